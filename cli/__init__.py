@@ -1,0 +1,1 @@
+"""What people see: the commands. The only room that wires the other three together."""

@@ -1,0 +1,1 @@
+"""What bytes mean: framing, grammars and game tables. Pure: no I/O, no clock, no database."""

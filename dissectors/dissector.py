@@ -1,0 +1,78 @@
+"""What a protocol must bring to be dissected: the one object that each protocol's package exports."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from dissectors.framing import Framer
+from dissectors.grammar import Decoded, EventKind, Grammar
+from dissectors.records import Direction, Event, Findings, TableInfo, Transport
+from dissectors.table import GameTable, Ids
+
+Likeness = Literal["certain", "similar"]
+"""How sure a protocol is that a frame is its own: it is a sound message of it, or a slip of one."""
+
+
+class Dissector(ABC):
+    """A protocol: its grammar, how its frames are cut, read and written, and its game table."""
+
+    grammar: Grammar
+    transport: Transport
+    default_ports: frozenset[int]
+
+    @abstractmethod
+    def framer(self, direction: Direction) -> Framer:
+        """A fresh framer for one direction of a stream."""
+
+    @abstractmethod
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        """What a frame says. Never raises; what is wrong stands in the result's flaws."""
+
+    @abstractmethod
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """The frame of a message; raises ValueError where no row of the grammar has these fields."""
+
+    @abstractmethod
+    def recognise(self, data: bytes) -> tuple[Direction, Likeness] | None:
+        """Which side would have sent these bytes, if they can be this protocol's at all."""
+
+    @abstractmethod
+    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
+        """A new game table for one server."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name in the database and in filters."""
+        return self.grammar.protocol
+
+    def describe(self, event: Event) -> str:
+        """A sentence that says what happened; what is not known is a question mark."""
+        kind = self.grammar.events[event.kind]
+        return kind.sentence.format_map(_Spoken(event.data))
+
+    def visible(self, event: Event, player: str) -> bool:
+        """Whether `player` could know of an event."""
+        kind: EventKind = self.grammar.events[event.kind]
+        return not kind.secret or event.actor == player
+
+
+class _Spoken(dict[str, str]):
+    """An event's data as words for a sentence."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        super().__init__({key: _words(value) for key, value in data.items()})
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "?"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_words(part)}" for key, part in value.items()) or "nobody"
+    if isinstance(value, list):
+        return ", ".join(map(_words, value)) or "nobody"
+    return str(value)

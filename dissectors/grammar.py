@@ -1,0 +1,164 @@
+"""Grammars as tables: one row per message type, next to the clause of the specification it comes from.
+
+A protocol writes its rows once. From them come decoding, encoding, the printed reference, the names that the
+filter language knows, and the generators of valid and of broken messages for the tests. A dialect is one more
+row with the same name, never a second grammar.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from dissectors.records import Blame, Direction, Group, Severity
+
+_JSON = msgspec.json.Encoder(order="sorted")
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON text with sorted keys."""
+    return _JSON.encode(value).decode()
+
+
+class Mismatch(Exception):
+    """A text is no value of a field type: characters `start` to `end` are wrong."""
+
+    def __init__(self, start: int, end: int, problem: str, expected: str, code: str = "bad-field") -> None:
+        super().__init__(problem)
+        self.start = start
+        self.end = end
+        self.problem = problem
+        self.expected = expected
+        self.code = code
+
+
+class FieldType(ABC):
+    """How a field's text and its JSON value belong together."""
+
+    title: str
+    """What a person reads in the reference, such as "dice, higher die first"."""
+
+    @abstractmethod
+    def decode(self, text: str) -> Any:
+        """The JSON value of `text`. Raises Mismatch."""
+
+    @abstractmethod
+    def encode(self, value: Any) -> str:
+        """The text of a value; `decode` gives the value back."""
+
+    def remark(self, text: str) -> str | None:
+        """What is unusual but harmless about a text that decodes, or None."""
+        return None
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a message. A *fresh* value is made up by the server and differs in every game played."""
+
+    name: str
+    type: FieldType
+    gloss: str
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class MessageType:
+    """A row of a grammar.
+
+    `answers` names the messages that this one replies to; `broadcast` says that the server sends a copy to
+    each client; `deviation` tells in a sentence how the row differs from the specification, None if it does
+    not, and makes a note once per table.
+    """
+
+    name: str
+    direction: Direction
+    fields: tuple[Field, ...]
+    gloss: str
+    clause: str
+    answers: tuple[str, ...] = ()
+    broadcast: bool = False
+    deviation: str | None = None
+
+
+@dataclass(frozen=True)
+class EventKind:
+    """A kind of event: its data fields, a sentence with them in braces, and who could know of it.
+
+    A `secret` event is known only to its actor.
+    """
+
+    kind: str
+    fields: tuple[str, ...]
+    sentence: str
+    secret: bool = False
+
+
+class Flaw(msgspec.Struct, frozen=True):
+    """Something wrong in a frame; `offset` and `length` are bytes from the start of the frame."""
+
+    severity: Severity
+    group: Group
+    code: str
+    text: str
+    offset: int
+    length: int
+    expected: str | None = None
+    clause: str | None = None
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """What a frame says. `row` and `name` are None where no message type could be made out."""
+
+    row: MessageType | None
+    name: str | None
+    fields: dict[str, Any]
+    fields_json: str
+    flaws: tuple[Flaw, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether the message is one that its row allows: notes only, no error."""
+        return self.row is not None and all(flaw.severity == "note" for flaw in self.flaws)
+
+
+class Grammar:
+    """The rows and event kinds of one protocol."""
+
+    def __init__(
+        self,
+        protocol: str,
+        title: str,
+        rows: Iterable[MessageType],
+        events: Iterable[EventKind],
+    ) -> None:
+        self.protocol = protocol
+        self.title = title
+        self.rows = tuple(rows)
+        self.events: Mapping[str, EventKind] = {event.kind: event for event in events}
+        self._by_name: dict[tuple[Direction, str], tuple[MessageType, ...]] = {}
+        for row in self.rows:
+            key = (row.direction, row.name)
+            self._by_name[key] = (*self._by_name.get(key, ()), row)
+
+    def rows_named(self, direction: Direction, name: str) -> tuple[MessageType, ...]:
+        """The rows (dialects) of a message name in one direction; empty if there is none."""
+        return self._by_name.get((direction, name), ())
+
+    def names(self, direction: Direction) -> list[str]:
+        """The message names of a direction in the order of the grammar."""
+        return list(dict.fromkeys(row.name for row in self.rows if row.direction == direction))
+
+    def nearest(self, name: str, direction: Direction) -> str | None:
+        """The known message name that `name` was probably meant to be, or None."""
+        close = get_close_matches(name.strip().upper()[:40], self.names(direction), n=1, cutoff=0.7)
+        return close[0] if close else None
+
+
+def blame_of(direction: Direction) -> Blame:
+    """Who sent the bytes of a direction."""
+    return "client" if direction == "c2s" else "server"

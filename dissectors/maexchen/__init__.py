@@ -1,0 +1,1 @@
+"""Mäxchen (Mia): a dice game of bluffing, over UDP, one message per datagram."""

@@ -1,0 +1,197 @@
+"""Are the clients' answers right? Tokens and deadlines, checked against what the server asked.
+
+A token may be right, late, used up, meant for another question, another player's, or unknown. An unknown one
+is only held against a client whose question was seen, or whom the server never answers: a capture may have begun
+later than the game.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import msgspec
+
+from dissectors.maexchen.questions import (
+    ANSWER_WINDOW_NS,
+    ANSWERED_BY,
+    ASKED_BY,
+    TOKENS_KEPT,
+    Question,
+    QuestionKind,
+    Seat,
+    first_difference,
+)
+from dissectors.records import Message
+from dissectors.table import GameTable
+
+_CLAUSE = "Ablauf einer Spielrunde"
+
+PATIENCE_NS = 2_000_000_000
+"""How long an answer to an unseen question waits for any sign that the server knows this client."""
+
+UNSURE_KEPT = 256
+
+
+class _Unsure(msgspec.Struct, eq=False):
+    message: Message
+    seat: Seat
+
+
+class Answers:
+    """The questions that are open at a table, and the verdicts on what came in answer."""
+
+    def __init__(self, table: GameTable) -> None:
+        self._table = table
+        self._owners: OrderedDict[str, Seat] = OrderedDict()
+        self._unsure: list[_Unsure] = []
+        self._server_speaks = False
+
+    def asked(self, seat: Seat, kind: QuestionKind, message: Message, game_id: int) -> None:
+        """The server asks something of a seat."""
+        token = message.fields["token"]
+        seat.ask(token, Question(kind, message, game_id))
+        self._owners[token] = seat
+        if len(self._owners) > TOKENS_KEPT:
+            self._owners.popitem(last=False)
+
+    def addressed(self, seat: Seat) -> None:
+        """The server sent something to a seat: it knows the client."""
+        self._server_speaks = True
+        seat.addressed = True
+        if self._unsure:
+            self._unsure = [unsure for unsure in self._unsure if unsure.seat is not seat]
+
+    def answered(self, seat: Seat, kind: QuestionKind, message: Message) -> Question | None:
+        """The question that a message rightly answers, or None; what is wrong is reported."""
+        token = message.fields["token"]
+        question = seat.questions.get(token)
+        if question is None:
+            self._unknown_token(seat, kind, message, token)
+            seat.fumbled()
+        elif question.kind != kind:
+            text = (
+                f"{message.name} does not answer {ASKED_BY[question.kind]}, whose token this is: "
+                f"{ANSWERED_BY[question.kind]} does"
+            )
+            self._object(message, "wrong-answer", text, f"{ANSWERED_BY[question.kind]};token")
+            question.tried = True
+        elif question.answer is not None:
+            text = f"this token was used already, in {question.answer.name}"
+            self._object(message, "used-token", text, "one answer to each question")
+        elif question.over:
+            self._late(message, question)
+        else:
+            question.answer = message
+            return question
+        return None
+
+    def missed(self, seat: Seat, kind: QuestionKind, verdict: Message) -> None:
+        """The server says that a seat did not answer in time: did it?"""
+        question = seat.open.get(kind)
+        if question is None or question.over:
+            return
+        asked = question.asked
+        if question.answer is not None:
+            took_ns = question.answer.ts_ns - asked.ts_ns
+            if took_ns >= ANSWER_WINDOW_NS * 4 // 5:
+                self._late(question.answer, question)
+            else:
+                text = (
+                    f"{question.answer.name} with the right token came {took_ns // 1_000_000} ms after "
+                    f"{asked.name}, but the server says it did not come in time"
+                )
+                self._table.diagnose(
+                    verdict, "warning", "rule", "answer-ignored", text, clause="Reason-Codes"
+                )
+        elif not question.tried:
+            self._table.report(
+                asked.stream,
+                asked.direction,
+                asked.ts_ns,
+                asked.offset,
+                asked.length,
+                "warning",
+                "sequence",
+                "no-answer",
+                f"{asked.name} was never answered",
+                expected=f"{ANSWERED_BY[kind]} within {ANSWER_WINDOW_NS // 1_000_000} ms",
+                clause="Reason-Codes",
+                blame="client",
+                message_id=asked.id,
+            )
+
+    def look_back(self, ts_ns: int | None) -> None:
+        """Give the verdict on answers that have waited long enough; on all of them if `ts_ns` is None."""
+        waiting: list[_Unsure] = []
+        for unsure in self._unsure:
+            if ts_ns is not None and ts_ns - unsure.message.ts_ns < PATIENCE_NS:
+                waiting.append(unsure)
+            elif self._server_speaks:
+                self._object(
+                    unsure.message,
+                    "not-registered",
+                    "the server does not know this client: it was not seen to register and is never answered",
+                    "REGISTER;name first",
+                    "Anmelden",
+                )
+        self._unsure = waiting
+
+    def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
+        owner = self._owners.get(token)
+        open_question = seat.open.get(kind)
+        if owner is not None and owner is not seat:
+            whose = f"{owner.name}'s" if owner.name is not None else "another player's"
+            self._object(message, "foreign-token", f"this token is {whose}", "the token that was sent here")
+        elif open_question is not None and not open_question.over and open_question.answer is None:
+            right = open_question.asked.fields["token"]
+            same = first_difference(token, right)
+            length = len(token.encode())
+            # The token stands last, but for surplus fields, which only the shorter messages are known to get.
+            start = message.length - length if kind == "announce" else len(message.name) + 1
+            self._table.diagnose(
+                message,
+                "error",
+                "sequence",
+                "wrong-token",
+                f"this is not the token of {ASKED_BY[kind]}",
+                expected=f"{message.name} with the token {right}",
+                clause=_CLAUSE,
+                blame="client",
+                at=(start + same, length - same),
+            )
+        elif seat.refused and not seat.names:
+            self._object(
+                message, "not-registered", "the server has refused this client's name", "REGISTER;name first"
+            )
+        elif not seat.addressed and len(self._unsure) < UNSURE_KEPT:
+            self._unsure.append(_Unsure(message, seat))
+        elif seat.questions:
+            # Not an error: over UDP the question itself may be what the capture lacks.
+            self._table.diagnose(
+                message,
+                "warning",
+                "sequence",
+                "unasked",
+                f"no {ASKED_BY[kind]} with this token was seen",
+                expected=f"the token of a {ASKED_BY[kind]} that is still open",
+                clause=_CLAUSE,
+                blame="client",
+            )
+
+    def _late(self, message: Message, question: Question) -> None:
+        took_ms = (message.ts_ns - question.asked.ts_ns) // 1_000_000
+        self._table.diagnose(
+            message,
+            "warning",
+            "sequence",
+            "late",
+            f"{took_ms} ms after {question.asked.name}: too late, the server has gone on",
+            expected=f"an answer within {ANSWER_WINDOW_NS // 1_000_000} ms",
+            clause=_CLAUSE,
+            blame="client",
+        )
+
+    def _object(self, message: Message, code: str, text: str, expected: str, clause: str = _CLAUSE) -> None:
+        self._table.diagnose(
+            message, "error", "sequence", code, text, expected=expected, clause=clause, blame="client"
+        )

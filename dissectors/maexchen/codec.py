@@ -1,0 +1,206 @@
+"""Datagrams to messages and back: `NAME;field;field` in UTF-8 (Grundlagen).
+
+Of several rows with one name the first whose fields fit is taken; a row with as many fields as there are goes
+before one with fewer (real servers ignore surplus fields). What fits no row is told to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import permutations
+from typing import Any
+
+from dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
+from dissectors.maexchen.grammar import GRAMMAR
+from dissectors.records import Direction
+
+_FRAMING = "Grundlagen"
+
+
+def decode(frame: bytes, direction: Direction) -> Decoded:
+    """What a datagram says; see `Dissector.decode`."""
+    try:
+        parts = frame.decode().split(";")
+    except UnicodeDecodeError as error:
+        return _decode_not_utf8(frame, direction, error)
+    rows = _candidates(direction, parts[0], len(parts) - 1)
+    if not rows:
+        return _unknown(frame, parts[0], direction)
+    return _decode_rows(frame, parts, rows)
+
+
+def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    """The datagram of a message; see `Dissector.encode`."""
+    for row in GRAMMAR.rows_named(direction, name):
+        if {field.name for field in row.fields} == set(fields):
+            return ";".join([name, *(field.type.encode(fields[field.name]) for field in row.fields)]).encode()
+    raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
+
+
+@lru_cache(maxsize=1024)
+def _candidates(direction: Direction, name: str, fields: int) -> tuple[MessageType, ...]:
+    """The rows of a name in the order to try them: as many fields as there are, then the specification's."""
+    rows = GRAMMAR.rows_named(direction, name)
+    return tuple(sorted(rows, key=lambda row: (len(row.fields) != fields, row.deviation is not None)))
+
+
+def _decode_rows(frame: bytes, parts: list[str], rows: tuple[MessageType, ...]) -> Decoded:
+    values = parts[1:]
+    for row in rows:
+        if len(row.fields) > len(values):
+            continue
+        try:
+            fields = {
+                field.name: field.type.decode(value) for field, value in zip(row.fields, values, strict=False)
+            }
+        except Mismatch:
+            continue
+        return Decoded(row, row.name, fields, to_json(fields), _remarks(frame, row, values))
+    # No row fits. The one nearest in length says what was expected.
+    row = min(rows, key=lambda row: abs(len(row.fields) - len(values)))
+    fields, flaw = _first_flaw(frame, row, values)
+    return Decoded(row, row.name, fields, to_json(fields), (flaw,))
+
+
+def _remarks(frame: bytes, row: MessageType, values: list[str]) -> tuple[Flaw, ...]:
+    """Notes on a message that its row allows."""
+    notes = []
+    for number, field in enumerate(row.fields):
+        remark = field.type.remark(values[number])
+        if remark is not None:
+            offset, length = _place(frame, number + 1)
+            notes.append(
+                Flaw(
+                    "note",
+                    "malformed",
+                    "loose-spelling",
+                    remark,
+                    offset,
+                    length,
+                    field.type.title,
+                    row.clause,
+                )
+            )
+    if len(values) > len(row.fields):
+        offset, _ = _place(frame, len(row.fields) + 1)
+        notes.append(
+            Flaw(
+                "note",
+                "malformed",
+                "surplus-fields",
+                f"{row.name} has {_count(len(row.fields))}; what follows is ignored",
+                offset - 1,
+                len(frame) - offset + 1,
+                _shape(row),
+                row.clause,
+            )
+        )
+    return tuple(notes)
+
+
+def _first_flaw(frame: bytes, row: MessageType, values: list[str]) -> tuple[dict[str, Any], Flaw]:
+    """The fields before the first that does not fit, and what is wrong with that one."""
+    fields: dict[str, Any] = {}
+    for number, field in enumerate(row.fields):
+        if number >= len(values):
+            missing = ", ".join(field.name for field in row.fields[number:])
+            text = f"{row.name} ends before its {missing}"
+            return fields, Flaw(
+                "error", "malformed", "missing-field", text, len(frame), 0, _shape(row), row.clause
+            )
+        try:
+            fields[field.name] = field.type.decode(values[number])
+        except Mismatch as mismatch:
+            offset, _ = _place(frame, number + 1)
+            before = len(values[number][: mismatch.start].encode())
+            length = len(values[number][mismatch.start : mismatch.end].encode())
+            swapped = "; are the fields in the wrong order?" if _fits_shuffled(row, values) else ""
+            return fields, Flaw(
+                "error",
+                "malformed",
+                mismatch.code,
+                f"{row.name}: {mismatch}{swapped}",
+                offset + before,
+                length,
+                mismatch.expected,
+                row.clause,
+            )
+    raise AssertionError("a row was asked for its flaw that has none")
+
+
+def _fits_shuffled(row: MessageType, values: list[str]) -> bool:
+    if len(values) != len(row.fields):
+        return False
+    for order in permutations(values):
+        try:
+            for field, value in zip(row.fields, order, strict=True):
+                field.type.decode(value)
+        except Mismatch:
+            continue
+        return True
+    return False
+
+
+def _decode_not_utf8(frame: bytes, direction: Direction, error: UnicodeDecodeError) -> Decoded:
+    """Real servers put U+FFFD for each wrong byte and go on, so a name can still be registered."""
+    flaw = Flaw(
+        "error",
+        "malformed",
+        "not-utf-8",
+        f"the bytes {frame[error.start : error.end].hex(' ')} are not UTF-8",
+        error.start,
+        error.end - error.start,
+        "UTF-8 text",
+        _FRAMING,
+    )
+    parts = [part.decode("utf-8", "replace") for part in frame.split(b";")]
+    rows = _candidates(direction, parts[0], len(parts) - 1)
+    if not rows:
+        return Decoded(None, None, {}, "{}", (flaw,))
+    decoded = _decode_rows(frame, parts, rows)
+    return Decoded(decoded.row, decoded.name, decoded.fields, decoded.fields_json, (flaw,))
+
+
+def _unknown(frame: bytes, name: str, direction: Direction) -> Decoded:
+    """A datagram that begins with no known name, and what it may have been meant to be."""
+    expected = "one of " + ", ".join(GRAMMAR.names(direction))
+    offset, length = 0, len(name.encode())
+    near = GRAMMAR.nearest(name.removeprefix("\ufeff"), direction)
+    if not frame:
+        code, text = "empty-datagram", "an empty datagram says nothing"
+    elif name.startswith("\ufeff"):
+        code, text, length = "byte-order-mark", "a byte order mark stands before the message", 3
+    elif b"\0" in frame[:2] and len(frame) > 1:
+        code, text, near = "utf-16", "this looks like UTF-16", None
+        length = len(frame)
+    elif near is not None and name != name.lstrip() and name.strip() == near:
+        code, text = "leading-blank", "a blank stands before the message"
+        length = len(name) - len(name.lstrip())
+    elif not name:
+        code, text = "unknown-message", "there is no message name"
+    else:
+        code, text = "unknown-message", f'"{name[:40]}" is no message {_sender(direction)} sends'
+    if near is not None:
+        text += f": did you mean {near}?"
+    return Decoded(
+        None, None, {}, "{}", (Flaw("error", "malformed", code, text, offset, length, expected, _FRAMING),)
+    )
+
+
+def _sender(direction: Direction) -> str:
+    return "a client" if direction == "c2s" else "a server"
+
+
+def _place(frame: bytes, number: int) -> tuple[int, int]:
+    """Offset and length in bytes of the part `number`, 0 being the name."""
+    parts = frame.split(b";")
+    return sum(len(part) + 1 for part in parts[:number]), len(parts[number])
+
+
+def _shape(row: MessageType) -> str:
+    return ";".join([row.name, *(field.name for field in row.fields)])
+
+
+def _count(fields: int) -> str:
+    return "no field" if fields == 0 else f"{fields} field{'s' if fields > 1 else ''}"

@@ -1,0 +1,50 @@
+"""Mäxchen as the inspector sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dissectors.dissector import Dissector, Likeness
+from dissectors.framing import DatagramFramer, Framer
+from dissectors.grammar import Decoded
+from dissectors.maexchen.codec import decode, encode
+from dissectors.maexchen.grammar import GRAMMAR
+from dissectors.maexchen.table import MaexchenTable
+from dissectors.records import Direction, Findings, TableInfo
+from dissectors.table import GameTable, Ids
+
+_DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
+
+
+class Maexchen(Dissector):
+    """The dice game of bluffing."""
+
+    grammar = GRAMMAR
+    transport = "udp"
+    default_ports = frozenset({9000})
+
+    def framer(self, direction: Direction) -> Framer:
+        return DatagramFramer()
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        return decode(frame, direction)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return encode(name, direction, fields)
+
+    def recognise(self, data: bytes) -> tuple[Direction, Likeness] | None:
+        for direction in _DIRECTIONS:
+            if decode(data, direction).sound:
+                return direction, "certain"
+        name = data[:64].partition(b";")[0].decode("utf-8", "replace")
+        for direction in _DIRECTIONS:
+            if GRAMMAR.nearest(name, direction) is not None:
+                return direction, "similar"
+        return None
+
+    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
+        return MaexchenTable(info, ids, findings)
+
+
+MAEXCHEN = Maexchen()

@@ -1,0 +1,316 @@
+"""The grammar of Mäxchen: every message of the specification, and real servers' dialects as further rows.
+
+The clauses name the headings of the specification (Grundlagen, Anmelden, Start einer Spielrunde, Ablauf einer
+Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields, with `;` between them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dissectors.grammar import EventKind, Field, FieldType, Grammar, MessageType, Mismatch
+from dissectors.maexchen.dice import written
+
+REASONS = (
+    "SEE_BEFORE_FIRST_ROLL",
+    "LIED_ABOUT_MIA",
+    "ANNOUNCED_LOSING_DICE",
+    "DID_NOT_ANNOUNCE",
+    "DID_NOT_TAKE_TURN",
+    "INVALID_TURN",
+    "SEE_FAILED",
+    "CAUGHT_BLUFFING",
+    "MIA",
+)
+
+
+class Text(FieldType):
+    """Any text without a semicolon."""
+
+    title = "text"
+
+    def decode(self, text: str) -> str:
+        return text
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class Word(Text):
+    """One of a few fixed words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.title = "one of " + ", ".join(words)
+
+    def decode(self, text: str) -> str:
+        if text not in self.words:
+            raise Mismatch(0, len(text), f'"{text[:40]}" is not known here', self.title)
+        return text
+
+
+class Token(FieldType):
+    """A server's question mark: 36-character UUIDs in practice, but any text without blanks will do."""
+
+    title = "token"
+    _good = re.compile(r"[^\s\x00-\x1f]+")
+
+    def decode(self, text: str) -> str:
+        found = self._good.match(text)
+        if found is None or found.end() != len(text):
+            at = found.end() if found else 0
+            problem = "surplus characters after the token" if found else "no token here"
+            expected = "the end of the message" if found else "the token of the server's question"
+            raise Mismatch(at, len(text), problem, expected, "bad-token")
+        return text
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class Number(FieldType):
+    """A whole number, 0 or more."""
+
+    title = "whole number"
+
+    def decode(self, text: str) -> int:
+        # At most 15 digits: a number that every reader of the database can hold.
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise Mismatch(0, len(text), f'"{text[:40]}" is not a number', "a whole number", "bad-number")
+        return int(text)
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class Dice(FieldType):
+    """Two dice. What servers accept is read: blanks, leading zeros, trailing rubbish, either order."""
+
+    title = "two dice 1 to 6, higher first, such as 5,3"
+    _die = re.compile(r"\s*([+-]?\d{1,9})(?!\d)")
+
+    def __init__(self, any_number: bool = False) -> None:
+        self._any_number = any_number
+
+    def decode(self, text: str) -> str:
+        parts = text.split(",")
+        if len(parts) != 2:
+            problem = f"{len(parts)} in place of two dice" if text else "there are no dice"
+            raise Mismatch(0, len(text), problem, self.title, "bad-dice")
+        pips: list[int] = []
+        at = 0
+        for part in parts:
+            die = self._die.match(part)
+            if die is None:
+                raise Mismatch(at, at + len(part), f'"{part[:40]}" is not a die', self.title, "bad-dice")
+            value = int(die[1])
+            if not (self._any_number or 1 <= value <= 6):
+                raise Mismatch(
+                    at, at + len(part), f"a die does not show {value}", self.title, "dice-out-of-range"
+                )
+            pips.append(value)
+            at += len(part) + 1
+        return written(*pips)
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+    def remark(self, text: str) -> str | None:
+        first, _, second = text.partition(",")
+        if (
+            not ((first.lstrip("-") or "0").isdigit() and (second.lstrip("-") or "0").isdigit())
+            or (len(first) > 1 and first[0] == "0")
+            or (len(second) > 1 and second[0] == "0")
+        ):
+            return f'"{text[:40]}" is read as {self.decode(text)}'
+        return None
+
+
+class Names(FieldType):
+    """Players, with a comma between them. Old servers allow commas in names: then the list is ambiguous."""
+
+    title = "names with commas between them"
+
+    def decode(self, text: str) -> list[str]:
+        return text.split(",")
+
+    def encode(self, value: Any) -> str:
+        return ",".join(value)
+
+
+class Scores(FieldType):
+    """Each player's points, `name:points` with commas between; empty before anybody has played."""
+
+    title = "name:points with commas between them, or nothing"
+    _entry = re.compile(r"(.*?):(-?\d{1,15})(?:,|$)", re.DOTALL)
+
+    def decode(self, text: str) -> dict[str, int]:
+        scores: dict[str, int] = {}
+        at = 0
+        while at < len(text):
+            entry = self._entry.match(text, at)
+            if entry is None:
+                raise Mismatch(at, len(text), "no name:points here", self.title, "bad-score")
+            scores[entry[1]] = int(entry[2])
+            at = entry.end()
+        return scores
+
+    def encode(self, value: Any) -> str:
+        return ",".join(f"{name}:{points}" for name, points in value.items())
+
+
+_NAME = Field("name", Text(), "player")
+_TOKEN = Field("token", Token(), "names the question that is asked or answered", fresh=True)
+_ROUND = Field("round", Number(), "number of the round")
+_DICE = Field("dice", Dice(), "two dice")
+_PLAYERS = Field("players", Names(), "players in the order of play")
+_LOSERS = Field("names", Names(), "the players who lost")
+_CODE = Field("reason", Word(*REASONS), "why")
+_FREE_REASON = Field("reason", Text(), "why, in free words")
+
+_JOINING = "Anmelden"
+_START = "Start einer Spielrunde"
+_PLAY = "Ablauf einer Spielrunde"
+_CODES = "Reason-Codes"
+
+_NO_NUMBER = "ROUND STARTING has no round number here; the specification has one"
+_NUMBERED_START = "ROUND STARTED carries the round number here; the specification has only the names"
+
+ROWS = (
+    # Anmelden: REGISTER;name
+    MessageType("REGISTER", "c2s", (_NAME,), "asks to play under a name", _JOINING),
+    MessageType(
+        "REGISTER",
+        "c2s",
+        (_NAME, Field("password", Text(), "password, or a surplus field")),
+        "asks to play under a name",
+        _JOINING,
+        deviation="REGISTER has a second field: a password for the oldest servers, ignored by all others",
+    ),
+    MessageType(
+        "REGISTER_SPECTATOR",
+        "c2s",
+        (_NAME,),
+        "asks to watch under a name",
+        _JOINING,
+        deviation="REGISTER_SPECTATOR is not in the specification",
+    ),
+    MessageType(
+        "REGISTERED", "s2c", (), "the name is taken in", _JOINING, ("REGISTER", "REGISTER_SPECTATOR")
+    ),
+    MessageType(
+        "REGISTERED",
+        "s2c",
+        (Field("points", Number(), "points so far"),),
+        "the name is taken in",
+        _JOINING,
+        ("REGISTER",),
+        deviation="REGISTERED carries points (oldest dialect)",
+    ),
+    MessageType("REJECTED", "s2c", (), "the name is refused", _JOINING, ("REGISTER", "REGISTER_SPECTATOR")),
+    MessageType(
+        "REJECTED",
+        "s2c",
+        (Field("reason", Text(), "why"),),
+        "the name is refused",
+        _JOINING,
+        ("REGISTER", "REGISTER_SPECTATOR"),
+        deviation="REJECTED carries a reason; the specification has none",
+    ),
+    # Start einer Spielrunde: ROUND STARTING;rundennummer;token
+    MessageType("ROUND STARTING", "s2c", (_ROUND, _TOKEN), "who plays the next round?", _START),
+    MessageType(
+        "ROUND STARTING", "s2c", (_TOKEN,), "who plays the next round?", _START, deviation=_NO_NUMBER
+    ),
+    MessageType("JOIN", "c2s", (_TOKEN,), "plays the next round", _START, ("ROUND STARTING",)),
+    # ROUND STARTED;spielernamen
+    MessageType("ROUND STARTED", "s2c", (_PLAYERS,), "the round begins", _START, broadcast=True),
+    MessageType(
+        "ROUND STARTED",
+        "s2c",
+        (_ROUND, _PLAYERS),
+        "the round begins",
+        _START,
+        broadcast=True,
+        deviation=_NUMBERED_START,
+    ),
+    # ROUND CANCELED;no players
+    MessageType(
+        "ROUND CANCELED",
+        "s2c",
+        (Field("reason", Word("no players", "only one player"), "why"),),
+        "the round is off",
+        _START,
+        broadcast=True,
+    ),
+    MessageType(
+        "ROUND CANCELED",
+        "s2c",
+        (Field("reason", Text(), "why"),),
+        "the round is off",
+        _START,
+        broadcast=True,
+        deviation='ROUND CANCELED gives its reason as a code; the specification says "no players"',
+    ),
+    # Ablauf einer Spielrunde: YOUR TURN;token, then ROLL;token or SEE;token
+    MessageType("YOUR TURN", "s2c", (_TOKEN,), "roll, or see the last roll?", _PLAY),
+    MessageType("ROLL", "c2s", (_TOKEN,), "rolls", _PLAY, ("YOUR TURN",)),
+    MessageType("SEE", "c2s", (_TOKEN,), "wants to see the last roll", _PLAY, ("YOUR TURN",)),
+    # Bei ROLL
+    MessageType("PLAYER ROLLS", "s2c", (_NAME,), "somebody rolls", _PLAY, broadcast=True),
+    MessageType("ROLLED", "s2c", (_DICE, _TOKEN), "your roll; what do you announce?", _PLAY, ("ROLL",)),
+    MessageType("ANNOUNCE", "c2s", (_DICE, _TOKEN), "announces a roll", _PLAY, ("ROLLED",)),
+    MessageType("ANNOUNCED", "s2c", (_NAME, _DICE), "somebody announces", _PLAY, broadcast=True),
+    MessageType(
+        "ANNOUNCED",
+        "s2c",
+        (_NAME, Field("dice", Dice(any_number=True), "what was announced")),
+        "somebody announces",
+        _PLAY,
+        broadcast=True,
+        deviation="ANNOUNCED repeats numbers that no dice show (the specification's own server does)",
+    ),
+    # Bei SEE
+    MessageType("PLAYER WANTS TO SEE", "s2c", (_NAME,), "somebody wants to see", _PLAY, broadcast=True),
+    MessageType("ACTUAL DICE", "s2c", (_DICE,), "the last roll is uncovered", _PLAY, broadcast=True),
+    # PLAYER LOST;names;reason
+    MessageType("PLAYER LOST", "s2c", (_LOSERS, _CODE), "somebody lost the round", _CODES, broadcast=True),
+    MessageType(
+        "PLAYER LOST",
+        "s2c",
+        (_LOSERS, _FREE_REASON),
+        "somebody lost the round",
+        _CODES,
+        broadcast=True,
+        deviation="PLAYER LOST gives its reason in free words; the specification has codes",
+    ),
+    # Nach Ende einer Runde: SCORE;spielerpunkte*
+    MessageType(
+        "SCORE",
+        "s2c",
+        (Field("scores", Scores(), "points of each player"),),
+        "the points",
+        _PLAY,
+        broadcast=True,
+    ),
+)
+
+EVENTS = (
+    EventKind("registered", ("name",), "{name} is registered"),
+    EventKind("rejected", ("name", "reason"), "{name} is refused: {reason}", secret=True),
+    EventKind("round_starting", ("round",), "a round is about to start"),
+    EventKind("joined", ("name",), "{name} joins the round", secret=True),
+    EventKind("round_started", ("round", "players"), "round {round} starts with {players}"),
+    EventKind("round_canceled", ("reason",), "the round is canceled: {reason}"),
+    EventKind("turn", ("name",), "it is {name}'s turn"),
+    EventKind("rolls", ("name",), "{name} rolls"),
+    EventKind("rolled", ("name", "dice"), "{name} has rolled {dice}", secret=True),
+    EventKind("announced", ("name", "dice"), "{name} announces {dice}"),
+    EventKind("wants_to_see", ("name",), "{name} wants to see"),
+    EventKind("actual_dice", ("dice",), "the dice were {dice}"),
+    EventKind("lost", ("names", "reason"), "{names} lost: {reason}"),
+    EventKind("score", ("scores",), "score: {scores}"),
+)
+
+GRAMMAR = Grammar("maexchen", "Mäxchen", ROWS, EVENTS)

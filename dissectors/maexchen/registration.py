@@ -1,0 +1,150 @@
+"""Who plays under which name, on which conversation (Anmelden)."""
+
+from __future__ import annotations
+
+import re
+
+from dissectors.maexchen.questions import Seat
+from dissectors.records import Message
+from dissectors.table import GameTable
+
+_CLAUSE = "Anmelden"
+_NOT_IN_A_NAME = re.compile(r"[\s,;:]")
+_LONGEST_NAME = 20
+"""UTF-16 units, as the newest server counts them."""
+
+_NAME_RULE = f"1 to {_LONGEST_NAME} characters without blank, comma, semicolon or colon"
+
+
+class Registration:
+    """The players of a table. A name belongs to the conversation that registered it last."""
+
+    def __init__(self, table: GameTable, seats: dict[int, Seat]) -> None:
+        self._table = table
+        self._seats = seats
+        self._owner: dict[str, Seat] = {}
+        self._known: set[str] = set()
+        self._with_commas: set[str] = set()
+
+    def register(self, message: Message, seat: Seat) -> None:
+        """REGISTER;name or REGISTER_SPECTATOR;name: the answer decides."""
+        seat.registering.append(message)
+
+    def registered(self, message: Message, seat: Seat) -> None:
+        """REGISTERED: the oldest request that is not answered yet was granted."""
+        request = seat.registering.popleft() if seat.registering else None
+        name: str | None = request.fields["name"] if request is not None else None
+        seat.refused = False
+        if name is not None:
+            self.learn(seat, name)
+            spectator = request is not None and request.name == "REGISTER_SPECTATOR"
+            self._table.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
+            if "," in name:
+                self._with_commas.add(name)
+        event = self._table.emit("registered", message.ts_ns, name, {"name": name}, None)
+        message.event_id = event.id
+
+    def rejected(self, message: Message, seat: Seat) -> None:
+        """REJECTED: the request was refused; a name that no newer server takes is pointed at."""
+        request = seat.registering.popleft() if seat.registering else None
+        seat.refused = True
+        name: str | None = request.fields["name"] if request is not None else None
+        reason: str | None = message.fields.get("reason")
+        event = self._table.emit("rejected", message.ts_ns, name, {"name": name, "reason": reason}, None)
+        message.event_id = event.id
+        if request is None or name is None:
+            return
+        if reason == "INVALID_NAME":
+            start = len(request.name) + 1
+            offset, length, problem = _name_flaw(name)
+            self._table.diagnose(
+                request,
+                "error",
+                "malformed",
+                "invalid-name",
+                f"the server refused this name: {problem}",
+                expected=_NAME_RULE,
+                clause=_CLAUSE,
+                blame="client",
+                at=(start + offset, length),
+            )
+        else:
+            self._table.diagnose(
+                request,
+                "note",
+                "sequence",
+                "name-taken",
+                "the server refused this name: another address has it",
+                expected="a name that is free, or that this address had before",
+                clause=_CLAUSE,
+                blame="client",
+            )
+
+    def learn(self, seat: Seat, name: str) -> None:
+        """This player sits here, and nowhere else."""
+        before = self._owner.get(name)
+        if before is not None and before is not seat and name in before.names:
+            before.names.remove(name)
+        if name not in seat.names:
+            seat.names.append(name)
+        self._owner[name] = seat
+        self._known.add(name)
+
+    def learn_from_turn(self, name: str) -> None:
+        """Somebody has just taken his turn: if one conversation without a name did so, it is his."""
+        if name in self._owner:
+            return
+        nameless = [
+            seat
+            for seat in self._seats.values()
+            if not seat.names
+            and (question := seat.open.get("turn")) is not None
+            and not question.over
+            and question.answer is not None
+        ]
+        if len(nameless) == 1:
+            self.learn(nameless[0], name)
+
+    def seen(self, name: str) -> None:
+        """A name was told whose registration is not in the capture."""
+        if name not in self._known:
+            self._known.add(name)
+            self._table.put({}, "players", name)
+
+    def seat_of(self, name: str) -> Seat | None:
+        """Where a player sits, None if no conversation of his is known."""
+        return self._owner.get(name)
+
+    def split(self, names: list[str]) -> list[str]:
+        """Put together again the names that hold commas themselves (old servers allow them)."""
+        if not self._with_commas or len(names) < 2:
+            return names
+        whole: list[str] = []
+        at = 0
+        while at < len(names):
+            end = next(
+                (
+                    end
+                    for end in range(len(names), at + 1, -1)
+                    if ",".join(names[at:end]) in self._with_commas
+                ),
+                at + 1,
+            )
+            whole.append(",".join(names[at:end]))
+            at = end
+        return whole
+
+
+def _name_flaw(name: str) -> tuple[int, int, str]:
+    """Byte offset and length of what is wrong with a name, and what it is."""
+    wrong = _NOT_IN_A_NAME.search(name)
+    if not name:
+        return 0, 0, "it is empty"
+    if wrong is not None:
+        return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it holds {wrong[0]!r}"
+    units = len(name.encode("utf-16-le")) // 2
+    if units > _LONGEST_NAME:
+        fits = name.encode("utf-16-le")[: 2 * _LONGEST_NAME].decode("utf-16-le", "ignore")
+        start = len(fits.encode())
+        return start, len(name.encode()) - start, f"it is {units} characters long"
+    return 0, len(name.encode()), "no rule of names that is known forbids it"

@@ -1,0 +1,53 @@
+"""One round as far as it is known: the memory that the table's judgement rests on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dissectors.maexchen.rules import Announcement, Evidence
+from dissectors.records import Game
+
+Phase = Literal["starting", "started", "lost", "canceled"]
+
+
+class Round(msgspec.Struct, eq=False):
+    """A round. `whole` is false once something of it is known to be missing: then nobody is accused."""
+
+    game: Game
+    number: int | None = None
+    phase: Phase = "starting"
+    players: list[str] | None = None
+    joined: list[str | None] = msgspec.field(default_factory=list)
+    turn: str | None = None
+    rolling: str | None = None
+    rolled: dict[str, str] = msgspec.field(default_factory=dict)
+    seer: str | None = None
+    last: Announcement | None = None
+    before: Announcement | None = None
+    actual: str | None = None
+    whole: bool = True
+    over_ns: int | None = None
+    scored: bool = False
+
+    @property
+    def key(self) -> str:
+        """The round's name in the table's state."""
+        return str(self.game.id)
+
+    @property
+    def due(self) -> str | None:
+        """Who has to roll or see next, by the order of play; None where that is not known."""
+        if not self.players or not self.whole:
+            return None
+        if self.last is None:
+            return self.players[0]
+        if self.last.name not in self.players:
+            return None
+        return self.players[(self.players.index(self.last.name) + 1) % len(self.players)]
+
+    def evidence(self) -> Evidence:
+        """What is known, for a verdict on a loss."""
+        players = tuple(self.players) if self.players is not None else None
+        return Evidence(players, self.due, self.rolling, self.seer, self.last, self.before, self.actual)

@@ -1,0 +1,505 @@
+"""The Mäxchen table: from messages to rounds, rolls, announcements, losses and points.
+
+A game is a round. All registered clients hear the same broadcasts, each in a datagram of his own: the
+broadcast log makes one event of the copies. Where a message is missing, what it must have said is inferred
+as far as the rest tells it, and a round with a hole in it accuses nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from dissectors.broadcast import REORDERED_NS, BroadcastLog
+from dissectors.grammar import MessageType, to_json
+from dissectors.maexchen.answers import Answers
+from dissectors.maexchen.dice import MIA
+from dissectors.maexchen.questions import QuestionKind, Seat
+from dissectors.maexchen.registration import Registration
+from dissectors.maexchen.round import Round
+from dissectors.maexchen.rules import Announcement, objection
+from dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
+from dissectors.table import GameTable, Ids
+
+_LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_ANNOUNCE": "announce"}
+
+
+class MaexchenTable(GameTable):
+    """One Mäxchen server: its players, its rounds, one after another, and the points."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self._seats: dict[int, Seat] = {}
+        self._log = BroadcastLog()
+        self._answers = Answers(self)
+        self._registration = Registration(self, self._seats)
+        self._round: Round | None = None
+        self._unscored: Round | None = None
+        """A round that is over and whose points have not come yet, while the next is already starting."""
+        self._points: dict[str, int] | None = None
+        """What the points must be now; None while that cannot be known."""
+        self._last_number: int | None = None
+        self._handlers: dict[str, Callable[[Message, Seat], None]] = {
+            "ROUND STARTING": self._round_starting,
+            "JOIN": self._join,
+            "ROUND STARTED": self._round_started,
+            "ROUND CANCELED": self._round_canceled,
+            "YOUR TURN": self._your_turn,
+            "ROLL": self._take_turn,
+            "SEE": self._take_turn,
+            "PLAYER ROLLS": self._player_rolls,
+            "ROLLED": self._rolled,
+            "ANNOUNCE": self._announce,
+            "ANNOUNCED": self._announced,
+            "PLAYER WANTS TO SEE": self._player_wants_to_see,
+            "ACTUAL DICE": self._actual_dice,
+            "PLAYER LOST": self._player_lost,
+            "SCORE": self._score,
+            "REGISTER": self._registration.register,
+            "REGISTER_SPECTATOR": self._registration.register,
+            "REGISTERED": self._registration.registered,
+            "REJECTED": self._registration.rejected,
+        }
+
+    def message(self, message: Message, row: MessageType, sound: bool) -> None:
+        seat = self._seat(message.stream)
+        if row.deviation is not None:
+            self.remark_dialect(message, row)
+        if message.direction == "s2c":
+            self._answers.addressed(seat)
+        elif not sound:
+            seat.fumbled()
+        if sound or (len(message.fields) == len(row.fields) and row.name.startswith("REGISTER")):
+            self._handlers[row.name](message, seat)
+        self._answers.look_back(message.ts_ns)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        if direction == "c2s":
+            self._seat(stream).fumbled()
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        self._log.forget(stream.id)
+
+    def finish(self, ts_ns: int) -> None:
+        self._answers.look_back(None)
+
+    def _seat(self, stream: Stream) -> Seat:
+        seat = self._seats.get(stream.id)
+        if seat is None:
+            seat = self._seats[stream.id] = Seat(stream)
+        return seat
+
+    # Copies of a broadcast: the first is news, the others are witnesses.
+
+    def _heard_before(self, message: Message, seat: Seat, key: Hashable) -> bool:
+        event = self._log.witness(seat.stream.id, key, message.ts_ns, seat.copies)
+        if event is None:
+            return False
+        message.event_id = event.id
+        message.game_id = event.game_id
+        return True
+
+    def _tell(
+        self,
+        message: Message,
+        kind: str,
+        actor: str | None,
+        data: dict[str, Any],
+        played: Round | None,
+        broadcast: tuple[Seat, Hashable] | None = None,
+    ) -> Event:
+        """Make the event that a message tells of, and log it if copies of the message are to come."""
+        event = self.emit(kind, message.ts_ns, actor, data, played.game if played else None)
+        message.event_id = event.id
+        message.game_id = event.game_id
+        if broadcast is not None:
+            seat, key = broadcast
+            self._log.add(seat.stream.id, key, event)
+        return event
+
+    # Rounds begin and end.
+
+    def _begin(self, message: Message, number: int | None, *missing: str) -> Round:
+        """Open a round; `missing` are the parts of its state that nobody will tell any more."""
+        if self._round is not None:
+            self._leave(self._round, message.ts_ns)
+        label = f"round {number}" if number is not None else "round"
+        played = self._round = Round(self.open_game(label, message.ts_ns), number)
+        played.whole = not missing
+        self.put("starting", "games", played.key, "phase")
+        if number is not None:
+            self.put(number, "games", played.key, "round")
+        if missing:
+            self.put(sorted(missing), "games", played.key, "unknown")
+        return played
+
+    def _leave(self, played: Round, ts_ns: int) -> None:
+        """Another round begins or the points are told: this one is no longer on."""
+        if played.game.ended_ns is None:
+            played.game.ended_ns = ts_ns
+            self.changed_game(played.game)
+        if played.over_ns is None:
+            played.over_ns = ts_ns
+        self.put(None, "games", played.key)
+        if not played.scored and played.phase in ("lost", "canceled"):
+            self._unscored = played
+        if not played.scored and played.phase == "started":
+            # Its loss was not seen, so the points cannot be foretold.
+            self._points = None
+        if self._round is played:
+            self._round = None
+
+    def _playing(self, message: Message) -> Round:
+        """The round that a message of play belongs to; an unknown one if its beginning was not seen."""
+        played = self._round
+        if played is not None and played.phase == "started":
+            return played
+        if played is not None and played.phase == "starting":
+            self._missing(played, "players")
+            played.phase = "started"
+            self.put("started", "games", played.key, "phase")
+            self._points = None
+            return played
+        if played is not None and self._just_over(played, message.ts_ns):
+            played.whole = False
+            return played
+        if self._unscored is not None and played is None and self._just_over(self._unscored, message.ts_ns):
+            return self._unscored
+        played = self._begin(message, None, "players", "round", "announced")
+        played.phase = "started"
+        self.put("started", "games", played.key, "phase")
+        self._points = None
+        return played
+
+    @staticmethod
+    def _just_over(played: Round, ts_ns: int) -> bool:
+        return played.over_ns is not None and ts_ns - played.over_ns < REORDERED_NS
+
+    def _missing(self, played: Round, *parts: str) -> None:
+        """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
+        played.whole = False
+        part = self.state.get("games", {}).get(played.key)
+        if part is not None:
+            self.put(sorted({*part.get("unknown", ()), *parts}), "games", played.key, "unknown")
+            for name in parts:
+                if name in part:
+                    self.put(None, "games", played.key, name)
+
+    def _round_starting(self, message: Message, seat: Seat) -> None:
+        number = message.fields.get("round")
+        key = ("starting", number)
+        if not self._heard_before(message, seat, key):
+            played = self._begin(message, number)
+            self._tell(message, "round_starting", None, {"round": number}, played, (seat, key))
+        assert message.game_id is not None
+        self._answers.asked(seat, "join", message, message.game_id)
+
+    def _join(self, message: Message, seat: Seat) -> None:
+        question = self._answers.answered(seat, "join", message)
+        if question is None:
+            return
+        message.game_id = question.game_id
+        played = self._round
+        if played is None or played.game.id != question.game_id:
+            return
+        played.joined.append(seat.name)
+        if seat.name is not None:
+            self.put([name for name in played.joined if name is not None], "games", played.key, "joined")
+        self._tell(message, "joined", seat.name, {"name": seat.name}, played)
+
+    def _round_started(self, message: Message, seat: Seat) -> None:
+        number: int | None = message.fields.get("round")
+        players = self._registration.split(message.fields["players"])
+        key = ("started", number, tuple(players))
+        if self._heard_before(message, seat, key):
+            return
+        played = self._round
+        if played is None or played.phase != "starting":
+            played = self._begin(message, number)
+        elif number is not None and number != played.number:
+            played.game.label = f"round {number}"
+            self.changed_game(played.game)
+        if number is not None:
+            played.number = number
+            self.put(number, "games", played.key, "round")
+        self._close_questions("join", played)
+        played.phase = "started"
+        played.players = players
+        played.whole = True
+        self.put("started", "games", played.key, "phase")
+        self.put(players, "games", played.key, "players")
+        self.put(None, "games", played.key, "joined")
+        for name in players:
+            self._registration.seen(name)
+        self._count_start(played)
+        data = {"round": played.number, "players": players}
+        self._tell(message, "round_started", None, data, played, (seat, key))
+
+    def _round_canceled(self, message: Message, seat: Seat) -> None:
+        reason: str = message.fields["reason"]
+        key = ("canceled", reason)
+        if self._heard_before(message, seat, key):
+            return
+        played = self._round
+        # Only a round that has started with one player can still be called off.
+        if played is None or not (
+            played.phase == "starting" or (played.phase == "started" and len(played.players or ()) < 2)
+        ):
+            played = self._begin(message, None)
+        self._close_questions("join", played)
+        played.phase = "canceled"
+        played.over_ns = message.ts_ns
+        played.game.result = {"canceled": reason}
+        played.game.ended_ns = message.ts_ns
+        self.changed_game(played.game)
+        self.put("canceled", "games", played.key, "phase")
+        self._tell(message, "round_canceled", None, {"reason": reason}, played, (seat, key))
+
+    # Turns.
+
+    def _your_turn(self, message: Message, seat: Seat) -> None:
+        played = self._playing(message)
+        name = seat.name
+        if name is None and not seat.names:
+            name = played.due
+            if name is not None:
+                self._registration.learn(seat, name)
+        self._set_turn(played, name)
+        self._tell(message, "turn", name, {"name": name}, played)
+        self._answers.asked(seat, "turn", message, played.game.id)
+
+    def _take_turn(self, message: Message, seat: Seat) -> None:
+        question = self._answers.answered(seat, "turn", message)
+        if question is not None:
+            message.game_id = question.game_id
+
+    def _announce(self, message: Message, seat: Seat) -> None:
+        question = self._answers.answered(seat, "announce", message)
+        if question is not None:
+            message.game_id = question.game_id
+
+    def _set_turn(self, played: Round, name: str | None) -> None:
+        if played.phase == "started":
+            if played.due is not None and name is not None and name != played.due:
+                self._missing(played, "announced")
+            played.turn = name
+            self.put(name, "games", played.key, "turn")
+
+    def _player_rolls(self, message: Message, seat: Seat) -> None:
+        name: str = message.fields["name"]
+        key = ("rolls", name)
+        if self._heard_before(message, seat, key):
+            return
+        played = self._playing(message)
+        self._check_order(message, played, name)
+        self._rolls(played, name)
+        self._tell(message, "rolls", name, {"name": name}, played, (seat, key))
+        self._registration.learn_from_turn(name)
+
+    def _rolls(self, played: Round, name: str | None) -> None:
+        self._set_turn(played, name)
+        played.rolling = name
+        played.rolled.clear()
+        self.put(None, "games", played.key, "private")
+        self.put(name, "games", played.key, "rolling")
+
+    def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
+        """The oldest servers tell nobody who rolls; elsewhere the datagram may be lost."""
+        if played.rolling != name and name is not None:
+            self._rolls(played, name)
+            event = self.emit("rolls", message.ts_ns, name, {"name": name}, played.game)
+            self._log.expect(("rolls", name), event)
+
+    def _rolled(self, message: Message, seat: Seat) -> None:
+        played = self._playing(message)
+        name = seat.name or played.rolling or played.turn
+        dice: str = message.fields["dice"]
+        self._infer_roll(message, played, name)
+        if name is not None:
+            if not seat.names:
+                self._registration.learn(seat, name)
+            played.rolled[name] = dice
+            self.put(dice, "games", played.key, "private", name, "dice")
+        self._tell(message, "rolled", name, {"name": name, "dice": dice}, played)
+        self._answers.asked(seat, "announce", message, played.game.id)
+
+    def _announced(self, message: Message, seat: Seat) -> None:
+        name: str = message.fields["name"]
+        dice: str = message.fields["dice"]
+        key = ("announced", name, dice)
+        if self._heard_before(message, seat, key):
+            return
+        played = self._playing(message)
+        if played.rolling != name:
+            self._check_order(message, played, name)
+            self._infer_roll(message, played, name)
+        played.before, played.last = played.last, Announcement(name, dice)
+        played.rolling = None
+        self.put(None, "games", played.key, "rolling")
+        self.put({"name": name, "dice": dice}, "games", played.key, "announced")
+        if name in played.rolled:
+            self.put(played.rolled[name] != dice, "games", played.key, "private", name, "bluff")
+        self._tell(message, "announced", name, {"name": name, "dice": dice}, played, (seat, key))
+        self._check_announcement(message, name, dice)
+
+    def _player_wants_to_see(self, message: Message, seat: Seat) -> None:
+        name: str = message.fields["name"]
+        key = ("sees", name)
+        if self._heard_before(message, seat, key):
+            return
+        played = self._playing(message)
+        self._check_order(message, played, name)
+        self._sees(played, name)
+        self._tell(message, "wants_to_see", name, {"name": name}, played, (seat, key))
+        self._registration.learn_from_turn(name)
+
+    def _sees(self, played: Round, name: str) -> None:
+        self._set_turn(played, name)
+        played.seer = name
+        self.put(name, "games", played.key, "seer")
+
+    def _infer_see(self, message: Message, played: Round) -> None:
+        """The oldest servers tell nobody who wants to see; a SEE that was rightly sent tells it."""
+        if played.seer is None and (played.last is None or played.last.dice != MIA):
+            for seat in self._seats.values():
+                question = seat.open.get("turn")
+                if (
+                    question is not None
+                    and question.game_id == played.game.id
+                    and not question.over
+                    and question.answer is not None
+                    and question.answer.name == "SEE"
+                    and seat.name is not None
+                ):
+                    self._sees(played, seat.name)
+                    data = {"name": seat.name}
+                    event = self.emit("wants_to_see", message.ts_ns, seat.name, data, played.game)
+                    self._log.expect(("sees", seat.name), event)
+                    return
+
+    def _actual_dice(self, message: Message, seat: Seat) -> None:
+        dice: str = message.fields["dice"]
+        key = ("actual", dice)
+        if self._heard_before(message, seat, key):
+            return
+        played = self._playing(message)
+        self._infer_see(message, played)
+        played.actual = dice
+        self.put(dice, "games", played.key, "actual")
+        self._tell(message, "actual_dice", None, {"dice": dice}, played, (seat, key))
+        name = played.last.name if played.last is not None else None
+        if name is not None and played.rolled.get(name, dice) != dice:
+            text = f"{name} was told to have rolled {played.rolled[name]}, and here it is {dice}"
+            self.diagnose(message, "error", "state", "other-dice", text, blame="server", clause="ACTUAL DICE")
+
+    # The end of a round.
+
+    def _player_lost(self, message: Message, seat: Seat) -> None:
+        names = self._registration.split(message.fields["names"])
+        reason: str = message.fields["reason"]
+        key = ("lost", tuple(names), reason)
+        if self._heard_before(message, seat, key):
+            return
+        played = self._playing(message)
+        self._infer_see(message, played)
+        against = objection(names, reason, played.evidence()) if played.whole else None
+        for kind in ("turn", "announce"):
+            loser = self._registration.seat_of(names[0]) if len(names) == 1 else None
+            if loser is not None and _LATE_REASONS.get(reason) == kind:
+                self._answers.missed(loser, kind, message)
+            self._close_questions(kind, played)
+        if played.game.result is None:
+            played.game.result = {"losers": names, "reason": reason}
+            self.changed_game(played.game)
+            if self._points is not None:
+                for name in names:
+                    self._points[name] = self._points.get(name, 0) - 1
+        if played.phase == "started":
+            played.phase = "lost"
+            played.over_ns = message.ts_ns
+            self.put("lost", "games", played.key, "phase")
+            self.put(None, "games", played.key, "turn")
+            self.put({"names": names, "reason": reason}, "games", played.key, "lost")
+        self._tell(message, "lost", None, {"names": names, "reason": reason}, played, (seat, key))
+        if against is not None:
+            text = f"{', '.join(names)} lost for {reason}, but {against}"
+            self.diagnose(
+                message, "error", "rule", "wrong-verdict", text, clause="Reason-Codes", blame="server"
+            )
+
+    def _score(self, message: Message, seat: Seat) -> None:
+        scores: dict[str, int] = message.fields["scores"]
+        key = ("score", to_json(scores))
+        if self._heard_before(message, seat, key):
+            return
+        played = self._round
+        if self._unscored is not None and (played is None or played.phase == "starting"):
+            played = self._unscored
+        elif played is not None and played.phase == "starting":
+            played = None
+        self._unscored = None
+        for name, points in scores.items():
+            self._registration.seen(name)
+            if self.state.get("scores", {}).get(name) != points:
+                self.put(points, "scores", name)
+        if played is not None:
+            self._check_points(message, played, scores)
+            played.scored = True
+            self._leave(played, message.ts_ns)
+        self._points = dict(scores)
+        self._tell(message, "score", None, {"scores": scores}, played, (seat, key))
+
+    def _count_start(self, played: Round) -> None:
+        """A point for each player (protocol page: points); what must be told later rests on it."""
+        if (
+            self._last_number is not None
+            and played.number is not None
+            and played.number != self._last_number + 1
+        ):
+            # Rounds have passed that are not in the capture, or were called off before anybody heard of them.
+            self._points = None
+        self._last_number = played.number
+        if self._points is not None and played.players is not None:
+            for name in played.players:
+                self._points[name] = self._points.get(name, 0) + 1
+
+    def _check_points(self, message: Message, played: Round, scores: dict[str, int]) -> None:
+        if self._points is None or not played.whole or played.game.result is None:
+            return
+        wrong = [
+            f"{name} has {scores.get(name, 0)} points and should have {self._points.get(name, 0)}"
+            for name in sorted({*scores, *self._points})
+            if scores.get(name, 0) != self._points.get(name, 0)
+        ]
+        if wrong:
+            self.diagnose(
+                message, "error", "rule", "wrong-score", "; ".join(wrong), clause="SCORE", blame="server"
+            )
+
+    # Checks.
+
+    def _check_order(self, message: Message, played: Round, name: str) -> None:
+        due = played.rolling if played.rolling is not None and played.whole else played.due
+        if played.phase == "started" and due is not None and name != due:
+            text = f"{due} was next: the server skipped that turn, or it is missing from the capture"
+            self.diagnose(
+                message, "warning", "sequence", "out-of-turn", text, clause="Ablauf einer Spielrunde"
+            )
+            self._missing(played, "announced")
+
+    def _check_announcement(self, message: Message, name: str, dice: str) -> None:
+        """What the server tells everybody must be what the player announced."""
+        seat = self._registration.seat_of(name)
+        question = seat.open.get("announce") if seat is not None else None
+        if question is None or question.over:
+            return
+        question.over = True
+        if question.answer is not None and question.answer.fields["dice"] != dice:
+            text = f"{name} announced {question.answer.fields['dice']}, and here it is {dice}"
+            self.diagnose(message, "error", "state", "other-dice", text, blame="server", clause="ANNOUNCED")
+
+    def _close_questions(self, kind: QuestionKind, played: Round) -> None:
+        for seat in self._seats.values():
+            question = seat.open.get(kind)
+            if question is not None and question.game_id == played.game.id:
+                question.over = True

@@ -1,0 +1,188 @@
+"""The records that pass between the rooms.
+
+A *source* (relay, sniff, capture file) emits `Item`s, in order per stream and direction: `Chunk`, `Gap`,
+`Fault` and `End`. The inspector turns them into *findings*: `Message`, `Diagnostic`, `Event`, `Game` and
+`TableInfo`. All are msgspec structs: typed, slotted, and cheap enough for a million of them.
+
+Times are integer nanoseconds since 1970 UTC. Offsets and lengths are bytes; an offset counts from the first
+byte that was seen in that direction of the stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Direction = Literal["c2s", "s2c"]
+Transport = Literal["tcp", "udp"]
+Severity = Literal["note", "warning", "error"]
+Group = Literal["malformed", "sequence", "rule", "state", "network"]
+Blame = Literal["client", "server", "network", "unknown"]
+
+
+class Stream(msgspec.Struct, eq=False):
+    """One TCP connection, or one client-server pair over UDP. Compared by identity.
+
+    `client` and `server` are written `ip:port`, with an IPv6 address in brackets. `id` is the number in the
+    database. `protocol` is None until a dissector has recognised the traffic.
+    """
+
+    id: int
+    transport: Transport
+    client: str
+    server: str
+    opened_ns: int
+    protocol: str | None = None
+    closed_ns: int | None = None
+    close_reason: str | None = None
+
+
+class Chunk(msgspec.Struct, eq=False, gc=False):
+    """Bytes as they came: one datagram, or one piece of a byte stream, at `offset` of its direction.
+
+    `missing` is the number of bytes that the capture cut off this datagram (snap length); the next chunk of
+    that direction starts at `offset + len(data) + missing`.
+    """
+
+    stream: Stream
+    direction: Direction
+    ts_ns: int
+    offset: int
+    data: bytes
+    missing: int = 0
+
+
+class Gap(msgspec.Struct, eq=False, gc=False):
+    """Bytes that were sent but are not in the capture; `length` is None where nobody knows how many."""
+
+    stream: Stream
+    direction: Direction
+    ts_ns: int
+    offset: int
+    length: int | None
+
+
+class Fault(msgspec.Struct, eq=False, gc=False):
+    """What the network itself said about a stream, such as an ICMP error for a datagram to the server."""
+
+    stream: Stream
+    direction: Direction
+    ts_ns: int
+    offset: int
+    code: str
+    text: str
+
+
+class End(msgspec.Struct, eq=False, gc=False):
+    """A stream is over: `reason` is one word such as `idle`, `closed`, `reset` or `end`."""
+
+    stream: Stream
+    ts_ns: int
+    reason: str
+
+
+Item = Chunk | Gap | Fault | End
+
+
+class Message(msgspec.Struct, eq=False):
+    """One decoded message. `fields` maps field names to JSON values; `fields_json` is the same as JSON text.
+
+    `event_id` is the event that the message tells of, `game_id` the game it belongs to; both may be None.
+    """
+
+    id: int
+    stream: Stream
+    direction: Direction
+    ts_ns: int
+    name: str
+    fields: dict[str, Any]
+    fields_json: str
+    offset: int
+    length: int
+    game_id: int | None = None
+    event_id: int | None = None
+
+
+class Diagnostic(msgspec.Struct, eq=False):
+    """One flaw: where (`offset`, `length` in that direction of the stream), what, what was expected, whose.
+
+    `code` is a short constant such as `unknown-message`; `clause` names the part of the specification.
+    """
+
+    stream: Stream
+    direction: Direction
+    ts_ns: int
+    severity: Severity
+    group: Group
+    code: str
+    text: str
+    offset: int
+    length: int
+    expected: str | None = None
+    clause: str | None = None
+    blame: Blame = "unknown"
+    message_id: int | None = None
+
+
+Change = tuple[list[str], Any]
+"""One step of a table's state: the value at a path is now this; None takes the path away."""
+
+
+class Event(msgspec.Struct, eq=False):
+    """One thing that happened in a game, however many messages tell of it.
+
+    `seq` counts per table from 1. `actor` is the player who acts, None where nobody does. `changes` lead from
+    the state before to the state after.
+    """
+
+    id: int
+    table_id: int
+    game_id: int | None
+    seq: int
+    ts_ns: int
+    kind: str
+    actor: str | None
+    data: dict[str, Any]
+    changes: list[Change]
+
+
+class TableInfo(msgspec.Struct, eq=False):
+    """A game table: one server endpoint that speaks one protocol."""
+
+    id: int
+    protocol: str
+    server: str
+
+
+class Game(msgspec.Struct, eq=False):
+    """One game at a table; which part of the traffic is a game is the protocol's decision."""
+
+    id: int
+    table_id: int
+    protocol: str
+    label: str
+    started_ns: int
+    ended_ns: int | None = None
+    result: dict[str, Any] | None = None
+
+
+class Snapshot(msgspec.Struct, eq=False):
+    """A table's whole state after its event number `seq`, as JSON text."""
+
+    table_id: int
+    seq: int
+    ts_ns: int
+    state_json: str
+
+
+class Findings(msgspec.Struct, eq=False):
+    """What was found since the last time. Streams, tables and games may come again, changed."""
+
+    streams: list[Stream]
+    tables: list[TableInfo]
+    games: list[Game]
+    messages: list[Message]
+    diagnostics: list[Diagnostic]
+    events: list[Event]
+    snapshots: list[Snapshot]

@@ -1,0 +1,43 @@
+"""A table's state as plain JSON, and the changes that lead from one state to the next.
+
+A change is a path and a value; the value None takes the path away. What is not in the state is not known.
+Under a key `private` stand, by player, the things that only this player could know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+State = dict[str, Any]
+
+
+def apply(state: State, changes: Iterable[tuple[list[str], Any]]) -> None:
+    """Make the changes in place. Objects on the way that are not there yet are made; [] is not a path."""
+    for path, value in changes:
+        place = state
+        for step in path[:-1]:
+            inner = place.get(step)
+            if not isinstance(inner, dict):
+                inner = place[step] = {}
+            place = inner
+        if value is None:
+            place.pop(path[-1], None)
+        else:
+            place[path[-1]] = value
+
+
+def seen_by(state: Any, player: str) -> Any:
+    """The state as `player` could know it: every `private` object holds only his own entry."""
+    if isinstance(state, dict):
+        return {
+            key: (
+                {name: seen_by(part, player) for name, part in value.items() if name == player}
+                if key == "private" and isinstance(value, dict)
+                else seen_by(value, player)
+            )
+            for key, value in state.items()
+        }
+    if isinstance(state, list):
+        return [seen_by(part, player) for part in state]
+    return state

@@ -1,0 +1,186 @@
+"""What every game table does: keep the state, make events with their changes, open and close games.
+
+A protocol's table derives from `GameTable` and says what its messages mean. Messages go in, findings come
+out; a table never looks at a clock, only at the times of what it is given.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import msgspec
+
+from dissectors.grammar import MessageType, to_json
+from dissectors.records import (
+    Blame,
+    Change,
+    Diagnostic,
+    Direction,
+    Event,
+    Findings,
+    Game,
+    Group,
+    Message,
+    Severity,
+    Snapshot,
+    Stream,
+    TableInfo,
+)
+from dissectors.state import State, apply
+
+SNAPSHOT_EVERY = 200
+"""Events between two snapshots: what a jump to any moment has to replay at the most."""
+
+
+class Ids(msgspec.Struct):
+    """The last number given to each kind of record, so that numbers are known before anything is stored."""
+
+    table: int = 0
+    game: int = 0
+    message: int = 0
+    event: int = 0
+
+
+class GameTable(ABC):
+    """One server's table. Subclasses read messages; the findings list everything that comes of it."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        self.info = info
+        self.state: State = {}
+        self._ids = ids
+        self._findings = findings
+        self._seq = 0
+        self._changes: list[Change] = []
+        self._remarked: set[str] = set()
+
+    @abstractmethod
+    def message(self, message: Message, row: MessageType, sound: bool) -> None:
+        """Take the next message; `sound` says that its row allows it. Sets its event and game."""
+
+    @abstractmethod
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        """A frame came in which no message could be made out; it has its diagnostic already."""
+
+    @abstractmethod
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        """A stream of this table is over."""
+
+    @abstractmethod
+    def finish(self, ts_ns: int) -> None:
+        """Nothing more comes: give the verdicts that waited for more."""
+
+    def put(self, value: Any, *path: str) -> None:
+        """Change the state at `path`; the change belongs to the next event. None takes the path away."""
+        steps = list(path)
+        self._changes.append((steps, value))
+        # The state gets its own object: what is put into it later must not alter this change.
+        apply(self.state, ((steps, dict(value) if isinstance(value, dict) else value),))
+
+    def emit(
+        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
+    ) -> Event:
+        """Make an event of all changes since the last one."""
+        self._ids.event += 1
+        self._seq += 1
+        game_id = game.id if game is not None else None
+        event = Event(
+            self._ids.event, self.info.id, game_id, self._seq, ts_ns, kind, actor, data, self._changes
+        )
+        self._changes = []
+        self._findings.events.append(event)
+        if self._seq % SNAPSHOT_EVERY == 0:
+            self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, to_json(self.state)))
+        return event
+
+    def open_game(self, label: str, ts_ns: int) -> Game:
+        """Begin a game."""
+        self._ids.game += 1
+        game = Game(self._ids.game, self.info.id, self.info.protocol, label, ts_ns)
+        self._findings.games.append(game)
+        return game
+
+    def changed_game(self, game: Game) -> None:
+        """A game's label, end or result is new."""
+        self._findings.games.append(game)
+
+    def diagnose(
+        self,
+        message: Message,
+        severity: Severity,
+        group: Group,
+        code: str,
+        text: str,
+        *,
+        expected: str | None = None,
+        clause: str | None = None,
+        blame: Blame = "unknown",
+        at: tuple[int, int] | None = None,
+    ) -> None:
+        """Report a flaw of `message`, or of `at`: (offset, length) in bytes inside it."""
+        offset, length = at if at is not None else (0, message.length)
+        self.report(
+            message.stream,
+            message.direction,
+            message.ts_ns,
+            message.offset + offset,
+            length,
+            severity,
+            group,
+            code,
+            text,
+            expected=expected,
+            clause=clause,
+            blame=blame,
+            message_id=message.id,
+        )
+
+    def report(
+        self,
+        stream: Stream,
+        direction: Direction,
+        ts_ns: int,
+        offset: int,
+        length: int,
+        severity: Severity,
+        group: Group,
+        code: str,
+        text: str,
+        *,
+        expected: str | None = None,
+        clause: str | None = None,
+        blame: Blame = "unknown",
+        message_id: int | None = None,
+    ) -> None:
+        """Report a flaw at a place of a stream."""
+        self._findings.diagnostics.append(
+            Diagnostic(
+                stream,
+                direction,
+                ts_ns,
+                severity,
+                group,
+                code,
+                text,
+                offset,
+                length,
+                expected,
+                clause,
+                blame,
+                message_id,
+            )
+        )
+
+    def remark_dialect(self, message: Message, row: MessageType) -> None:
+        """Note, once per table, that a row of the grammar differs from the specification."""
+        if row.deviation is not None and row.deviation not in self._remarked:
+            self._remarked.add(row.deviation)
+            self.diagnose(
+                message,
+                "note",
+                "malformed",
+                "dialect",
+                row.deviation,
+                clause=row.clause,
+                blame="client" if row.direction == "c2s" else "server",
+            )

@@ -1,0 +1,64 @@
+"""The recorder's process: how it is started, and how it follows the journal to its end.
+
+The forwarder is the parent. When it is gone, however it went, the recorder reads what is left and finishes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from typing import ParamSpec
+
+from dissectors.records import Item
+from proxy.journal import JournalReader
+
+_POLL_SECONDS = 0.02
+
+P = ParamSpec("P")
+
+
+def start_recorder(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> SpawnProcess:
+    """Run `target` in a fresh process; it and its arguments must be picklable.
+
+    The process's `sentinel` is readable when it has died, its `exitcode` says how. Keep the object as long as
+    the forwarder runs: the recorder takes its loss for the forwarder's death.
+    """
+    process = multiprocessing.get_context("spawn").Process(
+        target=_run, args=(target, args, kwargs), name="kiebitz recorder"
+    )
+    process.start()
+    return process
+
+
+def _run(target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    # Ctrl-C and a service manager signal both processes. The forwarder ends the journal, and the recorder
+    # must live on until it has read that.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    target(*args, **kwargs)
+
+
+def follow(reader: JournalReader) -> Iterator[list[Item]]:
+    """Yield what the journal holds, batch by batch, until it was ended or its writer's process is gone.
+
+    Only inside a process of `start_recorder`. A batch is empty when nothing came for 20 ms, so that the
+    caller can commit. Afterwards `reader.stopped` tells a clean end from a killed forwarder.
+    Raises JournalError as `JournalReader.read` does.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        raise RuntimeError("a journal is followed in a child of the process that writes it")
+    gone = False
+    while True:
+        items = reader.read()
+        if items:
+            yield items
+        elif reader.stopped or gone:
+            return
+        else:
+            yield items
+            # Asked before the next read: what was written before the parent's death is then read, too.
+            gone = bool(wait([parent.sentinel], _POLL_SECONDS))

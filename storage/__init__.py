@@ -1,0 +1,1 @@
+"""What is kept: the session database, its recorder, timeline, filters and exports."""

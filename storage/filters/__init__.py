@@ -1,0 +1,57 @@
+"""Display filters in Wireshark's notation: a SQL condition for stored rows and a predicate for live ones.
+
+The way through: `parser` (text → `syntax` tree) → `meaning` (names looked up in `fields`, `not` moved down) →
+`sql` and `predicate`, which share `rows` (where a value is) and `values` (what a test asks of it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storage.filters import predicate as _predicate
+from storage.filters import sql as _sql
+from storage.filters.errors import FilterError
+from storage.filters.fields import FieldCatalog, complete
+from storage.filters.meaning import Meaning, meaning
+from storage.filters.parser import parse
+from storage.filters.predicate import Predicate
+from storage.filters.rows import Row, Target
+from storage.filters.sql import Parameters, register_functions
+
+__all__ = [
+    "FieldCatalog",
+    "Filter",
+    "FilterError",
+    "Parameters",
+    "Predicate",
+    "Row",
+    "Target",
+    "compile_filter",
+    "complete",
+    "register_functions",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter that was understood; the same one serves all three kinds of row, stored and live."""
+
+    text: str
+    meaning: Meaning
+
+    def sql(self, target: Target) -> tuple[str, Parameters]:
+        """A condition for WHERE and its parameters, in order.
+
+        The row's table must have the alias m (messages), e (events) or d (diagnostics) and the connection the
+        functions of `register_functions`. NULL counts as false, so do not negate the whole.
+        """
+        return _sql.condition(self.meaning, target)
+
+    def predicate(self, target: Target) -> Predicate:
+        """The same condition on a live row of this kind."""
+        return _predicate.predicate(self.meaning, target)
+
+
+def compile_filter(text: str, catalog: FieldCatalog) -> Filter:
+    """Understand a filter. Raises FilterError with the place and, if one is near, the name that was meant."""
+    return Filter(text, meaning(parse(text), text, catalog))

@@ -1,0 +1,89 @@
+"""The three kinds of row that a filter is asked about, and where each of them has a column's value.
+
+This one table serves both the SQL condition and the live predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dissectors.records import Diagnostic, Event, Message, TableInfo
+
+Target = Literal["messages", "events", "diagnostics"]
+Owner = Literal["message", "event", "diagnostic", "stream", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A live row with what belongs to it, as a stored row has it through its keys.
+
+    A message: alone in `messages`, with the `event` it tells of and all `diagnostics` about it.
+    An event: in `event`, with its `table`, all `messages` that tell of it and all `diagnostics` about those.
+    A diagnostic: alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with
+    the `event` that message tells of.
+    """
+
+    session_started_ns: int
+    messages: Sequence[Message] = ()
+    event: Event | None = None
+    diagnostics: Sequence[Diagnostic] = ()
+    table: TableInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is: whose it is, the column in that table, and the attribute of that record."""
+
+    owner: Owner
+    column: str
+    attribute: str
+
+
+ITSELF: dict[Target, Owner] = {"messages": "message", "events": "event", "diagnostics": "diagnostic"}
+"""Which record a row is."""
+
+JSON: dict[Target, Place] = {
+    "messages": Place("message", "fields", "fields"),
+    "events": Place("event", "data", "data"),
+    "diagnostics": Place("message", "fields", "fields"),
+}
+"""Where a row's fields are."""
+
+_FIXED = {
+    "msg": Place("message", "name", "name"),
+    "kind": Place("event", "kind", "kind"),
+    "player": Place("event", "actor", "actor"),
+    "client": Place("stream", "client", "client"),
+    "server": Place("stream", "server", "server"),
+    "transport": Place("stream", "transport", "transport"),
+}
+
+# Where a row was on the wire; an event was where its messages were.
+_ON_THE_WIRE = {
+    "dir": ("direction", "direction"),
+    "offset": ("offset", "offset"),
+    "length": ("length", "length"),
+    "stream": ("stream_id", "stream.id"),
+}
+
+_GROUP_COLUMN = "grp"  # GROUP is a word of SQL
+
+
+def place(column: str, target: Target) -> Place:
+    """Where a row of this kind has the value of a name in `fields.COLUMNS`."""
+    if column in _FIXED:
+        return _FIXED[column]
+    if column in _ON_THE_WIRE:
+        return Place("diagnostic" if target == "diagnostics" else "message", *_ON_THE_WIRE[column])
+    if column.startswith("diag."):
+        attribute = column.removeprefix("diag.")
+        return Place("diagnostic", _GROUP_COLUMN if attribute == "group" else attribute, attribute)
+    on_event = target == "events"
+    return {
+        "time": Place(ITSELF[target], "ts_ns", "ts_ns"),
+        "protocol": Place("table" if on_event else "stream", "protocol", "protocol"),
+        "game": Place("event" if on_event else "message", "game_id", "game_id"),
+        "event": Place("event", "id", "id") if on_event else Place("message", "event_id", "event_id"),
+    }[column]

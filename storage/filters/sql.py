@@ -1,0 +1,149 @@
+"""From the meaning of a filter to one SQL condition; every value is a parameter, the filter's text never SQL.
+
+The row's table has the alias m (messages), e (events) or d (diagnostics). A condition may be NULL where a row
+has no such value; that counts as false, and a `not` is written `IS NOT TRUE`: NULL never passes for true.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sqlite3
+from collections.abc import Callable
+
+import msgspec
+
+from storage.filters.fields import AnyField, Column, MessageField
+from storage.filters.meaning import AllOf, Condition, Meaning
+from storage.filters.rows import JSON, Owner, Place, Target, place
+from storage.filters.syntax import Step
+from storage.filters.values import Test, holds_inside, pattern
+
+Parameters = list[str | int | float]
+
+_ALIASES: dict[Owner, str] = {"message": "m", "event": "e", "diagnostic": "d", "stream": "s", "table": "t"}
+
+# From one record to another: the condition on the other goes into the braces.
+_STREAM_OF_MESSAGE = "m.stream_id IN (SELECT s.id FROM streams AS s WHERE {})"
+_STREAM_OF_DIAGNOSTIC = "d.stream_id IN (SELECT s.id FROM streams AS s WHERE {})"
+_EVENT_OF_MESSAGE = "EXISTS (SELECT 1 FROM events AS e WHERE e.id = m.event_id AND {})"
+_DIAGNOSTICS_OF_MESSAGE = "EXISTS (SELECT 1 FROM diagnostics AS d WHERE d.message_id = m.id AND {})"
+_MESSAGES_OF_EVENT = "EXISTS (SELECT 1 FROM messages AS m WHERE m.event_id = e.id AND {})"
+_TABLE_OF_EVENT = "EXISTS (SELECT 1 FROM tables AS t WHERE t.id = e.table_id AND {})"
+_MESSAGE_OF_DIAGNOSTIC = "EXISTS (SELECT 1 FROM messages AS m WHERE m.id = d.message_id AND {})"
+
+_WAYS: dict[Target, dict[Owner, str]] = {
+    "messages": {
+        "message": "{}",
+        "event": _EVENT_OF_MESSAGE,
+        "diagnostic": _DIAGNOSTICS_OF_MESSAGE,
+        "stream": _STREAM_OF_MESSAGE,
+    },
+    "events": {
+        "event": "{}",
+        "message": _MESSAGES_OF_EVENT,
+        "diagnostic": _MESSAGES_OF_EVENT.format(_DIAGNOSTICS_OF_MESSAGE),
+        "stream": _MESSAGES_OF_EVENT.format(_STREAM_OF_MESSAGE),
+        "table": _TABLE_OF_EVENT,
+    },
+    "diagnostics": {
+        "diagnostic": "{}",
+        "message": _MESSAGE_OF_DIAGNOSTIC,
+        "event": _MESSAGE_OF_DIAGNOSTIC.format(_EVENT_OF_MESSAGE),
+        "stream": _STREAM_OF_DIAGNOSTIC,
+    },
+}
+
+_SESSION_OF_STREAM = (
+    "(SELECT x.started_ns FROM sessions AS x JOIN streams AS s ON s.session_id = x.id"
+    " WHERE s.id = {}.stream_id)"
+)
+_STARTED: dict[Target, str] = {
+    "messages": _SESSION_OF_STREAM.format("m"),
+    "events": "(SELECT x.started_ns FROM sessions AS x WHERE x.id = e.session_id)",
+    "diagnostics": _SESSION_OF_STREAM.format("d"),
+}
+
+
+def condition(meaning: Meaning, target: Target) -> tuple[str, Parameters]:
+    """A condition on one row of a target, and its parameters in order."""
+    if isinstance(meaning, Condition):
+        sql, parameters = _single(meaning, target)
+        return (sql if meaning.wanted else f"({sql}) IS NOT TRUE"), parameters
+    # The deepest term first: on its small stack SQLite's parser then keeps one token a level, not three.
+    terms = [condition(term, target) for term in sorted(meaning.terms, key=_depth, reverse=True)]
+    word = " AND " if isinstance(meaning, AllOf) else " OR "
+    sql = word.join(sql for sql, _ in terms)
+    return f"({sql})", [parameter for _, parameters in terms for parameter in parameters]
+
+
+def register_functions(connection: sqlite3.Connection) -> None:
+    """Give a connection the functions that the conditions call. Raises sqlite3.Error."""
+    connection.create_function("kiebitz_field", 2, _field_holds, deterministic=True)
+    connection.create_function("kiebitz_matches", 2, _matches, deterministic=True)
+
+
+def _depth(meaning: Meaning) -> int:
+    return 0 if isinstance(meaning, Condition) else 1 + max(map(_depth, meaning.terms))
+
+
+def _single(single: Condition, target: Target) -> tuple[str, Parameters]:
+    subject, test = single.subject, single.test
+    if isinstance(subject, Column):
+        where = place(subject.name, target)
+        sql, parameters = _compared(_value(subject, where, target), test)
+        return _WAYS[target][where.owner].format(sql), parameters
+    if isinstance(subject, AnyField):
+        where = JSON[target]
+        sql = f"kiebitz_field({_ALIASES[where.owner]}.{where.column}, ?)"
+        return _WAYS[target][where.owner].format(sql), [_question(test, subject.path)]
+    sql = "m.name = ? AND " + _STREAM_OF_MESSAGE.format("s.protocol = ?")
+    message_parameters: Parameters = [subject.message, subject.protocol]
+    if isinstance(subject, MessageField):
+        sql += " AND kiebitz_field(m.fields, ?)"
+        message_parameters.append(_question(test, subject.path))
+    return _WAYS[target]["message"].format(f"({sql})"), message_parameters
+
+
+def _value(column: Column, where: Place, target: Target) -> str:
+    sql = f"{_ALIASES[where.owner]}.{where.column}"
+    return f"{sql} - {_STARTED[target]}" if column.name == "time" else sql
+
+
+def _compared(value: str, test: Test) -> tuple[str, Parameters]:
+    parameters = list(test.values)
+    if test.question == "has":
+        return f"{value} IS NOT NULL", []
+    if test.question == "contains":
+        return f"instr({value}, ?) > 0", parameters
+    if test.question == "matches":
+        return f"kiebitz_matches({value}, ?)", parameters
+    if test.question == "in" and len(parameters) != 1:
+        return f"{value} IN ({', '.join('?' * len(parameters))})", parameters
+    return f"{value} {'=' if test.question == 'in' else test.question} ?", parameters
+
+
+def _question(test: Test, path: tuple[Step, ...]) -> str:
+    """A question about a JSON value as one parameter; `_asked` reads it."""
+    return json.dumps([path, test.question, test.values])
+
+
+@functools.lru_cache(maxsize=1000)
+def _asked(question: str) -> Callable[[object], bool]:
+    path, kind, values = json.loads(question)
+    return holds_inside(Test(kind, tuple(values)), tuple(path))
+
+
+def _field_holds(fields: str | None, question: str) -> bool:
+    if fields is None:
+        return False
+    try:
+        decoded = msgspec.json.decode(fields)
+    except RecursionError:
+        # Nested so deeply that it is no field of a game; one such message must not end the whole query.
+        return False
+    return _asked(question)(decoded)
+
+
+def _matches(text: str | None, expression: str) -> bool:
+    return text is not None and pattern(expression).search(text) is not None

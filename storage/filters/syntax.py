@@ -1,0 +1,71 @@
+"""The syntax tree of a filter, as written: names are not looked up yet, and `!=` is still `!=`.
+
+`position` and `length` count characters of the filter's text; an error's caret stands there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Value = str | int | float | bool
+Step = str | int
+Operator = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches", "in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A path such as `catan.Würfelwurf.Wurf[0]`; a step is a name or an index, the first one a name."""
+
+    steps: tuple[Step, ...]
+    position: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value as it stands in the filter."""
+
+    value: Value
+    position: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """A bare name: the row has it."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A name, an operator, and one value; for `in` any number from one up."""
+
+    name: Name
+    operator: Operator
+    constants: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite of a term."""
+
+    term: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of two or more terms."""
+
+    terms: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one of two or more terms."""
+
+    terms: tuple[Expression, ...]
+
+
+Expression = Has | Comparison | Not | And | Or

@@ -1,0 +1,115 @@
+"""What a condition asks of one value, and how a JSON value is taken apart for it.
+
+The predicate and the SQL function for JSON columns both end here. SQLite's own JSON functions would not do:
+up to 3.40 at least they cut a text at an escaped NUL, and they make a float of an integer beyond 64 bits, so
+that a hostile peer could make a stored row and the live one differ.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from storage.filters.syntax import Step, Value
+
+MAX_PATTERN = 500
+
+Question = Literal["has", "in", "<", "<=", ">", ">=", "contains", "matches"]
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A question about a value, with one value to compare, any number for `in`, none for `has`."""
+
+    question: Question
+    values: tuple[Value, ...] = ()
+
+
+def holds(test: Test) -> Callable[[object], bool]:
+    """The test as a function of one scalar that is there. Different types are neither equal nor ordered."""
+    if test.question == "has":
+        return lambda value: True
+    if test.question == "in":
+        wanted = {(_type(value), value) for value in test.values}
+        return lambda value: (kind := _type(value)) is not None and (kind, value) in wanted
+    constant = test.values[0]
+    if test.question == "contains":
+        return lambda value: isinstance(value, str) and cast(str, constant) in value
+    if test.question == "matches":
+        search = pattern(cast(str, constant)).search
+        return lambda value: isinstance(value, str) and search(value) is not None
+    ordered, wanted_type = _ORDERS[test.question], _type(constant)
+    return lambda value: _type(value) == wanted_type and ordered(value, constant)
+
+
+def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]:
+    """The test as a function of a whole JSON object: does it hold for any value at the end of the path?
+
+    A list stands for its elements and an object for its keys; null counts as not there.
+    """
+    if test.question == "has":
+        return lambda whole: bool(_at_end(whole, path))
+    scalar_holds = holds(test)
+
+    def any_holds(whole: object) -> bool:
+        return any(scalar_holds(scalar) for value in _at_end(whole, path) for scalar in _scalars(value))
+
+    return any_holds
+
+
+@functools.lru_cache(maxsize=100)
+def pattern(text: str) -> re.Pattern[str]:
+    """A regular expression. Raises ValueError with a sentence if it is none, or beyond bounds."""
+    if len(text) > MAX_PATTERN:
+        raise ValueError(f"a regular expression is at most {MAX_PATTERN} characters long")
+    with warnings.catch_warnings():
+        # Python warns of patterns whose meaning may change; the user has no place to read that.
+        warnings.simplefilter("ignore")
+        try:
+            return re.compile(text)
+        except (re.error, OverflowError) as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        except RecursionError:
+            raise ValueError("this regular expression is nested too deeply") from None
+
+
+def _type(value: object) -> str | None:
+    """`true` is no number, and 1 equals 1.0; what has no type here equals nothing."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool):
+        return "truth"
+    return "number" if isinstance(value, int | float) else None
+
+
+def _at_end(whole: object, path: tuple[Step, ...]) -> list[object]:
+    """The values at the end of a path. A key is looked for in each element of a list."""
+    found = [whole]
+    for step in path:
+        if isinstance(step, str):
+            objects = (inner for outer in found for inner in _elements(outer))
+            found = [inner[step] for inner in objects if isinstance(inner, dict) and step in inner]
+        else:
+            found = [outer[step] for outer in found if isinstance(outer, list | tuple) and step < len(outer)]
+    return [value for value in found if value is not None]
+
+
+def _elements(value: object) -> Iterable[object]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _scalars(value: object) -> Iterable[object]:
+    """The elements of a list, the keys of an object, or the value itself; lists in lists are not entered."""
+    return value if isinstance(value, list | tuple | dict) else (value,)

@@ -1,0 +1,267 @@
+"""The recorder: items in, rows of one session out.
+
+Rows are gathered and written in batches, one transaction each. The caller commits at least every
+`COMMIT_EVERY_S`; whatever is committed survives the death of the process. If a batch cannot be written, it is
+kept, and the next `commit` tries again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib.metadata import version
+from itertools import count
+from typing import Any, Literal
+
+from dissectors.grammar import to_json
+from dissectors.inspector import DecodeAs, Inspector
+from dissectors.records import Chunk, Findings, Gap, Item
+from dissectors.registry import DISSECTORS
+from dissectors.table import Ids
+from storage.schema import MEMORY, StorageError, open_for_writing, sentence
+
+COMMIT_EVERY_S = 0.2
+"""The most that a crash may cost (seconds of recording)."""
+
+BATCH = 5000
+"""Items after which rows are written, so that memory stays flat."""
+
+SessionKind = Literal["relay", "sniff", "import"]
+
+_INSERTS = {
+    "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason",
+    "chunks": "INSERT INTO chunks VALUES (?,?,?,?,?,?,?)",
+    "tables": "INSERT INTO tables VALUES (?,?,?,?)",
+    "games": "INSERT INTO games VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "label = excluded.label, ended_ns = excluded.ended_ns, result = excluded.result",
+    "messages": "INSERT INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
+    "diagnostics": "INSERT INTO diagnostics VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?)",
+    "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
+}
+
+
+class Recorder:
+    """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
+
+    `started_ns` is the session's time zero; None takes the time of the first item.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        kind: SessionKind,
+        source: str,
+        *,
+        started_ns: int | None = None,
+        decode_as: DecodeAs | None = None,
+    ) -> None:
+        self.path = path
+        self.connection = open_for_writing(path)
+        self._lock = _lock(path)
+        last = self._last_ids()
+        self.stream_ids: Iterator[int] = count(last["streams"] + 1)
+        self.session_id = last["sessions"] + 1
+        self.started_ns = started_ns
+        self._chunk_id = last["chunks"]
+        ids = Ids(last["tables"], last["games"], last["messages"], last["events"])
+        self.inspector = Inspector(DISSECTORS, ids, decode_as)
+        self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
+        self._pending = 0
+        self._latest_ns = started_ns
+        try:
+            with self.connection:
+                self.connection.execute(
+                    "INSERT INTO sessions VALUES (?,?,?,?,?,NULL,?)",
+                    (self.session_id, os.path.basename(source), kind, source, started_ns, version("kiebitz")),
+                )
+        except sqlite3.Error as error:
+            raise StorageError(sentence(path, error)) from error
+
+    def record(self, items: Iterable[Item]) -> list[Findings]:
+        """Take items in order; what they came to, batch by batch."""
+        chunks = self._rows["chunks"]
+        feed = self.inspector.feed
+        found: list[Findings] = []
+        for item in items:
+            if isinstance(item, Chunk):
+                data = item.data
+                self._chunk_id += 1
+                chunks.append(
+                    (self._chunk_id, item.stream.id, item.direction, item.ts_ns, item.offset, len(data), data)
+                )
+                if item.missing:
+                    self._gap(
+                        Gap(item.stream, item.direction, item.ts_ns, item.offset + len(data), item.missing)
+                    )
+            elif isinstance(item, Gap):
+                self._gap(item)
+            feed(item)
+            self._latest_ns = item.ts_ns
+            if self.started_ns is None:
+                self.started_ns = item.ts_ns
+            self._pending += 1
+            if self._pending >= BATCH:
+                found.append(self.commit())
+        return found
+
+    def commit(self) -> Findings:
+        """Write what has been gathered; raises StorageError and keeps it all if that fails."""
+        found = self.inspector.drain()
+        self._gather(found)
+        try:
+            with self.connection:
+                for table, rows in self._rows.items():
+                    if rows:
+                        self.connection.executemany(_INSERTS[table], rows)
+                self.connection.execute(
+                    "UPDATE sessions SET started_ns = ? WHERE id = ? AND started_ns IS NULL",
+                    (self.started_ns, self.session_id),
+                )
+        except sqlite3.Error as error:
+            raise StorageError(sentence(self.path, error)) from error
+        for rows in self._rows.values():
+            rows.clear()
+        self._pending = 0
+        return found
+
+    def close(self) -> Findings:
+        """End the session: last verdicts, last rows, the time of the last item as its end."""
+        self.inspector.finish()
+        found = self.commit()
+        try:
+            with self.connection:
+                self.connection.execute(
+                    "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
+                )
+        except sqlite3.Error as error:
+            raise StorageError(sentence(self.path, error)) from error
+        self.release()
+        return found
+
+    def release(self) -> None:
+        """Let go of the file. A database in memory stays open for whoever has its connection."""
+        if self.path != MEMORY:
+            self.connection.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _gap(self, gap: Gap) -> None:
+        self._chunk_id += 1
+        self._rows["chunks"].append(
+            (self._chunk_id, gap.stream.id, gap.direction, gap.ts_ns, gap.offset, gap.length, None)
+        )
+
+    def _gather(self, found: Findings) -> None:
+        """Findings to rows. A stream, table or game that comes twice is written twice; the last one counts."""
+        session = self.session_id
+        rows = self._rows
+        rows["streams"] += [
+            (
+                s.id,
+                session,
+                s.protocol,
+                s.transport,
+                s.client,
+                s.server,
+                s.opened_ns,
+                s.closed_ns,
+                s.close_reason,
+            )
+            for s in found.streams
+        ]
+        rows["tables"] += [(t.id, session, t.protocol, t.server) for t in found.tables]
+        rows["games"] += [
+            (
+                g.id,
+                g.table_id,
+                session,
+                g.protocol,
+                g.label,
+                g.started_ns,
+                g.ended_ns,
+                to_json(g.result) if g.result is not None else None,
+            )
+            for g in found.games
+        ]
+        rows["messages"] += [
+            (
+                m.id,
+                m.stream.id,
+                m.direction,
+                m.ts_ns,
+                m.name,
+                m.fields_json,
+                m.offset,
+                m.length,
+                m.game_id,
+                m.event_id,
+            )
+            for m in found.messages
+        ]
+        rows["diagnostics"] += [
+            (
+                d.stream.id,
+                d.direction,
+                d.message_id,
+                d.ts_ns,
+                d.severity,
+                d.group,
+                d.code,
+                d.text,
+                d.offset,
+                d.length,
+                d.expected,
+                d.clause,
+                d.blame,
+            )
+            for d in found.diagnostics
+        ]
+        rows["events"] += [
+            (
+                e.id,
+                e.table_id,
+                e.game_id,
+                session,
+                e.seq,
+                e.ts_ns,
+                e.kind,
+                e.actor,
+                to_json(e.data),
+                to_json(e.changes),
+            )
+            for e in found.events
+        ]
+        rows["snapshots"] += [(s.table_id, s.seq, s.ts_ns, s.state_json) for s in found.snapshots]
+
+    def _last_ids(self) -> dict[str, int]:
+        tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
+        return {
+            table: self.connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+            for table in tables
+        }
+
+
+def _lock(path: str) -> int | None:
+    """Keep other recorders out of this file: numbers are given before rows are written.
+
+    flock and SQLite's own locks do not meet, but closing any descriptor of the file would end SQLite's: so
+    this one is closed last.
+    """
+    if path == MEMORY:
+        return None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        with suppress(OSError):
+            os.close(descriptor)
+        raise StorageError(
+            f"{path}: another kiebitz is recording into it; use another file with -w"
+        ) from error
+    return descriptor

@@ -1,0 +1,194 @@
+"""The session database: its tables and indexes, and how a file is opened or made.
+
+Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are the
+truth; every other table but `sessions` can be made again from them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from sqlite_utils import Database
+from sqlite_utils.db import Table
+
+SCHEMA_VERSION = 1
+"""Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
+
+MEMORY = ":memory:"
+
+LOCK_PATIENCE_S = 5.0
+"""How long a database that another program is writing to is waited for."""
+
+TABLES: dict[str, dict[str, type]] = {
+    "sessions": {
+        "id": int,
+        "name": str,
+        "kind": str,
+        "source": str,
+        "started_ns": int,
+        "ended_ns": int,
+        "kiebitz_version": str,
+    },
+    "streams": {
+        "id": int,
+        "session_id": int,
+        "protocol": str,
+        "transport": str,
+        "client": str,
+        "server": str,
+        "opened_ns": int,
+        "closed_ns": int,
+        "close_reason": str,
+    },
+    "chunks": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "ts_ns": int,
+        "offset": int,
+        "length": int,
+        "data": bytes,
+    },
+    "messages": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "ts_ns": int,
+        "name": str,
+        "fields": str,
+        "offset": int,
+        "length": int,
+        "game_id": int,
+        "event_id": int,
+    },
+    "diagnostics": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "message_id": int,
+        "ts_ns": int,
+        "severity": str,
+        "grp": str,
+        "code": str,
+        "text": str,
+        "offset": int,
+        "length": int,
+        "expected": str,
+        "clause": str,
+        "blame": str,
+    },
+    "tables": {"id": int, "session_id": int, "protocol": str, "server": str},
+    "games": {
+        "id": int,
+        "table_id": int,
+        "session_id": int,
+        "protocol": str,
+        "label": str,
+        "started_ns": int,
+        "ended_ns": int,
+        "result": str,
+    },
+    "events": {
+        "id": int,
+        "table_id": int,
+        "game_id": int,
+        "session_id": int,
+        "seq": int,
+        "ts_ns": int,
+        "kind": str,
+        "actor": str,
+        "data": str,
+        "changes": str,
+    },
+    "snapshots": {"table_id": int, "seq": int, "ts_ns": int, "state": str},
+}
+
+INDEXES: dict[str, list[tuple[str, ...]]] = {
+    "streams": [("session_id",)],
+    "chunks": [("stream_id",)],
+    "messages": [("name",), ("stream_id",), ("event_id",)],
+    "diagnostics": [("stream_id",), ("message_id",)],
+    "tables": [("session_id",)],
+    "games": [("session_id",)],
+    "events": [("session_id", "ts_ns"), ("table_id", "seq"), ("game_id",)],
+}
+
+
+class StorageError(Exception):
+    """A database cannot be used; the message says which, why, and what to do."""
+
+
+def create(db: Database) -> None:
+    """Make whatever table or index of the schema is not there yet. Raises sqlite3.Error."""
+    for name, columns in TABLES.items():
+        table = Table(db, name)
+        key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
+        table.create(columns, pk=key, if_not_exists=True)
+    for name, indexes in INDEXES.items():
+        for index in indexes:
+            Table(db, name).create_index(index, if_not_exists=True)
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def open_for_writing(path: str) -> sqlite3.Connection:
+    """Open the database at `path` (or `MEMORY`), made if it is not there yet. Raises StorageError."""
+    try:
+        if path != MEMORY:
+            # What was played is nobody else's business.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = sqlite3.connect(path, timeout=LOCK_PATIENCE_S)
+        _check(connection, path, may_be_empty=True)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        create(Database(connection))
+        connection.commit()
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(sentence(path, error)) from error
+    return connection
+
+
+def open_existing(path: str) -> sqlite3.Connection:
+    """Open a session database to read it. Raises StorageError."""
+    try:
+        with open(path, "rb"):
+            pass
+        address = Path(path).absolute().as_uri()
+        try:
+            connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=LOCK_PATIENCE_S)
+            _check(connection, path)
+        except sqlite3.OperationalError:
+            connection = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=LOCK_PATIENCE_S)
+            _check(connection, path)
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(sentence(path, error)) from error
+    return connection
+
+
+def sentence(path: str, error: Exception) -> str:
+    """What an error of the system or of SQLite means for a person."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    advice = {
+        "database is locked": "another program is writing to it: close that program, or use another file",
+        "database or disk is full": "the disk is full: make room, or write to another disk with -w",
+        "file is not a database": "it is neither a session database nor a capture file",
+        "attempt to write a readonly database": "it may only be read: use another file with -w",
+        "unable to open database file": "it cannot be opened: does its folder exist, and may you write there?",
+        "No such file or directory": "there is no such file",
+        "Permission denied": "you have no right to it: change the rights, or use another file",
+        "Is a directory": "this is a folder: name a file in it",
+    }.get(reason, reason)
+    return f"{path}: {advice}"
+
+
+def _check(connection: sqlite3.Connection, path: str, may_be_empty: bool = False) -> None:
+    """Raise StorageError unless this is a database of ours, or an empty one where that will do."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
+        )
+    if not (names >= set(TABLES) or (may_be_empty and not names)):
+        raise StorageError(f"{path}: a database, but no session database of Kiebitz")
