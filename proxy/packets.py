@@ -63,6 +63,10 @@ def endpoints(flow: bytes) -> tuple[str, str]:
     )
 
 
+class _Flaw(Exception):
+    """A packet is malformed; the text is the reason it is counted under."""
+
+
 class PacketDecoder:
     """Decodes packets, one after another, and keeps the fragments between them.
 
@@ -92,7 +96,11 @@ class PacketDecoder:
                 and 28 <= total <= len(data) - 14
             ):
                 return data[26:38], data[42 : 14 + total], 0
-        return self._link(linktype, data, max(wirelen, len(data)), ts_ns)
+        try:
+            return self._link(linktype, data, max(wirelen, len(data)), ts_ns)
+        except _Flaw as flaw:
+            self.malformed[str(flaw)] += 1
+            return None
 
     def close(self) -> None:
         """Count what is still in assembly as malformed; call it after the last packet."""
@@ -102,18 +110,18 @@ class PacketDecoder:
         if linktype in _WITH_ETHERTYPE:
             start, place = _WITH_ETHERTYPE[linktype]
             if len(data) < start:
-                return self._flawed("link header cut short")
+                raise _Flaw("link header cut short")
             (ethertype,) = _SHORT(data, place)
             while ethertype in _VLAN:
                 if len(data) < start + 4:
-                    return self._flawed("link header cut short")
+                    raise _Flaw("link header cut short")
                 (ethertype,) = _SHORT(data, start + 2)
                 start += 4
             version = {_IPV4: 4, _IPV6: 6}.get(ethertype, 0)
         elif linktype in _WITH_FAMILY:
             start = 4
             if len(data) < start:
-                return self._flawed("link header cut short")
+                raise _Flaw("link header cut short")
             family = int.from_bytes(data[:4], "little")
             version = _FAMILIES.get(family) or _FAMILIES.get(int.from_bytes(data[:4], "big"), 0)
         elif linktype in _RAW:
@@ -131,16 +139,16 @@ class PacketDecoder:
 
     def _ipv4(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | None:
         if len(data) < start + 20:
-            return self._flawed("IP header cut short")
+            raise _Flaw("IP header cut short")
         header = (data[start] & 0x0F) * 4
         if data[start] >> 4 != 4 or header < 20:
-            return self._flawed("impossible IP header")
+            raise _Flaw("impossible IP header")
         # The network card was to cut this into packets (TSO) and to fill in the length of each.
         total = _SHORT(data, start + 2)[0] or wirelen - start
         if total < header:
-            return self._flawed("impossible IP header")
+            raise _Flaw("impossible IP header")
         if total > wirelen - start:
-            return self._flawed("packet shorter than its IP length")
+            raise _Flaw("packet shorter than its IP length")
         (fragment,) = _SHORT(data, start + 6)
         protocol = data[start + 9]
         addresses = data[start + 12 : start + 20]
@@ -158,13 +166,13 @@ class PacketDecoder:
 
     def _ipv6(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | None:
         if len(data) < start + 40:
-            return self._flawed("IP header cut short")
+            raise _Flaw("IP header cut short")
         if data[start] >> 4 != 6:
-            return self._flawed("impossible IP header")
+            raise _Flaw("impossible IP header")
         # A length of 0: a jumbogram (RFC 2675), or the network card was to fill it in.
         length = _SHORT(data, start + 4)[0] or wirelen - start - 40
         if length > wirelen - start - 40:
-            return self._flawed("packet shorter than its IP length")
+            raise _Flaw("packet shorter than its IP length")
         addresses = data[start + 8 : start + 40]
         return self._extensions(
             addresses, data[start + 6], data[start + 40 : start + 40 + length], length, ts_ns
@@ -191,9 +199,9 @@ class PacketDecoder:
             else:
                 return self._transport(addresses, header, payload[position:], length - position)
             if position + size > length:
-                return self._flawed("impossible IPv6 extension header")
+                raise _Flaw("impossible IPv6 extension header")
             if position + size > len(payload):
-                return self._flawed("IP header cut short")
+                raise _Flaw("IP header cut short")
             previous, header = header, payload[position]
             start = position
             position += size
@@ -204,7 +212,7 @@ class PacketDecoder:
                 # RFC 6946: a fragment that is all of its packet is processed on its own.
                 continue
             if assembled:
-                return self._flawed("impossible fragment")
+                raise _Flaw("impossible fragment")
             if header != _UDP and header not in _OPTIONS and header != _AUTHENTICATION:
                 return self._transport(addresses, header, b"", 0)
             whole = self._fragments.add(
@@ -228,18 +236,15 @@ class PacketDecoder:
             self.ignored[_PROTOCOL_NAMES.get(protocol) or f"IP protocol {protocol}"] += 1
             return None
         if length < 8:
-            return self._flawed("impossible UDP length")
+            raise _Flaw("impossible UDP length")
         if len(payload) < 8:
-            return self._flawed("UDP header cut short")
+            raise _Flaw("UDP header cut short")
         (stated,) = _SHORT(payload, 4)
         if stated == 0 and len(addresses) == 32:
             # RFC 2675, 4: it does not fit into the field, so it is what IP says.
             stated = length
         if not 8 <= stated <= length:
             # No receiver takes it, as it says that bytes belong to it which are not there.
-            return self._flawed("impossible UDP length")
+            raise _Flaw("impossible UDP length")
         content = payload[8:stated]
         return addresses + payload[:4], content, stated - 8 - len(content)
-
-    def _flawed(self, reason: str) -> None:
-        self.malformed[reason] += 1

@@ -158,7 +158,7 @@ class Recorder:
         )
 
     def _gather(self, found: Findings) -> None:
-        """Findings to rows. A stream, table or game that comes twice is written twice; the last one counts."""
+        """Findings to rows. What comes twice (a stream, table, game) is written twice; the last counts."""
         session = self.session_id
         rows = self._rows
         rows["streams"] += [

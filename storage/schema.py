@@ -1,7 +1,7 @@
 """The session database: its tables and indexes, and how a file is opened or made.
 
-Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are the
-truth; every other table but `sessions` can be made again from them.
+Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
+the truth; every other table but `sessions` can be made again from them.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def sentence(path: str, error: Exception) -> str:
         "database or disk is full": "the disk is full: make room, or write to another disk with -w",
         "file is not a database": "it is neither a session database nor a capture file",
         "attempt to write a readonly database": "it may only be read: use another file with -w",
-        "unable to open database file": "it cannot be opened: does its folder exist, and may you write there?",
+        "unable to open database file": "it cannot be opened: is its folder there, and may you write in it?",
         "No such file or directory": "there is no such file",
         "Permission denied": "you have no right to it: change the rights, or use another file",
         "Is a directory": "this is a folder: name a file in it",

@@ -76,7 +76,10 @@ class Timeline:
             " WHERE session_id = ? ORDER BY id",
             (self.session.id,),
         )
-        return [GameRow(*row[:6], json.loads(row[6]) if row[6] is not None else None) for row in rows]
+        return [
+            GameRow(number, table, protocol, label, started, ended, json.loads(result) if result else None)
+            for number, table, protocol, label, started, ended, result in rows
+        ]
 
     def events(self, condition: str = "1", parameters: list[Any] | None = None) -> Iterator[Event]:
         """The session's events that meet an SQL condition on the table `events` (alias e), in order."""
@@ -84,8 +87,8 @@ class Timeline:
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *(parameters or ())],
         )
-        for row in rows:
-            yield Event(*row[:7], json.loads(row[7]), json.loads(row[8]))
+        for number, table, game, seq, ts_ns, kind, actor, data, changes in rows:
+            yield Event(number, table, game, seq, ts_ns, kind, actor, json.loads(data), json.loads(changes))
 
     def state_at(self, table_id: int, seq: int) -> State:
         """A table's state after its event number `seq`; 0 is before the first."""

@@ -1,8 +1,8 @@
 """Are the clients' answers right? Tokens and deadlines, checked against what the server asked.
 
 A token may be right, late, used up, meant for another question, another player's, or unknown. An unknown one
-is only held against a client whose question was seen, or whom the server never answers: a capture may have begun
-later than the game.
+is only held against a client whose question was seen, or whom the server never answers: a capture may have
+begun later than the game.
 """
 
 from __future__ import annotations

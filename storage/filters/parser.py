@@ -79,7 +79,7 @@ _EXPECTED: list[tuple[set[str], str]] = [
     ({"BOOLEAN"}, "a value (text in quotes, a number, true or false)"),
     ({"NAME", "STRING"}, "a name"),
     ({"NUMBER"}, "an index"),
-    ({"COMPARE"}, 'an operator such as "=="'),
+    ({"COMPARE"}, 'an operator such as "==" or "&&"'),
     ({"_AND"}, '"&&" or "||"'),
     ({"_OPEN_SET"}, '"{"'),
     ({"_CLOSE_SET"}, '"," or "}"'),
@@ -152,7 +152,7 @@ def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> Fil
         return FilterError('no "(" belongs to this ")"', text, position)
     if found in _HALF_OPERATORS:
         hint = f'did you mean "{_HALF_OPERATORS[found]}"?'
-        return FilterError(f"expected {_expected(accepted)}", text, position, 1, hint)
+        return FilterError(f'"{found}" alone is no operator', text, position, 1, hint)
     hint_quotes = (
         f'text stands in quotes: "{found}"' if "BOOLEAN" in accepted and found.isidentifier() else None
     )
