@@ -17,8 +17,9 @@ from collections.abc import Iterator
 
 from scapy.error import Scapy_Exception
 
-from proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, PcapNgRecords, PcapRecords, RawPacket
+from proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, PcapNgRecords, PcapRecords
 from proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
+from proxy.packets import RawPacket
 
 _READ_HERE = "pcap and pcapng are read, also in .gz and .zst"
 _MAX_NEIGHBOURS = 10_000
@@ -92,6 +93,8 @@ def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
     if not isinstance(source, str):
         return _recognise(getattr(source, "name", "the stream"), source, None, None)
     if source == "-":
+        if sys.stdin is None:
+            raise CaptureError("standard input is closed: name a capture file, or pipe one into it")
         if sys.stdin.isatty():
             raise CaptureError(
                 "standard input is a terminal: pipe a capture into it: tcpdump -w - | kiebitz import -"

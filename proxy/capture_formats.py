@@ -21,11 +21,10 @@ from struct import Struct, unpack
 from scapy.error import Scapy_Exception
 from scapy.utils import RawPcapNgReader, RawPcapReader
 
+from proxy.packets import RawPacket
+
 # What scapy would print to standard error is said in `truncated` and `faults`.
 logging.getLogger("scapy").setLevel(logging.CRITICAL)
-
-RawPacket = tuple[int, int, bytes, int]
-"""(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, bytes sent."""
 
 PCAP_MAGICS = frozenset({b"\xa1\xb2\xc3\xd4", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x4d\x3c\xb2\xa1"})
 SECTION_HEADER = b"\x0a\x0d\x0d\x0a"

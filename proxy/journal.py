@@ -380,7 +380,7 @@ class JournalReader:
         return succeeded
 
     def _advance(self) -> None:
-        """Go to the next segment; what remains of this one is half a record, which the writer counts as lost."""
+        """Go to the next segment. What remains of this one is half a record, which the writer calls lost."""
         self.close()
         self._consumed.append(_segment(self._directory, self._number))
         self._number += 1

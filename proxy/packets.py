@@ -13,6 +13,9 @@ from struct import Struct
 
 from proxy.fragments import Reassembly
 
+RawPacket = tuple[int, int, bytes, int]
+"""(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, bytes sent."""
+
 Datagram = tuple[bytes, bytes, int]
 """(flow, payload, missing): what was sent from where to where, and how many bytes the capture cut off it.
 
@@ -213,8 +216,7 @@ class PacketDecoder:
                 continue
             if assembled:
                 raise _Flaw("impossible fragment")
-            if header != _UDP and header not in _OPTIONS and header != _AUTHENTICATION:
-                return self._transport(addresses, header, b"", 0)
+            # RFC 8200, 4.5: only the first fragment's next header counts, so all kinds have to be kept.
             whole = self._fragments.add(
                 (addresses, payload[start + 4 : start + 8]),
                 ts_ns,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import ParamSpec
@@ -16,6 +17,10 @@ from dissectors.records import Item
 from proxy.journal import JournalReader
 
 _POLL_SECONDS = 0.02
+
+# Ctrl-C and a service manager signal both processes. The forwarder then ends the journal, and the recorder
+# must live on until it has read that.
+_NOT_FOR_THE_RECORDER = (signal.SIGINT, signal.SIGTERM)
 
 P = ParamSpec("P")
 
@@ -29,15 +34,21 @@ def start_recorder(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs)
     process = multiprocessing.get_context("spawn").Process(
         target=_run, args=(target, args, kwargs), name="kiebitz recorder"
     )
-    process.start()
+    # Its own start, which is part of the first process.start(), would unblock the signals.
+    resource_tracker.ensure_running()
+    # The child inherits the blocked signals: they must not reach it while it is still importing.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_THE_RECORDER)
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process
 
 
 def _run(target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-    # Ctrl-C and a service manager signal both processes. The forwarder ends the journal, and the recorder
-    # must live on until it has read that.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in _NOT_FOR_THE_RECORDER:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_THE_RECORDER)
     target(*args, **kwargs)
 
 
@@ -62,3 +73,9 @@ def follow(reader: JournalReader) -> Iterator[list[Item]]:
             yield items
             # Asked before the next read: what was written before the parent's death is then read, too.
             gone = bool(wait([parent.sentinel], _POLL_SECONDS))
+
+
+def forwarder_lives() -> bool:
+    """Whether the parent is still there. Only inside a process of `start_recorder`."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and parent.is_alive()

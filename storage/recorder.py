@@ -1,8 +1,8 @@
 """The recorder: items in, rows of one session out.
 
 Rows are gathered and written in batches, one transaction each. The caller commits at least every
-`COMMIT_EVERY_S`; whatever is committed survives the death of the process. If a batch cannot be written, it is
-kept, and the next `commit` tries again.
+`COMMIT_EVERY_S`, and when the recorder is `full`; whatever is committed survives the death of the process. If
+a batch cannot be written, it is kept, and the next `write` tries again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.metadata import version
@@ -48,7 +49,8 @@ _INSERTS = {
 class Recorder:
     """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
 
-    `started_ns` is the session's time zero; None takes the time of the first item.
+    `name` is what people call the session, the source's file name if None. `started_ns` is its time zero;
+    None takes the time of the first item.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Recorder:
         kind: SessionKind,
         source: str,
         *,
+        name: str | None = None,
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
     ) -> None:
@@ -71,22 +74,37 @@ class Recorder:
         ids = Ids(last["tables"], last["games"], last["messages"], last["events"])
         self.inspector = Inspector(DISSECTORS, ids, decode_as)
         self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
+        self.counts: Counter[str] = Counter()
+        """How many streams, games, messages, events and diagnostics the session has so far."""
+        self._before = last
         self._pending = 0
-        self._latest_ns = started_ns
+        self._latest_ns = 0
+        self._ended_ns: int | None = None
         try:
             with self.connection:
                 self.connection.execute(
                     "INSERT INTO sessions VALUES (?,?,?,?,?,NULL,?)",
-                    (self.session_id, os.path.basename(source), kind, source, started_ns, version("kiebitz")),
+                    (
+                        self.session_id,
+                        name or os.path.basename(source),
+                        kind,
+                        source,
+                        started_ns,
+                        version("kiebitz"),
+                    ),
                 )
         except sqlite3.Error as error:
             raise StorageError(sentence(path, error)) from error
 
-    def record(self, items: Iterable[Item]) -> list[Findings]:
-        """Take items in order; what they came to, batch by batch."""
+    @property
+    def full(self) -> bool:
+        """Whether enough has been gathered that it should be committed, so that memory stays flat."""
+        return self._pending >= BATCH
+
+    def record(self, items: Iterable[Item]) -> None:
+        """Take items in order."""
         chunks = self._rows["chunks"]
         feed = self.inspector.feed
-        found: list[Findings] = []
         for item in items:
             if isinstance(item, Chunk):
                 data = item.data
@@ -95,51 +113,61 @@ class Recorder:
                     (self._chunk_id, item.stream.id, item.direction, item.ts_ns, item.offset, len(data), data)
                 )
                 if item.missing:
-                    self._gap(
-                        Gap(item.stream, item.direction, item.ts_ns, item.offset + len(data), item.missing)
-                    )
+                    end = item.offset + len(data)
+                    self._gap(Gap(item.stream, item.direction, item.ts_ns, end, item.missing))
             elif isinstance(item, Gap):
                 self._gap(item)
             feed(item)
-            self._latest_ns = item.ts_ns
             if self.started_ns is None:
                 self.started_ns = item.ts_ns
+            if item.ts_ns > self._latest_ns:
+                self._latest_ns = item.ts_ns
             self._pending += 1
-            if self._pending >= BATCH:
-                found.append(self.commit())
-        return found
 
-    def commit(self) -> Findings:
-        """Write what has been gathered; raises StorageError and keeps it all if that fails."""
+    def gather(self) -> Findings:
+        """What has been found since the last time; its rows are written by the next `write`."""
         found = self.inspector.drain()
         self._gather(found)
+        return found
+
+    def finish(self) -> Findings:
+        """Nothing more comes: the last verdicts. The next `write` ends the session."""
+        self.inspector.finish()
+        self._ended_ns = max(self._latest_ns, self.started_ns or 0)
+        return self.gather()
+
+    def write(self) -> None:
+        """Commit all that was gathered. Raises StorageError if that fails, and keeps it for another try."""
         try:
             with self.connection:
                 for table, rows in self._rows.items():
                     if rows:
                         self.connection.executemany(_INSERTS[table], rows)
                 self.connection.execute(
-                    "UPDATE sessions SET started_ns = ? WHERE id = ? AND started_ns IS NULL",
-                    (self.started_ns, self.session_id),
+                    "UPDATE sessions SET started_ns = ?, ended_ns = ? WHERE id = ?",
+                    (self.started_ns, self._ended_ns, self.session_id),
                 )
         except sqlite3.Error as error:
             raise StorageError(sentence(self.path, error)) from error
-        for rows in self._rows.values():
+        for table, rows in self._rows.items():
+            if table in ("streams", "games"):
+                newest = max((row[0] for row in rows), default=0) - self._before[table]
+                self.counts[table] = max(self.counts[table], newest)
+            else:
+                self.counts[table] += len(rows)
             rows.clear()
         self._pending = 0
+
+    def commit(self) -> Findings:
+        """Gather and write."""
+        found = self.gather()
+        self.write()
         return found
 
     def close(self) -> Findings:
-        """End the session: last verdicts, last rows, the time of the last item as its end."""
-        self.inspector.finish()
-        found = self.commit()
-        try:
-            with self.connection:
-                self.connection.execute(
-                    "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
-                )
-        except sqlite3.Error as error:
-            raise StorageError(sentence(self.path, error)) from error
+        """End the session, write it and let go of the file. Raises StorageError."""
+        found = self.finish()
+        self.write()
         self.release()
         return found
 

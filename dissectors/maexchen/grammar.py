@@ -85,30 +85,30 @@ class Number(FieldType):
 
 
 class Dice(FieldType):
-    """Two dice. What servers accept is read: blanks, leading zeros, trailing rubbish, either order."""
+    """Two dice. What servers accept is read: blanks, leading zeros, rubbish behind a number, either order."""
 
     title = "two dice 1 to 6, higher first, such as 5,3"
     _die = re.compile(r"\s*([+-]?\d{1,9})(?!\d)")
+    _plain = re.compile(r"(0|-?[1-9]\d*),(0|-?[1-9]\d*)", re.ASCII)
 
     def __init__(self, any_number: bool = False) -> None:
         self._any_number = any_number
 
     def decode(self, text: str) -> str:
         parts = text.split(",")
-        if len(parts) != 2:
-            problem = f"{len(parts)} in place of two dice" if text else "there are no dice"
+        if len(parts) < 2:
+            problem = "1 number in place of two dice" if text else "there are no dice"
             raise Mismatch(0, len(text), problem, self.title, "bad-dice")
         pips: list[int] = []
         at = 0
-        for part in parts:
+        for part in parts[:2]:
             die = self._die.match(part)
             if die is None:
                 raise Mismatch(at, at + len(part), f'"{part[:40]}" is not a die', self.title, "bad-dice")
             value = int(die[1])
             if not (self._any_number or 1 <= value <= 6):
-                raise Mismatch(
-                    at, at + len(part), f"a die does not show {value}", self.title, "dice-out-of-range"
-                )
+                problem = f"a die does not show {value}"
+                raise Mismatch(at, at + len(part), problem, self.title, "dice-out-of-range")
             pips.append(value)
             at += len(part) + 1
         return written(*pips)
@@ -117,14 +117,9 @@ class Dice(FieldType):
         return str(value)
 
     def remark(self, text: str) -> str | None:
-        first, _, second = text.partition(",")
-        if (
-            not ((first.lstrip("-") or "0").isdigit() and (second.lstrip("-") or "0").isdigit())
-            or (len(first) > 1 and first[0] == "0")
-            or (len(second) > 1 and second[0] == "0")
-        ):
-            return f'"{text[:40]}" is read as {self.decode(text)}'
-        return None
+        if self._plain.fullmatch(text):
+            return None
+        return f'"{text[:40]}" is read as {self.decode(text)}'
 
 
 class Names(FieldType):

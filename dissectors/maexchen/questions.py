@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from dissectors.grammar import MessageType
 from dissectors.records import Message, Stream
 
 QuestionKind = Literal["join", "turn", "announce"]
@@ -46,7 +47,10 @@ class Seat(msgspec.Struct, eq=False):
 
     stream: Stream
     names: list[str] = msgspec.field(default_factory=list)
-    registering: deque[Message] = msgspec.field(default_factory=lambda: deque(maxlen=QUESTIONS_KEPT))
+    registering: deque[tuple[Message, MessageType]] = msgspec.field(
+        default_factory=lambda: deque(maxlen=QUESTIONS_KEPT)
+    )
+    """Registrations that the server has not answered yet, oldest first."""
     questions: OrderedDict[str, Question] = msgspec.field(default_factory=OrderedDict)
     open: dict[QuestionKind, Question] = msgspec.field(default_factory=dict)
     addressed: bool = False
@@ -58,11 +62,6 @@ class Seat(msgspec.Struct, eq=False):
     def name(self) -> str | None:
         """The player here, None where it is unknown or there are several."""
         return self.names[0] if len(self.names) == 1 else None
-
-    @property
-    def copies(self) -> int:
-        """How many copies of a broadcast come here: one for each player."""
-        return len(self.names) or 1
 
     def ask(self, token: str, question: Question) -> None:
         """The server asks."""

@@ -26,18 +26,18 @@ class Registration:
         self._known: set[str] = set()
         self._with_commas: set[str] = set()
 
-    def register(self, message: Message, seat: Seat) -> None:
-        """REGISTER;name or REGISTER_SPECTATOR;name: the answer decides."""
-        seat.registering.append(message)
-
     def registered(self, message: Message, seat: Seat) -> None:
         """REGISTERED: the oldest request that is not answered yet was granted."""
-        request = seat.registering.popleft() if seat.registering else None
-        name: str | None = request.fields["name"] if request is not None else None
+        name: str | None = None
         seat.refused = False
-        if name is not None:
+        if seat.registering:
+            request, row = seat.registering.popleft()
+            # Told here, not when it was sent: a request that is refused has its own diagnostic.
+            self._table.remark_dialect(request, row)
+            name = request.fields["name"]
+            assert name is not None
             self.learn(seat, name)
-            spectator = request is not None and request.name == "REGISTER_SPECTATOR"
+            spectator = request.name == "REGISTER_SPECTATOR"
             self._table.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
             if "," in name:
                 self._with_commas.add(name)
@@ -46,7 +46,7 @@ class Registration:
 
     def rejected(self, message: Message, seat: Seat) -> None:
         """REJECTED: the request was refused; a name that no newer server takes is pointed at."""
-        request = seat.registering.popleft() if seat.registering else None
+        request = seat.registering.popleft()[0] if seat.registering else None
         seat.refused = True
         name: str | None = request.fields["name"] if request is not None else None
         reason: str | None = message.fields.get("reason")

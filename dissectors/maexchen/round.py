@@ -28,6 +28,7 @@ class Round(msgspec.Struct, eq=False):
     before: Announcement | None = None
     actual: str | None = None
     whole: bool = True
+    started_ns: int = 0
     over_ns: int | None = None
     scored: bool = False
 

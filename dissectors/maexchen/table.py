@@ -36,6 +36,7 @@ class MaexchenTable(GameTable):
         self._round: Round | None = None
         self._unscored: Round | None = None
         """A round that is over and whose points have not come yet, while the next is already starting."""
+        self._previous: Round | None = None
         self._points: dict[str, int] | None = None
         """What the points must be now; None while that cannot be known."""
         self._last_number: int | None = None
@@ -55,22 +56,23 @@ class MaexchenTable(GameTable):
             "ACTUAL DICE": self._actual_dice,
             "PLAYER LOST": self._player_lost,
             "SCORE": self._score,
-            "REGISTER": self._registration.register,
-            "REGISTER_SPECTATOR": self._registration.register,
             "REGISTERED": self._registration.registered,
             "REJECTED": self._registration.rejected,
         }
 
     def message(self, message: Message, row: MessageType, sound: bool) -> None:
         seat = self._seat(message.stream)
-        if row.deviation is not None:
+        if row.deviation is not None and row.direction == "s2c":
             self.remark_dialect(message, row)
         if message.direction == "s2c":
             self._answers.addressed(seat)
         elif not sound:
             seat.fumbled()
         if sound or (len(message.fields) == len(row.fields) and row.name.startswith("REGISTER")):
-            self._handlers[row.name](message, seat)
+            if row.name in ("REGISTER", "REGISTER_SPECTATOR"):
+                seat.registering.append((message, row))
+            else:
+                self._handlers[row.name](message, seat)
         self._answers.look_back(message.ts_ns)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
@@ -92,7 +94,7 @@ class MaexchenTable(GameTable):
     # Copies of a broadcast: the first is news, the others are witnesses.
 
     def _heard_before(self, message: Message, seat: Seat, key: Hashable) -> bool:
-        event = self._log.witness(seat.stream.id, key, message.ts_ns, seat.copies)
+        event = self._log.witness(seat.stream.id, key, message.ts_ns)
         if event is None:
             return False
         message.event_id = event.id
@@ -148,14 +150,21 @@ class MaexchenTable(GameTable):
             self._points = None
         if self._round is played:
             self._round = None
+        self._previous = played
 
     def _playing(self, message: Message) -> Round:
         """The round that a message of play belongs to; an unknown one if its beginning was not seen."""
         played = self._round
         if played is not None and played.phase == "started":
             return played
+        before = self._previous
+        if before is not None and self._just_over(before, message.ts_ns):
+            # Servers wait for players before they start the next round: this was overtaken by SCORE.
+            before.whole = False
+            return before
         if played is not None and played.phase == "starting":
             self._missing(played, "players")
+            played.started_ns = message.ts_ns
             played.phase = "started"
             self.put("started", "games", played.key, "phase")
             self._points = None
@@ -163,8 +172,6 @@ class MaexchenTable(GameTable):
         if played is not None and self._just_over(played, message.ts_ns):
             played.whole = False
             return played
-        if self._unscored is not None and played is None and self._just_over(self._unscored, message.ts_ns):
-            return self._unscored
         played = self._begin(message, None, "players", "round", "announced")
         played.phase = "started"
         self.put("started", "games", played.key, "phase")
@@ -174,6 +181,13 @@ class MaexchenTable(GameTable):
     @staticmethod
     def _just_over(played: Round, ts_ns: int) -> bool:
         return played.over_ns is not None and ts_ns - played.over_ns < REORDERED_NS
+
+    @staticmethod
+    def _overtaken(played: Round, ts_ns: int) -> bool:
+        """Whether a round was taken for started just because its first turn overtook ROUND STARTED."""
+        return (
+            played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
+        )
 
     def _missing(self, played: Round, *parts: str) -> None:
         """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
@@ -214,7 +228,7 @@ class MaexchenTable(GameTable):
         if self._heard_before(message, seat, key):
             return
         played = self._round
-        if played is None or played.phase != "starting":
+        if played is None or not (played.phase == "starting" or self._overtaken(played, message.ts_ns)):
             played = self._begin(message, number)
         elif number is not None and number != played.number:
             played.game.label = f"round {number}"
@@ -223,9 +237,11 @@ class MaexchenTable(GameTable):
             played.number = number
             self.put(number, "games", played.key, "round")
         self._close_questions("join", played)
-        played.phase = "started"
+        if played.phase == "starting":
+            played.phase = "started"
+            played.whole = True
         played.players = players
-        played.whole = True
+        played.started_ns = message.ts_ns
         self.put("started", "games", played.key, "phase")
         self.put(players, "games", played.key, "players")
         self.put(None, "games", played.key, "joined")
@@ -246,6 +262,9 @@ class MaexchenTable(GameTable):
             played.phase == "starting" or (played.phase == "started" and len(played.players or ()) < 2)
         ):
             played = self._begin(message, None)
+        if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
+            # It had started with one player, who has his point; that was not seen.
+            self._points = None
         self._close_questions("join", played)
         played.phase = "canceled"
         played.over_ns = message.ts_ns
@@ -388,7 +407,7 @@ class MaexchenTable(GameTable):
         self.put(dice, "games", played.key, "actual")
         self._tell(message, "actual_dice", None, {"dice": dice}, played, (seat, key))
         name = played.last.name if played.last is not None else None
-        if name is not None and played.rolled.get(name, dice) != dice:
+        if played.whole and name is not None and played.rolled.get(name, dice) != dice:
             text = f"{name} was told to have rolled {played.rolled[name]}, and here it is {dice}"
             self.diagnose(message, "error", "state", "other-dice", text, blame="server", clause="ACTUAL DICE")
 
@@ -411,7 +430,7 @@ class MaexchenTable(GameTable):
         if played.game.result is None:
             played.game.result = {"losers": names, "reason": reason}
             self.changed_game(played.game)
-            if self._points is not None:
+            if self._points is not None and played is self._round:
                 for name in names:
                     self._points[name] = self._points.get(name, 0) - 1
         if played.phase == "started":

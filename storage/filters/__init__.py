@@ -45,7 +45,8 @@ class Filter:
         The row's table must have the alias m (messages), e (events) or d (diagnostics) and the connection the
         functions of `register_functions`. NULL counts as false, so do not negate the whole.
         """
-        return _sql.condition(self.meaning, target)
+        condition, parameters = _sql.condition(self.meaning, target)
+        return f"({condition})", parameters
 
     def predicate(self, target: Target) -> Predicate:
         """The same condition on a live row of this kind."""

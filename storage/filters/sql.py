@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from storage.filters.fields import AnyField, Column, MessageField
-from storage.filters.meaning import AllOf, Condition, Meaning
+from storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
 from storage.filters.rows import JSON, Owner, Place, Target, place
 from storage.filters.syntax import Step
 from storage.filters.values import Test, holds_inside, pattern
@@ -66,15 +66,20 @@ _STARTED: dict[Target, str] = {
 
 
 def condition(meaning: Meaning, target: Target) -> tuple[str, Parameters]:
-    """A condition on one row of a target, and its parameters in order."""
+    """A condition on one row of a target, and its parameters in order; not yet in parentheses."""
     if isinstance(meaning, Condition):
         sql, parameters = _single(meaning, target)
         return (sql if meaning.wanted else f"({sql}) IS NOT TRUE"), parameters
-    # The deepest term first: on its small stack SQLite's parser then keeps one token a level, not three.
-    terms = [condition(term, target) for term in sorted(meaning.terms, key=_depth, reverse=True)]
-    word = " AND " if isinstance(meaning, AllOf) else " OR "
-    sql = word.join(sql for sql, _ in terms)
-    return f"({sql})", [parameter for _, parameters in terms for parameter in parameters]
+    word, kept_together = (" AND ", (AllOf, AnyOf)) if isinstance(meaning, AllOf) else (" OR ", (AnyOf,))
+    parts: list[str] = []
+    parameters = []
+    # SQLite's parser has a small stack: no more parentheses than needed, and the deepest term first, so that
+    # it keeps one token a level and not three.
+    for term in sorted(meaning.terms, key=_depth, reverse=True):
+        sql, of_term = condition(term, target)
+        parts.append(f"({sql})" if isinstance(term, kept_together) else sql)
+        parameters += of_term
+    return word.join(parts), parameters
 
 
 def register_functions(connection: sqlite3.Connection) -> None:
@@ -145,5 +150,7 @@ def _field_holds(fields: str | None, question: str) -> bool:
     return _asked(question)(decoded)
 
 
+# Names repeat: the cache answers for a million messages without running Python code for each.
+@functools.lru_cache(maxsize=1000)
 def _matches(text: str | None, expression: str) -> bool:
     return text is not None and pattern(expression).search(text) is not None

@@ -11,7 +11,7 @@ import functools
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -43,6 +43,7 @@ def holds(test: Test) -> Callable[[object], bool]:
         return lambda value: True
     if test.question == "in":
         wanted = {(_type(value), value) for value in test.values}
+        # What has no type, a list in a list, cannot be looked for in a set.
         return lambda value: (kind := _type(value)) is not None and (kind, value) in wanted
     constant = test.values[0]
     if test.question == "contains":
@@ -64,7 +65,14 @@ def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]
     scalar_holds = holds(test)
 
     def any_holds(whole: object) -> bool:
-        return any(scalar_holds(scalar) for value in _at_end(whole, path) for scalar in _scalars(value))
+        for value in _at_end(whole, path):
+            # A list or an object stands for what is in it; lists in lists are not entered.
+            if isinstance(value, (list, tuple, dict)):
+                if any(map(scalar_holds, value)):
+                    return True
+            elif scalar_holds(value):
+                return True
+        return False
 
     return any_holds
 
@@ -91,25 +99,21 @@ def _type(value: object) -> str | None:
         return "text"
     if isinstance(value, bool):
         return "truth"
-    return "number" if isinstance(value, int | float) else None
+    return "number" if isinstance(value, (int, float)) else None
 
 
 def _at_end(whole: object, path: tuple[Step, ...]) -> list[object]:
     """The values at the end of a path. A key is looked for in each element of a list."""
     found = [whole]
     for step in path:
-        if isinstance(step, str):
-            objects = (inner for outer in found for inner in _elements(outer))
-            found = [inner[step] for inner in objects if isinstance(inner, dict) and step in inner]
-        else:
-            found = [outer[step] for outer in found if isinstance(outer, list | tuple) and step < len(outer)]
+        inside: list[object] = []
+        for value in found:
+            if isinstance(step, int):
+                if isinstance(value, (list, tuple)) and step < len(value):
+                    inside.append(value[step])
+            elif isinstance(value, dict):
+                inside.append(value.get(step))
+            elif isinstance(value, (list, tuple)):
+                inside.extend(element.get(step) for element in value if isinstance(element, dict))
+        found = inside
     return [value for value in found if value is not None]
-
-
-def _elements(value: object) -> Iterable[object]:
-    return value if isinstance(value, list | tuple) else (value,)
-
-
-def _scalars(value: object) -> Iterable[object]:
-    """The elements of a list, the keys of an object, or the value itself; lists in lists are not entered."""
-    return value if isinstance(value, list | tuple | dict) else (value,)

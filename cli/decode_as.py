@@ -1,0 +1,51 @@
+"""`-d udp.port==9000,maexchen`: which protocol a server's port is said to speak, in tshark's notation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from dissectors.dissector import Dissector
+from dissectors.records import Transport
+from dissectors.registry import BY_PROTOCOL, DISSECTORS
+
+_FORM = re.compile(r"(udp|tcp)\.port\s*==\s*(\d{1,5})\s*,\s*(\w+)")
+_TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}
+
+
+def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector]:
+    """The protocols by (transport, port). Raises click.BadParameter with what is wrong."""
+    forced: dict[tuple[str, int], Dissector] = {}
+    for spec in specs:
+        form = _FORM.fullmatch(spec.strip())
+        if form is None or int(form[2]) > 65_535:
+            raise click.BadParameter(f"'{spec}' is not of the form udp.port==9000,maexchen", param_hint="-d")
+        transport, port, protocol = _TRANSPORTS[form[1]], int(form[2]), form[3]
+        dissector = BY_PROTOCOL.get(protocol)
+        if dissector is None:
+            near = get_close_matches(protocol, BY_PROTOCOL, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BY_PROTOCOL)}"
+            raise click.BadParameter(f"there is no protocol '{protocol}'; {hint}", param_hint="-d")
+        if dissector.transport != transport:
+            raise click.BadParameter(f"{protocol} goes over {dissector.transport}", param_hint="-d")
+        forced[transport, port] = dissector
+    return forced
+
+
+def server_ports(forced: dict[tuple[str, int], Dissector]) -> frozenset[int]:
+    """The UDP ports that are servers': the forced ones and each protocol's own."""
+    return frozenset(port for transport, port in forced if transport == "udp").union(
+        *(dissector.default_ports for dissector in DISSECTORS if dissector.transport == "udp")
+    )
+
+
+decode_as_option = click.option(
+    "-d",
+    "decode_as",
+    multiple=True,
+    metavar="PORT==N,PROTOCOL",
+    help="Take a server's port for a protocol's, as in udp.port==4711,maexchen. Else it is recognised.",
+)

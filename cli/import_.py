@@ -1,0 +1,78 @@
+"""`kiebitz import`: capture files into a database, each a session."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from cli.decode_as import decode_as_option, parse_decode_as
+from cli.importing import PacketRecording, import_capture
+from cli.sessions import DEFAULT_DB
+from proxy.capture_files import CaptureError
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "-w", "database", default=DEFAULT_DB, show_default=True, metavar="DB", help="Record into this database."
+)
+@decode_as_option
+def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, ...]) -> None:
+    """Read capture files into a database, each as a session of its own.
+
+    pcap and pcapng are read, also in .gz and .zst; - is standard input.
+
+    \b
+    Example:
+      kiebitz import captures/maexchen-head-tiny.pcap -w game.db
+      tcpdump -w - udp port 9000 | kiebitz import - -w game.db
+    """
+    forced = parse_decode_as(decode_as)
+    failed = False
+    for file in files:
+        try:
+            with _progress() as progress:
+                show = partial(_show, progress, progress.add_task(file, total=None))
+                recording, truncated = import_capture(file, database, forced, show)
+        except CaptureError as error:
+            # One bad file does not keep the others out.
+            click.echo(f"kiebitz: {error}", err=True)
+            failed = True
+            continue
+        _report(file, database, recording, truncated)
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:
+    progress.update(bar, completed=done, total=size)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def _report(file: str, database: str, recording: PacketRecording, truncated: str | None) -> None:
+    counts = recording.recorder.counts
+    click.echo(
+        f"{file}: {recording.packets} packets, {counts['streams']} streams, {counts['messages']} messages,"
+        f" {counts['games']} games, {counts['diagnostics']} diagnostics"
+        f" -> {database}:{recording.recorder.session_id}",
+        err=True,
+    )
+    if truncated is not None:
+        click.echo(f"kiebitz: {file}: {truncated}; all before that was kept", err=True)
+    for reason, number in recording.decoder.malformed.items():
+        click.echo(f"kiebitz: {file}: {number} packets were not read: {reason}", err=True)

@@ -1,0 +1,91 @@
+"""What a recording shows while it goes on: a line for each event and each violation, as they come."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+
+import click
+
+from cli.output import printable
+from dissectors.records import Diagnostic, Findings, Message, TableInfo
+from dissectors.registry import BY_PROTOCOL
+from storage.filters import Filter, Row
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+class LiveView:
+    """Prints to stdout what a session's findings are; nothing if `quiet`. Times are since `started_ns`."""
+
+    def __init__(self, started_ns: int, wanted: Filter | None, quiet: bool) -> None:
+        self._started_ns = started_ns
+        self._quiet = quiet
+        self._event_wanted = wanted.predicate("events") if wanted is not None else None
+        self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
+        self._tables: dict[int, TableInfo] = {}
+
+    def show(self, found: Findings) -> None:
+        """Print one line for each event and for each diagnostic that is more than a note."""
+        if self._quiet:
+            return
+        try:
+            for line in self._lines(found):
+                click.echo(line)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read along has left; the recording goes on.
+            self._quiet = True
+
+    def _lines(self, found: Findings) -> Iterable[str]:
+        for table in found.tables:
+            self._tables[table.id] = table
+        telling: dict[int, list[Message]] = defaultdict(list)
+        about: dict[int, list[Diagnostic]] = defaultdict(list)
+        by_id: dict[int, Message] = {}
+        for message in found.messages:
+            by_id[message.id] = message
+            if message.event_id is not None:
+                telling[message.event_id].append(message)
+        for flaw in found.diagnostics:
+            if flaw.message_id is not None:
+                about[flaw.message_id].append(flaw)
+        lines: list[tuple[int, str]] = []
+        for event in found.events:
+            table = self._tables[event.table_id]
+            messages = telling[event.id]
+            row = Row(
+                self._started_ns,
+                messages,
+                event,
+                [flaw for message in messages for flaw in about[message.id]],
+                table,
+            )
+            if self._event_wanted is None or self._event_wanted(row):
+                sentence = printable(BY_PROTOCOL[table.protocol].describe(event))
+                lines.append((event.ts_ns, f"{self._time(event.ts_ns)}  {sentence}"))
+        events = {event.id: event for event in found.events}
+        for flaw in found.diagnostics:
+            about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
+            told = events.get(about_message.event_id or 0) if about_message is not None else None
+            row = Row(self._started_ns, [about_message] if about_message else [], told, [flaw])
+            wanted = flaw.severity != "note" if self._flaw_wanted is None else self._flaw_wanted(row)
+            if wanted:
+                label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS.get(flaw.severity))
+                sender = flaw.stream.client if flaw.direction == "c2s" else flaw.stream.server
+                lines.append(
+                    (flaw.ts_ns, f"{self._time(flaw.ts_ns)}  {label} {sender}: {printable(flaw.text)}")
+                )
+        return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    def _time(self, ts_ns: int) -> str:
+        return f"{(ts_ns - self._started_ns) / 1e9:12.6f}"
+
+
+def compile_wanted(text: str | None) -> Filter | None:
+    """The filter of -Y, None if there is none. Raises FilterError."""
+    from cli.catalog import field_catalog
+    from storage.filters import compile_filter
+
+    return compile_filter(text, field_catalog()) if text is not None else None

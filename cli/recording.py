@@ -1,0 +1,109 @@
+"""The recorder's process of a relay: reads the journal, inspects, writes and shows what happens.
+
+If the database cannot be written (disk full, locked by another program), it says so once and tries again; what
+comes meanwhile waits in the journal. The relay itself never waits for it.
+"""
+
+from __future__ import annotations
+
+import time
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event as ProcessEvent
+from pathlib import Path
+
+import click
+
+from cli.decode_as import parse_decode_as
+from cli.live import LiveView, compile_wanted
+from proxy.journal import JournalError, JournalReader
+from proxy.processes import follow, forwarder_lives
+from storage.recorder import COMMIT_EVERY_S, Recorder
+from storage.schema import StorageError
+
+RETRY_S = 0.5
+GIVE_UP_S = 10.0
+"""How long a database that cannot be written is tried once the relay itself is over."""
+
+
+def record_journal(
+    journal: Path,
+    database: str,
+    source: str,
+    name: str,
+    decode_as: tuple[str, ...],
+    wanted: str | None,
+    quiet: bool,
+    ready: Connection,
+    relay_is_over: ProcessEvent,
+) -> None:
+    """Record the journal in the folder `journal` to its end, as one session; to be run by `start_recorder`.
+
+    Tells `ready` None once the session is open, or a sentence that says why it cannot be.
+    """
+    started_ns = time.time_ns()
+    try:
+        recorder = Recorder(
+            database,
+            "relay",
+            source,
+            name=name,
+            started_ns=started_ns,
+            decode_as=parse_decode_as(decode_as),
+        )
+    except StorageError as error:
+        ready.send(str(error))
+        return
+    reader = JournalReader(journal, base=next(recorder.stream_ids) - 1)
+    ready.send(None)
+    view = LiveView(started_ns, compile_wanted(wanted), quiet)
+    committed = time.monotonic()
+    try:
+        for items in follow(reader):
+            recorder.record(items)
+            now = time.monotonic()
+            # Half the promised time: the commit itself takes some, too.
+            if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
+                view.show(recorder.gather())
+                _write(recorder, relay_is_over)
+                reader.release()
+                committed = now
+    except JournalError as error:
+        click.echo(f"kiebitz: {error}; what was recorded until then is kept", err=True)
+    view.show(recorder.finish())
+    _write(recorder, relay_is_over)
+    reader.release()
+    reader.close()
+    recorder.release()
+    counts = recorder.counts
+    click.echo(
+        f"recorded {counts['streams']} streams, {counts['messages']} messages, {counts['games']} games,"
+        f" {counts['diagnostics']} diagnostics -> {database}:{recorder.session_id}",
+        err=True,
+    )
+    if not reader.stopped:
+        click.echo("kiebitz: the relay has died; what it had passed on until then is recorded", err=True)
+
+
+def _write(recorder: Recorder, relay_is_over: ProcessEvent) -> None:
+    """Write what was gathered, trying again until it works, or the relay is over and it is of no use."""
+    failed_since: float | None = None
+    while True:
+        try:
+            recorder.write()
+        except StorageError as error:
+            now = time.monotonic()
+            if failed_since is None:
+                failed_since = now
+                click.echo(
+                    f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded",
+                    err=True,
+                )
+            over = relay_is_over.is_set() or not forwarder_lives()
+            if over and now - failed_since > GIVE_UP_S:
+                click.echo("kiebitz: gave up writing; the end of this session is not recorded", err=True)
+                raise SystemExit(1) from error
+            time.sleep(RETRY_S)
+        else:
+            if failed_since is not None:
+                click.echo("kiebitz: the database can be written again; nothing is missing", err=True)
+            return

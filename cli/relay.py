@@ -1,0 +1,153 @@
+"""`kiebitz relay`: passes traffic on untouched in this process, and records it in another."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from cli.decode_as import decode_as_option, parse_decode_as
+from cli.live import compile_wanted
+from cli.recording import record_journal
+from cli.sessions import DEFAULT_DB
+from proxy.journal import JournalWriter
+from proxy.modes import Mode, parse_mode
+from proxy.processes import start_recorder
+from proxy.relay import Forwarder, run_relay
+from storage.schema import StorageError
+
+_NOTICE_EVERY_S = 5.0
+"""A trouble that repeats itself is told again after this time, with how often it came."""
+
+
+class _ModeType(click.ParamType[Mode]):
+    name = "mode"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Mode:
+        try:
+            return parse_mode(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _Notices:
+    """Tells on stderr what goes wrong without stopping the relay, and not a thousand times a second."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[float, int]] = {}
+
+    def __call__(self, code: str, sentence: str) -> None:
+        last, missed = self._told.get(code, (0.0, 0))
+        now = time.monotonic()
+        if last and now - last < _NOTICE_EVERY_S:
+            self._told[code] = (last, missed + 1)
+            return
+        more = f" (and {missed} more like it)" if missed else ""
+        click.echo(f"kiebitz: {sentence}{more}", err=True)
+        self._told[code] = (now, 0)
+
+
+@click.command()
+@click.option(
+    "-m",
+    "modes",
+    multiple=True,
+    required=True,
+    type=_ModeType(),
+    metavar="MODE",
+    help="reverse:udp://HOST:PORT@[ADDR:]PORT: listen on ADDR:PORT (ADDR: 127.0.0.1), pass on to HOST:PORT.",
+)
+@click.option("-w", "database", default=DEFAULT_DB, show_default=True, metavar="DB", help="Record into this.")
+@decode_as_option
+@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
+@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a silent client keeps its socket to the server.",
+)
+def relay(
+    modes: tuple[Mode, ...],
+    database: str,
+    decode_as: tuple[str, ...],
+    wanted: str | None,
+    quiet: bool,
+    idle: float,
+) -> None:
+    """Stand between players and their server: pass every byte on, and record the game.
+
+    \b
+    Example, for a server on port 9000 and clients that are told 9001:
+      kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 -w game.db
+    """
+    parse_decode_as(decode_as)
+    compile_wanted(wanted)
+    source = " ".join(_written(mode) for mode in modes)
+    name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    try:
+        folder = Path(database).absolute()
+        spool = Path(tempfile.mkdtemp(prefix=f".{folder.name}-spool-", dir=folder.parent))
+    except OSError as error:
+        raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
+    notices = _Notices()
+    try:
+        journal = JournalWriter(spool / "journal", on_trouble=lambda sentence: notices("journal", sentence))
+        # The sockets first: a port that is in use leaves no session behind.
+        forwarder = Forwarder(modes, journal, on_notice=notices, idle_seconds=idle)
+        relay_is_over = multiprocessing.get_context("spawn").Event()
+        receiver, sender = multiprocessing.Pipe(duplex=False)
+        recorder = start_recorder(
+            record_journal,
+            spool / "journal",
+            database,
+            source,
+            name,
+            decode_as,
+            wanted,
+            quiet,
+            sender,
+            relay_is_over,
+        )
+        sender.close()
+        _wait_until_ready(receiver, forwarder)
+        for running in forwarder.relays:
+            click.echo(f"listening on udp {running.address}, passing on to {running.server}", err=True)
+        forwarder.watch_recorder(recorder.sentinel, _recorder_died)
+        run_relay(forwarder)
+        relay_is_over.set()
+        recorder.join()
+    finally:
+        shutil.rmtree(spool, ignore_errors=True)
+    if recorder.exitcode != 0:
+        raise click.exceptions.Exit(1)
+
+
+def _wait_until_ready(receiver: multiprocessing.connection.Connection, forwarder: Forwarder) -> None:
+    try:
+        failure: str | None = receiver.recv()
+    except EOFError:
+        failure = "the recorder did not start"
+    if failure is not None:
+        forwarder.close()
+        raise StorageError(failure)
+
+
+def _recorder_died() -> None:
+    click.echo(
+        "kiebitz: the recorder has died; the relay goes on, but nothing more is recorded. "
+        "What was recorded until then is kept. Stop with Ctrl-C and start again to record.",
+        err=True,
+    )
+
+
+def _written(mode: Mode) -> str:
+    host = f"[{mode.host}]" if ":" in mode.host else mode.host
+    listen = f"[{mode.listen_host}]" if ":" in mode.listen_host else mode.listen_host
+    return f"reverse:{mode.transport}://{host}:{mode.port}@{listen}:{mode.listen_port}"

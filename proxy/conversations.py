@@ -1,0 +1,173 @@
+"""UDP conversations: which datagrams belong together, who is the client, and where each byte stands.
+
+UDP has no connections (RFC 768), so a stream here is all that goes between two `ip:port` pairs until both
+have been silent for long. What the datagrams say is not looked at; who can tell from that which side is the
+server is asked through `orient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import nsmallest
+
+from dissectors.records import Chunk, Direction, End, Item, Stream
+from proxy.packets import Datagram, endpoints
+
+Orient = Callable[[bytes, str, str], Direction | None]
+"""Tells from a payload, its source and its destination (`ip:port`) which way it went; None if it cannot."""
+
+DEFAULT_IDLE_NS = 600_000_000_000
+# Under 1 kB each.
+DEFAULT_MAX_STREAMS = 16_384
+# Servers recognised by what was said are remembered for the streams to come; beyond this no new ones are.
+_MAX_SERVERS = 16_384
+
+
+class _Pair:
+    """Two endpoints and their current stream, if they have one that has not ended."""
+
+    __slots__ = ("client_flow", "last_ns", "server_flow", "stream")
+
+    def __init__(self, client_flow: bytes, server_flow: bytes) -> None:
+        # The flow of the datagrams that the client sends, and of those that the server sends.
+        self.client_flow = client_flow
+        self.server_flow = server_flow
+        self.last_ns = 0
+        self.stream: Stream | None = None
+
+
+class _Side:
+    """One direction of a stream, found by its flow."""
+
+    __slots__ = ("direction", "offset", "pair", "stream")
+
+    def __init__(self, pair: _Pair, stream: Stream, direction: Direction) -> None:
+        self.pair = pair
+        self.stream = stream
+        self.direction = direction
+        self.offset = 0
+
+
+class UdpConversations:
+    """Sorts datagrams into streams, as they come.
+
+    The server is, in this order: the side whose port is in `server_ports`, if exactly one is; an endpoint
+    that `orient` has recognised as a server before; the side that `orient` names now; the side that was it
+    in the last stream of this pair; the receiver of the first datagram. What a stream has begun with stays.
+
+    A stream ends when neither side has sent for `idle_ns`; the next datagram begins a new one. There are at
+    most `max_streams` at once, else those that have been silent longest end.
+    """
+
+    def __init__(
+        self,
+        stream_ids: Iterator[int],
+        orient: Orient,
+        server_ports: frozenset[int],
+        idle_ns: int = DEFAULT_IDLE_NS,
+        max_streams: int = DEFAULT_MAX_STREAMS,
+    ) -> None:
+        self._stream_ids = stream_ids
+        self._orient = orient
+        self._server_ports = server_ports
+        self._idle_ns = idle_ns
+        self._max_streams = max_streams
+        # Sides of open streams by their flow; all pairs, also those whose stream has ended, by both flows.
+        self._sides: dict[bytes, _Side] = {}
+        self._pairs: dict[bytes, _Pair] = {}
+        self._servers: set[bytes] = set()
+        self._next_sweep_ns = 0
+
+    def feed(self, datagram: Datagram, ts_ns: int, items: list[Item]) -> None:
+        """Append the Chunk of a datagram to `items`, after the End of streams that are idle by now."""
+        flow, payload, missing = datagram
+        if ts_ns >= self._next_sweep_ns:
+            self.expire(ts_ns, items)
+        side = self._sides.get(flow)
+        if side is None or ts_ns - side.pair.last_ns > self._idle_ns:
+            side = self._open(flow, payload, ts_ns, items)
+        side.pair.last_ns = ts_ns
+        offset = side.offset
+        side.offset = offset + len(payload) + missing
+        items.append(Chunk(side.stream, side.direction, ts_ns, offset, payload, missing))
+
+    def expire(self, ts_ns: int, items: list[Item]) -> None:
+        """Append an End for each stream that is idle at `ts_ns`; a live source calls this now and then."""
+        self._next_sweep_ns = ts_ns + self._idle_ns // 8
+        for pair in self._open_pairs():
+            if ts_ns - pair.last_ns > self._idle_ns:
+                self._end(pair, pair.last_ns + self._idle_ns, "idle", items)
+
+    def close(self, ts_ns: int, items: list[Item]) -> None:
+        """Append an End for each stream that is still open: the source is at its end at `ts_ns`."""
+        for pair in self._open_pairs():
+            self._end(pair, ts_ns, "end", items)
+
+    def _open_pairs(self) -> list[_Pair]:
+        return [side.pair for side in self._sides.values() if side.direction == "c2s"]
+
+    def _open(self, flow: bytes, payload: bytes, ts_ns: int, items: list[Item]) -> _Side:
+        """Begin a stream with a datagram; give the side that sent it."""
+        pair = self._pairs.get(flow)
+        if pair is not None and pair.stream is not None:
+            self._end(pair, pair.last_ns + self._idle_ns, "idle", items)
+        if pair is None and len(self._pairs) >= 2 * self._max_streams:
+            self._make_room(ts_ns, items)
+        source, destination = endpoints(flow)
+        reverse = _reversed(flow)
+        direction = self._direction(flow, reverse, payload, source, destination)
+        if direction is None:
+            direction = "s2c" if pair is not None and flow == pair.server_flow else "c2s"
+        if direction == "c2s":
+            pair = _Pair(flow, reverse)
+            client, server = source, destination
+        else:
+            pair = _Pair(reverse, flow)
+            client, server = destination, source
+        pair.stream = stream = Stream(next(self._stream_ids), "udp", client, server, ts_ns)
+        self._pairs[flow] = self._pairs[reverse] = pair
+        # The client's last, for the socket that sends to itself: its two flows are one.
+        self._sides[pair.server_flow] = _Side(pair, stream, "s2c")
+        self._sides[pair.client_flow] = _Side(pair, stream, "c2s")
+        return self._sides[flow]
+
+    def _direction(
+        self, flow: bytes, reverse: bytes, payload: bytes, source: str, destination: str
+    ) -> Direction | None:
+        """Which way a datagram goes, as far as there is evidence for it."""
+        source_known = int.from_bytes(flow[-4:-2], "big") in self._server_ports
+        destination_known = int.from_bytes(flow[-2:], "big") in self._server_ports
+        if source_known != destination_known:
+            return "s2c" if source_known else "c2s"
+        sender, receiver = _sender(flow), _sender(reverse)
+        if (sender in self._servers) != (receiver in self._servers):
+            return "s2c" if sender in self._servers else "c2s"
+        direction = self._orient(payload, source, destination)
+        if direction is not None and len(self._servers) < _MAX_SERVERS:
+            self._servers.add(sender if direction == "s2c" else receiver)
+        return direction
+
+    def _make_room(self, ts_ns: int, items: list[Item]) -> None:
+        """Forget the eighth of the pairs that has been silent longest, so that this is seldom to do."""
+        pairs = {id(pair): pair for pair in self._pairs.values()}.values()
+        for pair in nsmallest(self._max_streams // 8 + 1, pairs, key=lambda pair: pair.last_ns):
+            if pair.stream is not None:
+                self._end(pair, ts_ns, "evicted", items)
+            self._pairs.pop(pair.client_flow, None)
+            self._pairs.pop(pair.server_flow, None)
+
+    def _end(self, pair: _Pair, ts_ns: int, reason: str, items: list[Item]) -> None:
+        if pair.stream is not None:
+            items.append(End(pair.stream, ts_ns, reason))
+            pair.stream = None
+            self._sides.pop(pair.client_flow, None)
+            self._sides.pop(pair.server_flow, None)
+
+
+def _reversed(flow: bytes) -> bytes:
+    size = (len(flow) - 4) // 2
+    return flow[size : 2 * size] + flow[:size] + flow[-2:] + flow[-4:-2]
+
+
+def _sender(flow: bytes) -> bytes:
+    return flow[: (len(flow) - 4) // 2] + flow[-4:-2]

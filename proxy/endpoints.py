@@ -1,0 +1,103 @@
+"""Addresses and sockets: names resolved, listening sockets bound, and said plainly when that fails."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import socket
+from contextlib import suppress
+from typing import Any
+
+from dissectors.records import Transport
+
+Address = tuple[Any, ...]
+"""A socket address as the socket module has it: host, port and, with IPv6, flow and scope."""
+
+BUFFER_BYTES = 4 << 20
+"""What is asked for as kernel buffers; the system gives what it allows."""
+
+_TYPES = {"udp": socket.SOCK_DGRAM, "tcp": socket.SOCK_STREAM}
+
+
+class RelayError(Exception):
+    """The relay cannot start; the text says what failed, where, and what to do about it."""
+
+
+def endpoint_text(address: Address) -> str:
+    """`ip:port`, with an IPv6 address in brackets."""
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def resolve(
+    host: str, port: int, transport: Transport, prefer: socket.AddressFamily | None = None
+) -> tuple[socket.AddressFamily, Address]:
+    """The address family and address of a name or a written address. Asks the name service, and waits for it.
+
+    Where a name has several addresses, the first of the family `prefer` is taken, if there is one: a client
+    that could not see the relay would have come by that family, too. Raises RelayError if there is none.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=_TYPES[transport])
+    except (OSError, UnicodeError) as error:
+        # UnicodeError: a name with a label too long or empty.
+        reason = error.strerror if isinstance(error, OSError) else "it is not a valid name"
+        raise RelayError(
+            f"The host {host} cannot be resolved: {reason}. Check its name, or give its address."
+        ) from error
+    family, _, _, _, address = min(found, key=lambda info: info[0] != prefer)
+    return family, address
+
+
+def bind(family: socket.AddressFamily, address: Address, transport: Transport) -> socket.socket:
+    """A non-blocking socket bound to `address`; raises RelayError if the system refuses."""
+    listener = socket.socket(family, _TYPES[transport])
+    try:
+        listener.setblocking(False)
+        enlarge_buffers(listener)
+        if family == socket.AF_INET6:
+            # A client's address should read the same wherever it is seen; IPv4 has a mode of its own.
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise RelayError(_bind_failure(error, transport, address)) from error
+    return listener
+
+
+def _bind_failure(error: OSError, transport: Transport, address: Address) -> str:
+    failed = f"Cannot listen on {transport} {endpoint_text(address)}: "
+    if error.errno == errno.EADDRINUSE:
+        return failed + "the port is in use. Stop what listens there, or take another port."
+    if error.errno == errno.EACCES:
+        return failed + "this port is reserved for the administrator. Take one from 1024 up."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return failed + "this machine does not have that address. Take one of its own, such as 127.0.0.1."
+    return failed + f"{error.strerror}. Try another address or port."
+
+
+def is_local(family: socket.AddressFamily, address: Address) -> bool:
+    """Whether the address is one of this machine's."""
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address[0], 0, *address[2:]))
+        except OSError:
+            return False
+    return True
+
+
+def enlarge_buffers(sock: socket.socket) -> None:
+    """Ask for kernel buffers that hold a burst."""
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        # Some systems refuse what Linux cuts down; the default then has to do.
+        with suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+
+
+def allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files to `count`, as far as it may be raised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,122 @@
+"""The forwarder: all modes of one relay on one event loop, with their journal.
+
+It forwards and journals, nothing else; whoever reads the journal is another process, whose death is noticed
+and changes nothing for the clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+from proxy.endpoints import allow_open_files
+from proxy.journal import JournalWriter
+from proxy.modes import Mode
+from proxy.relay_udp import Notice, UdpRelay
+
+FLUSH_SECONDS = 0.02
+"""No record stays in memory longer than this."""
+
+_OTHER_FILES = 64
+"""Open files besides the sockets: the journal, the terminal, what the interpreter needs."""
+
+
+class Forwarder:
+    """Relays all `modes`, whose listening sockets are bound at once, and writes what came to `journal`.
+
+    `on_notice` is told of what goes wrong without stopping anything, and that may be often. Raises
+    RelayError if one of the modes cannot start. The journal is closed with `run`.
+    """
+
+    def __init__(
+        self,
+        modes: Sequence[Mode],
+        journal: JournalWriter,
+        *,
+        on_notice: Notice,
+        idle_seconds: float = 600.0,
+        max_clients: int = 4096,
+    ) -> None:
+        allow_open_files(len(modes) * (max_clients + 2) + _OTHER_FILES)
+        self._journal = journal
+        self._stopped = asyncio.Event()
+        self._flush_planned = False
+        self._sentinel: tuple[int, Callable[[], None]] | None = None
+        self.relays: list[UdpRelay] = []
+        try:
+            for mode in modes:
+                self.relays.append(UdpRelay(mode, journal, on_notice, idle_seconds, max_clients))
+        except BaseException:
+            self.close()
+            raise
+
+    def watch_recorder(self, sentinel: int, on_death: Callable[[], None]) -> None:
+        """When the descriptor `sentinel` becomes readable, journal no more, then call `on_death`."""
+        self._sentinel = (sentinel, on_death)
+
+    async def run(self) -> None:
+        """Forward until `stop` is called; then end all streams and the journal, and close the sockets."""
+        self._loop = asyncio.get_running_loop()
+        self._journal.on_pending = self._plan_flush
+        if self._sentinel is not None:
+            self._loop.add_reader(self._sentinel[0], self._recorder_died, *self._sentinel)
+        for relay in self.relays:
+            relay.start(self._loop)
+        try:
+            await self._stopped.wait()
+        finally:
+            now = time.time_ns()
+            for relay in self.relays:
+                relay.stop(self._loop, now)
+            if self._sentinel is not None:
+                self._loop.remove_reader(self._sentinel[0])
+            self._journal.on_pending = lambda: None
+            self._journal.close()
+            self.close()
+
+    def stop(self) -> None:
+        """Let `run` come to its end. To be called in its thread."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Give back the sockets; only needed where `run` was never called."""
+        for relay in self.relays:
+            relay.close()
+
+    def _plan_flush(self) -> None:
+        if not self._flush_planned:
+            self._flush_planned = True
+            self._loop.call_later(FLUSH_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_planned = False
+        self._journal.flush()
+
+    def _recorder_died(self, sentinel: int, on_death: Callable[[], None]) -> None:
+        self._loop.remove_reader(sentinel)
+        self._sentinel = None
+        self._journal.abandon()
+        on_death()
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # It does not exist for every system.
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def run_relay(forwarder: Forwarder) -> None:
+    """Run it until SIGINT or SIGTERM, in the main thread, on the fastest event loop there is."""
+
+    async def until_signal() -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, forwarder.stop)
+        await forwarder.run()
+
+    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+        runner.run(until_signal())

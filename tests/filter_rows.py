@@ -1,0 +1,134 @@
+"""Small sessions for the tests of the filters: the same rows stored and live, and both asked the same."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+
+import msgspec
+from sqlite_utils import Database
+
+from dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
+from storage import schema
+from storage.filters import Filter, Row, Target, register_functions
+
+
+@dataclass
+class Session:
+    """What one session holds; a diagnostic's id is its place in the list, counted from `first_diagnostic`."""
+
+    id: int
+    started_ns: int
+    streams: list[Stream] = field(default_factory=list)
+    tables: list[TableInfo] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    first_diagnostic: int = 1
+
+    def rows(self, target: Target) -> list[tuple[int, Row]]:
+        """Each live row of a kind with its id."""
+        if target == "messages":
+            return [(message.id, self._message_row(message)) for message in self.messages]
+        if target == "events":
+            return [(event.id, self._event_row(event)) for event in self.events]
+        return [(number, self._diagnostic_row(one)) for number, one in self._numbered_diagnostics()]
+
+    def _message_row(self, message: Message) -> Row:
+        about = [one for one in self.diagnostics if one.message_id == message.id]
+        return Row(self.started_ns, [message], self._event(message), about)
+
+    def _event_row(self, event: Event) -> Row:
+        messages = [message for message in self.messages if message.event_id == event.id]
+        ids = {message.id for message in messages}
+        about = [one for one in self.diagnostics if one.message_id in ids]
+        table = next((table for table in self.tables if table.id == event.table_id), None)
+        return Row(self.started_ns, messages, event, about, table)
+
+    def _diagnostic_row(self, diagnostic: Diagnostic) -> Row:
+        messages = [message for message in self.messages if message.id == diagnostic.message_id]
+        event = self._event(messages[0]) if messages else None
+        return Row(self.started_ns, messages, event, [diagnostic])
+
+    def _event(self, message: Message) -> Event | None:
+        return next((event for event in self.events if event.id == message.event_id), None)
+
+    def _numbered_diagnostics(self) -> list[tuple[int, Diagnostic]]:
+        return list(enumerate(self.diagnostics, self.first_diagnostic))
+
+    def store(self, connection: sqlite3.Connection) -> None:
+        """Write everything into a database that has the schema."""
+        diagnostics = self._numbered_diagnostics()
+        insert(connection, "sessions", [{"id": self.id, "started_ns": self.started_ns}])
+        insert(connection, "streams", [_stream(self.id, stream) for stream in self.streams])
+        insert(
+            connection, "tables", [{"session_id": self.id, **msgspec.structs.asdict(t)} for t in self.tables]
+        )
+        insert(connection, "messages", [_message(message) for message in self.messages])
+        insert(connection, "events", [_event(self.id, event) for event in self.events])
+        insert(connection, "diagnostics", [_diagnostic(number, one) for number, one in diagnostics])
+
+
+def database(*sessions: Session) -> sqlite3.Connection:
+    """A database in memory that holds these sessions and knows the filters' functions."""
+    db = Database(memory=True)
+    schema.create(db)
+    register_functions(db.conn)
+    for session in sessions:
+        session.store(db.conn)
+    return db.conn
+
+
+def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> list[int]:
+    """The ids of the stored rows that pass."""
+    condition, parameters = compiled.sql(target)
+    alias = target[0]
+    query = f"SELECT {alias}.id FROM {target} AS {alias} WHERE {condition} ORDER BY {alias}.id"
+    return [row[0] for row in connection.execute(query, parameters)]
+
+
+def live(compiled: Filter, target: Target, *sessions: Session) -> list[int]:
+    """The ids of the live rows that pass."""
+    passes = compiled.predicate(target)
+    return sorted(number for session in sessions for number, row in session.rows(target) if passes(row))
+
+
+def insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, object]]) -> None:
+    """Write rows of equal keys."""
+    if rows:
+        columns, marks = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
+        values = [tuple(row.values()) for row in rows]
+        connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _stream(session_id: int, stream: Stream) -> dict[str, object]:
+    return {
+        "id": stream.id,
+        "session_id": session_id,
+        "protocol": stream.protocol,
+        "transport": stream.transport,
+        "client": stream.client,
+        "server": stream.server,
+        "opened_ns": stream.opened_ns,
+    }
+
+
+def _message(message: Message) -> dict[str, object]:
+    row = msgspec.structs.asdict(message)
+    del row["stream"], row["fields_json"]
+    return row | {"stream_id": message.stream.id, "fields": message.fields_json}
+
+
+def _event(session_id: int, event: Event) -> dict[str, object]:
+    row = msgspec.structs.asdict(event)
+    return row | {"session_id": session_id, "data": _json(event.data), "changes": _json(event.changes)}
+
+
+def _diagnostic(number: int, diagnostic: Diagnostic) -> dict[str, object]:
+    row = msgspec.structs.asdict(diagnostic)
+    del row["stream"]
+    return row | {"id": number, "stream_id": diagnostic.stream.id, "grp": row.pop("group")}

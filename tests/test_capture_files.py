@@ -1,0 +1,438 @@
+"""Capture files: both formats in all their variants, compressed, cut short, damaged, and not captures."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import itertools
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.capture_files import CaptureError, open_capture
+from proxy.packets import RawPacket
+
+CAPTURES = Path(__file__).parent.parent / "captures"
+TINY = CAPTURES / "maexchen-head-tiny.pcap"
+SECOND = 1_000_000_000
+PACKETS = [
+    (1_700_000_000 * SECOND + 123_456_000, b"first"),
+    (1_700_000_001 * SECOND, b""),
+    (SECOND, b"x" * 999),
+]
+
+
+def pcap(order: str = "<", nano: bool = False, linktype: int = 1) -> bytes:
+    unit = 1 if nano else 1000
+    data = struct.pack(order + "IHHIIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 262144, linktype)
+    for ts_ns, content in PACKETS:
+        seconds, rest = divmod(ts_ns, SECOND)
+        data += struct.pack(order + "IIII", seconds, rest // unit, len(content), len(content) + 7) + content
+    return data
+
+
+def block(order: str, kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
+
+
+def section(order: str) -> bytes:
+    return block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
+
+
+def option(order: str, code: int, value: bytes) -> bytes:
+    return struct.pack(order + "HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def interface(order: str, linktype: int, snaplen: int = 0, *options: tuple[int, bytes]) -> bytes:
+    body = struct.pack(order + "HHI", linktype, 0, snaplen)
+    body += b"".join(option(order, code, value) for code, value in options)
+    return block(order, 1, body + (bytes(4) if options else b""))
+
+
+def enhanced(order: str, number: int, ticks: int, content: bytes, wirelen: int | None = None) -> bytes:
+    head = struct.pack(
+        order + "IIIII", number, ticks >> 32, ticks & 0xFFFFFFFF, len(content), wirelen or len(content)
+    )
+    # With a flags option behind the padding.
+    return block(order, 6, head + content + bytes(-len(content) % 4) + option(order, 2, bytes(4)) + bytes(4))
+
+
+def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[str, int]]:
+    capture = open_capture(io.BytesIO(data))
+    return list(capture), capture.truncated, dict(capture.faults)
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("nano", [False, True])
+def test_pcap(order: str, nano: bool) -> None:
+    expected = [(ts_ns, 113, content, len(content) + 7) for ts_ns, content in PACKETS]
+    assert read(pcap(order, nano, 113)) == (expected, None, {})
+
+
+def test_upper_half_of_a_pcap_linktype_is_about_check_sequences() -> None:
+    assert {packet[1] for packet in read(pcap(linktype=0x2400_0001))[0]} == {1}
+
+
+RESOLUTIONS = [
+    # if_tsresol, if_tsoffset, ticks, nanoseconds
+    (None, None, 1_700_000_000_123_456, 1_700_000_000_123_456_000),
+    (b"\x06", None, 1, 1_000),
+    (b"\x09", None, 1_700_000_000_123_456_789, 1_700_000_000_123_456_789),
+    (b"\x00", None, 1_700_000_000, 1_700_000_000 * SECOND),
+    (b"\x03", 100, 2_500, 102_500_000_000),
+    (b"\x0c", None, 7_000_000_000_999, 7_000_000_000),
+    (b"\x8a", None, 1024 * 3 + 512, 3_500_000_000),
+    (b"\x80", -1, 3, 2 * SECOND),
+    # Beyond what 64 bits of nanoseconds hold, and before 1970: the time of the packet before, 0 here.
+    (b"\x00", None, 1 << 60, 0),
+    (b"\x00", -10, 5, 0),
+]
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize(("resolution", "offset", "ticks", "expected"), RESOLUTIONS)
+def test_pcapng_time(
+    order: str, resolution: bytes | None, offset: int | None, ticks: int, expected: int
+) -> None:
+    options = [(2, b"lo")]
+    if resolution is not None:
+        options.append((9, resolution))
+    if offset is not None:
+        options.append((14, struct.pack(order + "q", offset)))
+    data = section(order) + interface(order, 1, 0, *options) + enhanced(order, 0, ticks, b"abc", 9)
+    assert read(data)[0] == [(expected, 1, b"abc", 9)]
+
+
+@pytest.mark.parametrize("first", "<>")
+@pytest.mark.parametrize("second", "<>")
+def test_pcapng_sections_number_their_interfaces_anew(first: str, second: str) -> None:
+    data = (
+        section(first)
+        + interface(first, 1)
+        + interface(first, 101)
+        + enhanced(first, 1, 1, b"raw")
+        + enhanced(first, 0, 2, b"ethernet")
+        + section(second)
+        + interface(second, 276, 0, (9, b"\x09"))
+        + enhanced(second, 0, 3, b"cooked")
+    )
+    assert read(data) == (
+        [(1000, 101, b"raw", 3), (2000, 1, b"ethernet", 8), (3, 276, b"cooked", 6)],
+        None,
+        {},
+    )
+
+
+def test_pcapng_simple_and_obsolete_packet_blocks() -> None:
+    for snaplen, captured in ((0, b"0123456789"), (4, b"0123")):
+        data = (
+            section("<")
+            + interface("<", 1, snaplen)
+            + block("<", 2, struct.pack("<HHIIII", 0, 7, 0, 5, 3, 4) + b"old")
+            + block("<", 3, struct.pack("<I", 10) + captured)
+        )
+        assert read(data) == ([(5000, 1, b"old", 4), (5000, 1, captured, 10)], None, {})
+
+
+FAULTY_BLOCKS = {
+    "packet of an undescribed interface": enhanced("<", 1, 1, b"x"),
+    "packet longer than its block": block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
+    "broken packet block": block("<", 6, b"tiny"),
+    "broken interface description": block("<", 1, b"tiny"),
+}
+
+
+@pytest.mark.parametrize("reason", FAULTY_BLOCKS)
+def test_pcapng_goes_on_after_a_faulty_block(reason: str) -> None:
+    start = section("<") + interface("<", 1)
+    unknown = block("<", 10, b"secrets") + block("<", 0x0BAD, b"custom") + block("<", 4, b"")
+    data = start + FAULTY_BLOCKS[reason] + unknown + enhanced("<", 0, 1, b"good")
+    packets, truncated, faults = read(data)
+    assert [packet[2] for packet in packets] == [b"good"]
+    assert truncated is None
+    assert faults == {reason: 1}
+
+
+def test_simple_packet_without_interface() -> None:
+    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {
+        "packet of an undescribed interface": 1
+    }
+
+
+PCAPNG = section("<") + interface("<", 1) + b"".join(enhanced("<", 0, 5, content) for _, content in PACKETS)
+
+
+@pytest.mark.parametrize("whole", [pcap(), PCAPNG], ids=["pcap", "pcapng"])
+def test_every_truncation_keeps_what_is_whole_and_says_so(whole: bytes) -> None:
+    packets, truncated, _ = read(whole)
+    assert truncated is None
+    ends = [offset for offset in range(24, len(whole)) if _is_whole(whole[:offset])]
+    assert len(ends) >= len(PACKETS)
+    for length in range(4, len(whole)):
+        try:
+            kept, truncated, _ = read(whole[:length])
+        except CaptureError:
+            # Only a file header that is not whole is refused.
+            assert length < 28
+            continue
+        assert kept == packets[: len(kept)]
+        assert (truncated is None) == (length in ends)
+        if truncated:
+            assert "byte" in truncated
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        return read(data)[1] is None
+    except CaptureError:
+        return False
+
+
+def test_truncation_names_packet_byte_and_lengths() -> None:
+    assert read(pcap()[:-9])[1] == (
+        "the capture ends inside packet 3 at byte 61: 1006 of its 1015 bytes are there"
+    )
+    assert (
+        read(PCAPNG[:-1])[1]
+        == "the capture ends inside a block at byte 144: 1043 of its 1044 bytes are there"
+    )
+
+
+DAMAGED = {
+    "packet 1 claims 4294967295 bytes": pcap()[:24] + b"\xff" * 16,
+    "a block claims a length of 4294967295 bytes": section("<")
+    + struct.pack("<II", 6, 0xFFFFFFFF)
+    + bytes(99),
+    "a block claims a length of 8 bytes": section("<") + struct.pack("<II", 6, 8) + bytes(99),
+    "a block claims a length of 33 bytes": section("<") + struct.pack("<II", 6, 33) + bytes(99),
+    "a block does not repeat its length": section("<") + struct.pack("<III", 6, 12, 13),
+    "a section header is broken": section("<") + section(">")[:20],
+}
+
+
+@pytest.mark.parametrize("complaint", DAMAGED)
+def test_damage_ends_the_capture(complaint: str) -> None:
+    packets, truncated, _ = read(DAMAGED[complaint])
+    assert packets == []
+    assert truncated is not None
+    assert complaint in truncated
+
+
+def gzipped(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
+
+
+def zstandarded(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+
+
+@pytest.mark.parametrize("compress", [gzipped, zstandarded])
+def test_compressed(compress: type[bytes]) -> None:
+    for data in (pcap(), PCAPNG):
+        assert read(compress(data)) == read(data)
+        # Two members, or frames, one after another, cut in the middle of a packet.
+        assert read(compress(data[:50]) + compress(data[50:])) == read(data)
+
+
+def test_gzip_padded_with_zeros_and_zstd_with_skippable_frame() -> None:
+    assert read(gzipped(pcap()) + bytes(5000)) == read(pcap())
+    assert read(b"\x5f\x2a\x4d\x18\x03\x00\x00\x00abc" + zstandarded(pcap())) == read(pcap())
+
+
+@pytest.mark.parametrize("compress", [gzipped, zstandarded])
+def test_compressed_and_cut_short(compress: type[bytes]) -> None:
+    noise = random.Random(1)
+    data = pcap() + b"".join(
+        struct.pack("<IIII", number, 0, 1000, 1000) + noise.randbytes(1000) for number in range(400)
+    )
+    packed = compress(data)
+    whole = read(data)[0]
+    packets, truncated, _ = read(packed[: len(packed) // 2])
+    assert packets == whole[: len(packets)]
+    assert 100 < len(packets) < 300
+    assert truncated is not None
+    assert "data breaks off after" in truncated
+    # Only the checksum at the end is missing: all packets are there, and it is said nevertheless.
+    packets, truncated, _ = read(packed[:-1])
+    assert packets == whole
+    assert truncated is not None
+    # What follows is no further member; so is a checksum that is wrong.
+    for damaged in (packed + b"garbage", packed[:-4] + bytes(4)):
+        packets, truncated, _ = read(damaged)
+        assert packets == whole[: len(packets)]
+        assert len(packets) >= len(whole) - 132
+        assert truncated is not None
+        assert "is damaged near byte" in truncated
+
+
+def test_a_small_file_cannot_fill_the_memory() -> None:
+    # RFC 8878, 3.1.1.2: a raw block with the file header, then blocks of 4 bytes for 128 KiB of zeros each.
+    zeros = (1 << 17 << 3 | 1 << 1).to_bytes(3, "little") + b"\0"
+    bomb = b"\x28\xb5\x2f\xfd\x00\x38" + (24 << 3).to_bytes(3, "little") + pcap()[:24] + zeros * 2000
+    for packed in (bomb, gzipped(pcap()[:24] + bytes(1 << 26))):
+        tracemalloc.start()
+        capture = open_capture(io.BytesIO(packed))
+        assert sum(1 for _ in itertools.islice(capture, 10_000)) == 10_000
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+        tracemalloc.stop()
+
+
+NOT_CAPTURES = [
+    (b"", "the stream is empty"),
+    (b"\xd4\xc3", "starts with d4 c3; pcap and pcapng are read"),
+    (b"Hello, world, how are you\n", "starts with 'Hello, world, ho'; pcap and pcapng are read"),
+    (b"SQLite format 3\0" + bytes(100), "starts with 53 51 4c"),
+    (gzipped(b""), "the gzip content of the stream is empty"),
+    (gzipped(b"text"), "the gzip content of the stream is not a capture: it starts with 'text'"),
+    (zstandarded(b"text"), "the zstd content of the stream is not a capture"),
+    (gzipped(pcap())[:12], "cannot be read: the gzip data breaks off after 12 bytes"),
+    (b"\x1f\x8bnonsense", "cannot be read: the gzip data is damaged"),
+    (b"\x28\xb5\x2f\xfdnonsense", "cannot be read: the zstd data is damaged"),
+    (pcap()[:23], "broken or incomplete capture file header"),
+    (section("<")[:20], "broken or incomplete capture file header"),
+    (section("<")[:4] + b"\xff" * 40, "broken or incomplete capture file header"),
+]
+
+
+@pytest.mark.parametrize(("data", "complaint"), NOT_CAPTURES)
+def test_not_a_capture(data: bytes, complaint: str) -> None:
+    with pytest.raises(CaptureError) as caught:
+        open_capture(io.BytesIO(data))
+    assert complaint in str(caught.value)
+
+
+def test_paths(tmp_path: Path) -> None:
+    (tmp_path / "game.pcap").write_bytes(pcap())
+    with open_capture(str(tmp_path / "game.pcap")) as capture:
+        assert capture.size == len(pcap())
+        assert len(list(capture)) == 3
+        assert capture.position == capture.size
+    for path, complaint in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "gane.pcap", f"did you mean {tmp_path / 'game.pcap'}?"),
+        (tmp_path / "no" / "such", "there is no file"),
+        (tmp_path / "game.pcap" / "x", "cannot be opened"),
+    ):
+        with pytest.raises(CaptureError) as caught:
+            open_capture(str(path))
+        assert complaint in str(caught.value)
+    with pytest.raises(CaptureError):
+        open_capture("nul\0byte")
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(CaptureError) as caught:
+        open_capture(str(tmp_path / "notes.txt"))
+    assert str(caught.value).startswith(f"{tmp_path / 'notes.txt'} is not a capture")
+
+
+def test_standard_input_as_it_comes() -> None:
+    code = (
+        "from proxy.capture_files import open_capture\n"
+        "capture = open_capture('-')\n"
+        "for packet in capture: print(len(packet[2]), flush=True)\n"
+        "print(capture.size, capture.position, capture.truncated)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=False
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(pcap()[:46])
+        process.stdin.flush()
+        # The first packet is here before the second is sent.
+        assert process.stdout.readline() == b"5\n"
+        process.stdin.write(pcap()[46:])
+        process.stdin.close()
+        assert process.stdout.read().split() == [b"0", b"999", b"None", str(len(pcap())).encode(), b"None"]
+
+
+def test_standard_input_that_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    with pytest.raises(CaptureError, match="standard input is a terminal"):
+        open_capture("-")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CaptureError, match="standard input is closed"):
+        open_capture("-")
+
+
+def test_a_stream_that_fails_is_a_truncation() -> None:
+    class Failing(io.BytesIO):
+        def read1(self, size: int | None = -1, /) -> bytes:
+            data = super().read1(40)
+            if not data:
+                raise OSError(5, "Input/output error")
+            return data
+
+    capture = open_capture(Failing(pcap()))
+    assert len(list(capture)) == 3
+    assert capture.truncated == f"reading failed at byte {len(pcap())}: Input/output error"
+
+
+def test_scapy_stays_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    for data in [
+        *DAMAGED.values(),
+        PCAPNG[:-1],
+        section("<") + FAULTY_BLOCKS["broken interface description"],
+    ]:
+        read(data)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("compress", [bytes, gzipped, zstandarded])
+def test_sample_capture_is_read_like_tshark_reads_it(compress: type[bytes], tmp_path: Path) -> None:
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("tshark is not installed")
+    path = tmp_path / "capture"
+    path.write_bytes(compress(TINY.read_bytes()))
+    fields = ["frame.time_epoch", "frame.cap_len", "frame.len"]
+    arguments = [argument for field in fields for argument in ("-e", field)]
+    told = subprocess.run(
+        [tshark, "-r", str(path), "-T", "fields", *arguments], capture_output=True, check=True, text=True
+    )
+    expected = [line.split("\t") for line in told.stdout.splitlines()]
+    with open_capture(str(path)) as capture:
+        packets = list(capture)
+    assert [
+        [f"{ts_ns // SECOND}.{ts_ns % SECOND:09d}", str(len(data)), str(wirelen)]
+        for ts_ns, _, data, wirelen in packets
+    ] == expected
+
+
+MAGICS = st.sampled_from(
+    [pcap()[:24], pcap(">")[:24], section("<"), section(">") + interface(">", 1), gzipped(pcap()), b""]
+)
+
+
+@given(MAGICS, st.binary(max_size=300), st.sampled_from([bytes, gzipped, zstandarded]))
+@settings(max_examples=300, deadline=2000)
+def test_any_bytes(start: bytes, rest: bytes, compress: type[bytes]) -> None:
+    try:
+        packets, _, _ = read(compress(start + rest))
+    except CaptureError:
+        return
+    assert all(0 <= ts_ns < 1 << 63 for ts_ns, _, _, _ in packets)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=2000)
+def test_any_flipped_bytes(data: st.DataObject) -> None:
+    whole = data.draw(st.sampled_from([pcap(), PCAPNG, gzipped(PCAPNG), zstandarded(pcap())]))
+    changed = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    begun = time.monotonic()
+    with contextlib.suppress(CaptureError):
+        read(bytes(changed))
+    assert time.monotonic() - begun < 2

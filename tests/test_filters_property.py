@@ -1,0 +1,216 @@
+"""A filter's SQL condition and its predicate agree on every row, however odd its values are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from filter_rows import Session, database, live, stored
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.records import Diagnostic, Event, Message, Stream, TableInfo, Transport
+from storage.filters import FieldCatalog, Target, compile_filter
+
+TARGETS: tuple[Target, ...] = ("messages", "events", "diagnostics")
+FIELDS = ["chat", "dice", "names", "a b", "player"]
+MESSAGES = ["ROLL", "PLAYER LOST", "chat"]
+CATALOG = FieldCatalog(
+    {"maexchen": {name: dict.fromkeys(FIELDS, "") for name in MESSAGES}, "catan": {"Wurf": {"dice": ""}}},
+    {"maexchen": {"lost": ["names", "scores"]}},
+)
+
+# Few and often equal, so that comparisons come true; some at the borders of SQLite's and Python's types.
+TEXTS = st.sampled_from(
+    [
+        "",
+        "a",
+        "\0",
+        "a\0b",
+        "a\0c",
+        "ü",
+        "u\u0308",
+        "😀",
+        "\uffff",
+        "ROLL",
+        "PLAYER LOST",
+        "1",
+        "'",
+        '"',
+        "\\",
+        "%",
+    ]
+) | st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
+INTEGERS = st.sampled_from([0, 1, -1, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, -(2**63) - 1, 2**64, 10**30])
+FLOATS = st.sampled_from([0.1, -0.0, 1.0, 1.5, 2.0**63, 1e30, 1.7e308, 5e-324])
+SCALARS = TEXTS | INTEGERS | FLOATS | st.booleans()
+VALUES = st.recursive(
+    SCALARS | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["x", "0", "\0"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+OBJECTS = st.dictionaries(st.sampled_from([*FIELDS, "scores"]), VALUES, max_size=3)
+STORED_NUMBERS = st.sampled_from([0, 1, 2, 2**53 + 1, 2**63 - 1])
+TIMES = st.sampled_from([10**18, 10**18 + 1, 10**18 + 10**8, 10**18 + 15 * 10**8])
+OPTIONAL_TEXTS = st.none() | TEXTS
+
+
+@st.composite
+def sessions(draw: st.DrawFn, number: int) -> Session:
+    base = number * 100
+    session = Session(number, draw(TIMES), first_diagnostic=base)
+    protocols = st.sampled_from([None, "maexchen", "catan"])
+    transports: list[Transport] = ["tcp", "udp"]
+    for index in range(draw(st.integers(1, 2))):
+        protocol = draw(protocols)
+        session.streams.append(
+            Stream(base + index, draw(st.sampled_from(transports)), draw(TEXTS), draw(TEXTS), 0, protocol)
+        )
+        session.tables.append(TableInfo(base + index, protocol or "catan", ""))
+    for index in range(draw(st.integers(0, 2))):
+        session.events.append(draw(_events(base + index, session)))
+    for index in range(draw(st.integers(0, 3))):
+        session.messages.append(draw(_messages(base + index, session)))
+    session.diagnostics.extend(draw(st.lists(_diagnostics(session), max_size=3)))
+    return session
+
+
+def _events(number: int, session: Session) -> st.SearchStrategy[Event]:
+    return st.builds(
+        Event,
+        id=st.just(number),
+        table_id=st.sampled_from([table.id for table in session.tables]),
+        game_id=st.none() | st.integers(1, 2),
+        seq=st.just(number),
+        ts_ns=TIMES,
+        kind=st.sampled_from(["lost", "rolled"]),
+        actor=OPTIONAL_TEXTS,
+        data=OBJECTS,
+        changes=st.just([]),
+    )
+
+
+def _messages(number: int, session: Session) -> st.SearchStrategy[Message]:
+    def build(fields: dict[str, Any], **others: Any) -> Message:
+        return Message(id=number, fields=fields, fields_json=json.dumps(fields, ensure_ascii=False), **others)
+
+    return st.builds(
+        build,
+        fields=OBJECTS,
+        stream=st.sampled_from(session.streams),
+        direction=st.sampled_from(["c2s", "s2c"]),
+        ts_ns=TIMES,
+        name=st.sampled_from(MESSAGES) | TEXTS,
+        offset=STORED_NUMBERS,
+        length=STORED_NUMBERS,
+        game_id=st.none() | st.integers(1, 2),
+        event_id=st.sampled_from([None, *(event.id for event in session.events)]),
+    )
+
+
+def _diagnostics(session: Session) -> st.SearchStrategy[Diagnostic]:
+    return st.builds(
+        Diagnostic,
+        stream=st.sampled_from(session.streams),
+        direction=st.sampled_from(["c2s", "s2c"]),
+        ts_ns=TIMES,
+        severity=st.sampled_from(["note", "warning", "error"]),
+        group=st.sampled_from(["malformed", "rule"]),
+        code=st.sampled_from(["unknown-message", "rule"]),
+        text=TEXTS,
+        offset=STORED_NUMBERS,
+        length=STORED_NUMBERS,
+        expected=OPTIONAL_TEXTS,
+        clause=OPTIONAL_TEXTS,
+        blame=st.sampled_from(["client", "unknown"]),
+        message_id=st.sampled_from([None, *(message.id for message in session.messages)]),
+    )
+
+
+def written(value: object) -> str:
+    """A constant as it stands in a filter."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
+
+
+TEXT_COLUMNS = st.sampled_from(
+    ["msg", "name", "kind", "player", "dir", "client", "server", "transport", "protocol"]
+    + [f"diag.{name}" for name in ("severity", "group", "code", "text", "blame", "expected", "clause")]
+)
+NUMBER_COLUMNS = st.sampled_from(
+    ["offset", "length", "stream", "game", "event", "time", "diag.offset", "diag.length"]
+)
+SHORT_NAMES = ["chat", "dice", "names", "a_b", "scores"]
+FIELD_NAMES = st.builds(
+    str.__add__,
+    st.sampled_from(SHORT_NAMES)
+    | st.sampled_from(["maexchen.", "maexchen.ROLL.", 'maexchen."PLAYER LOST".', "maexchen.chat."]).flatmap(
+        lambda prefix: st.sampled_from([prefix + name for name in SHORT_NAMES if name != "scores"])
+    ),
+    st.sampled_from(["", "", "[0]", "[1]", ".x", '."0"', '."\0"', ".x[0]", "[0].x"]),
+)
+EQUALITY = st.sampled_from(["==", "!="])
+ORDER = st.sampled_from(["<", "<=", ">", ">="])
+PATTERNS = st.sampled_from(["", "^PLAYER", "^a.b$", r"\d", r"\x00", "(?i)Ü", "[[a]"])
+COLUMN_NUMBERS = INTEGERS | FLOATS | st.integers(0, 3) | st.integers(99, 202) | st.sampled_from([1e-9, 5e-10])
+
+
+def _joined(*parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.tuples(*parts).map(" ".join)
+
+
+def _constants(values: st.SearchStrategy[Any]) -> st.SearchStrategy[str]:
+    return values.map(written)
+
+
+def _sets(values: st.SearchStrategy[Any]) -> st.SearchStrategy[str]:
+    return st.lists(_constants(values), min_size=1, max_size=3).map(
+        lambda items: "{" + ", ".join(items) + "}"
+    )
+
+
+def _any_text() -> st.SearchStrategy[str]:
+    return TEXTS | st.sampled_from([*MESSAGES, "lost", "c2s", "udp", "maexchen", "error", "rule"])
+
+
+CONDITIONS = st.one_of(
+    TEXT_COLUMNS,
+    NUMBER_COLUMNS,
+    FIELD_NAMES,
+    st.sampled_from(["diag", "maexchen", "catan", "maexchen.PLAYER_LOST", "catan.Wurf", "maexchen.chat"]),
+    _joined(TEXT_COLUMNS, EQUALITY | ORDER | st.just("contains"), _constants(_any_text())),
+    _joined(TEXT_COLUMNS, st.just("in"), _sets(_any_text())),
+    _joined(NUMBER_COLUMNS, EQUALITY | ORDER, _constants(COLUMN_NUMBERS)),
+    _joined(NUMBER_COLUMNS, st.just("in"), _sets(COLUMN_NUMBERS)),
+    _joined(FIELD_NAMES, EQUALITY, _constants(SCALARS)),
+    _joined(FIELD_NAMES, ORDER, _constants(TEXTS | INTEGERS | FLOATS)),
+    _joined(FIELD_NAMES, st.just("in"), _sets(SCALARS)),
+    _joined(FIELD_NAMES, st.just("contains"), _constants(TEXTS)),
+    _joined(FIELD_NAMES | TEXT_COLUMNS, st.just("matches"), _constants(PATTERNS)),
+)
+FILTERS = st.recursive(
+    CONDITIONS,
+    lambda inner: st.one_of(
+        inner.map("!({})".format),
+        st.tuples(inner, st.sampled_from([" && ", " || "]), inner).map("".join),
+        inner.map("({})".format),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=300, deadline=None)  # one example makes a database: its time says nothing
+@given(sessions(1), sessions(2), st.lists(FILTERS, min_size=1, max_size=8))
+def test_stored_and_live_rows_agree(first: Session, second: Session, filters: list[str]) -> None:
+    connection = database(first, second)
+    for text in filters:
+        compiled = compile_filter(text, CATALOG)
+        for target in TARGETS:
+            found = stored(compiled, target, connection)
+            assert found == live(compiled, target, first, second), (text, target, compiled.sql(target))
+    connection.close()

@@ -1,0 +1,384 @@
+"""The journal: what is written is read, whatever happens to the writer, the disk or the reader in between."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.records import Chunk, Direction, End, Fault, Gap, Item
+from proxy.journal import JournalError, JournalReader, JournalWriter
+
+
+def no_trouble(text: str) -> None:
+    raise AssertionError(text)
+
+
+def writer_of(directory: Path, **settings: Any) -> JournalWriter:
+    return JournalWriter(directory, **{"on_trouble": no_trouble, **settings})
+
+
+def read_all(reader: JournalReader) -> list[Item]:
+    items: list[Item] = []
+    while batch := reader.read():
+        items += batch
+    return items
+
+
+def plain(item: Item) -> tuple[object, ...]:
+    """An item as a value: its kind, its stream's id and all its fields."""
+    fields = (getattr(item, name) for name in item.__struct_fields__ if name != "stream")
+    return type(item).__name__, item.stream.id, *fields
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """No file of this process grows beyond `size` bytes: a disk that is full, without filling one."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_every_kind_of_record(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path / "journal")
+    number = writer.open("udp", "127.0.0.1:5000", "[::1]:9000", 1)
+    writer.chunk(number, "c2s", 2, 0, b"ROLL")
+    writer.chunk(number, "s2c", 3, 0, b"")
+    writer.chunk(number, "c2s", 3, 4, bytes(range(256)) * 256)
+    writer.fault(number, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort")
+    writer.end(number, 5, "idle")
+    writer.close()
+    reader = JournalReader(tmp_path / "journal", base=41)
+    items = read_all(reader)
+    assert [plain(item) for item in items] == [
+        ("Chunk", 42, "c2s", 2, 0, b"ROLL", 0),
+        ("Chunk", 42, "s2c", 3, 0, b"", 0),
+        ("Chunk", 42, "c2s", 3, 4, bytes(range(256)) * 256, 0),
+        ("Fault", 42, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort"),
+        ("End", 42, 5, "idle"),
+    ]
+    stream = items[0].stream
+    assert (stream.transport, stream.client, stream.server, stream.opened_ns) == (
+        "udp",
+        "127.0.0.1:5000",
+        "[::1]:9000",
+        1,
+    )
+    assert all(item.stream is stream for item in items)
+    assert reader.stopped
+
+
+def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+    writer_of(tmp_path / "journal").close()
+    assert stat.S_IMODE((tmp_path / "journal").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "journal" / "00000001.journal").stat().st_mode) == 0o600
+
+
+def test_an_old_journal_is_not_overwritten(tmp_path: Path) -> None:
+    writer_of(tmp_path).close()
+    with pytest.raises(FileExistsError):
+        writer_of(tmp_path)
+
+
+def test_reading_while_it_is_written(tmp_path: Path) -> None:
+    reader = JournalReader(tmp_path / "journal")
+    assert reader.read() == []
+    pending: list[int] = []
+    writer = writer_of(tmp_path / "journal")
+    writer.on_pending = lambda: pending.append(1)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    writer.chunk(number, "c2s", 2, 0, b"x")
+    assert len(pending) == 1
+    assert reader.read() == []
+    writer.flush()
+    assert [plain(item) for item in reader.read()] == [("Chunk", 1, "c2s", 2, 0, b"x", 0)]
+    assert reader.read() == []
+    assert not reader.stopped
+    writer.close()
+    assert reader.read() == []
+    assert reader.stopped
+
+
+def test_a_batch_is_bounded(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path / "journal")
+    number = writer.open("udp", "a:1", "b:2", 1)
+    for i in range(100):
+        writer.chunk(number, "c2s", i, i * 60_000, bytes(60_000))
+    for i in range(100):
+        writer.chunk(number, "s2c", i, i, b"x")
+    writer.close()
+    reader = JournalReader(tmp_path / "journal")
+    batches = []
+    while batch := reader.read(limit=30):
+        batches.append(batch)
+    assert sum(map(len, batches)) == 200
+    assert max(map(len, batches)) == 30
+    sizes = (sum(len(item.data) for item in batch if isinstance(item, Chunk)) for batch in batches)
+    assert max(sizes) <= (1 << 20) + 60_000
+
+
+def test_segments_go_when_they_are_released(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path / "journal", segment_bytes=1000)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    for i in range(100):
+        writer.chunk(number, "c2s", i, i * 100, bytes(100))
+        writer.flush()
+    reader = JournalReader(tmp_path / "journal")
+    segments = len(list((tmp_path / "journal").iterdir()))
+    assert segments > 10
+    items = read_all(reader)
+    assert [item.ts_ns for item in items] == list(range(100))
+    assert len(list((tmp_path / "journal").iterdir())) == segments
+    reader.release()
+    assert len(list((tmp_path / "journal").iterdir())) == 1
+    writer.close()
+    assert read_all(reader) == []
+    reader.release()
+    assert list((tmp_path / "journal").iterdir()) == []
+
+
+RECORDS = st.lists(
+    st.tuples(
+        st.integers(1, 3),
+        st.sampled_from(["c2s", "s2c"]),
+        st.one_of(st.binary(max_size=40), st.just(None), st.text("abcäß–", max_size=5)),
+    ),
+    max_size=20,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(RECORDS, st.integers(0, 1 << 16), st.integers(1, 200))
+def test_a_journal_cut_anywhere_gives_a_prefix(
+    records: list[tuple[int, Direction, bytes | str | None]], cut: int, segment_bytes: int
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory)
+        writer = writer_of(path, segment_bytes=segment_bytes)
+        for _ in range(3):
+            writer.open("tcp", "a:1", "b:2", 0)
+        wanted: list[tuple[object, ...]] = []
+        ended: set[int] = set()
+        for ts, (number, direction, what) in enumerate(records):
+            if number in ended:
+                continue
+            if isinstance(what, bytes):
+                writer.chunk(number, direction, ts, 7, what)
+                wanted.append(("Chunk", number, direction, ts, 7, what, 0))
+            elif what is None:
+                writer.end(number, ts, "closed")
+                wanted.append(("End", number, ts, "closed"))
+                ended.add(number)
+            else:
+                writer.fault(number, direction, ts, 7, "code", what)
+                wanted.append(("Fault", number, direction, ts, 7, "code", what))
+            writer.flush()
+        writer.close()
+        whole = JournalReader(path)
+        assert [plain(item) for item in read_all(whole)] == wanted
+        assert whole.stopped
+        whole.close()
+
+        last = max(path.iterdir())
+        size = last.stat().st_size
+        os.truncate(last, cut % (size + 1))
+        torn = JournalReader(path)
+        found = [plain(item) for item in read_all(torn)]
+        torn.close()
+        assert found == wanted[: len(found)]
+        assert torn.stopped == (cut % (size + 1) == size)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[:60] + bytes(len(data) - 60),
+        lambda data: data[:46] + b"\xff" * 20 + data[66:],
+        lambda data: data[:46] + b"\x02" + data[47:50] + b"\x09" + data[51:],
+    ],
+    ids=["zeros", "ones", "unknown stream"],
+)
+def test_a_damaged_journal_is_said_to_be_one(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    writer = writer_of(tmp_path)
+    number = writer.open("udp", "a:1", "b:2", 1)  # 39 bytes
+    writer.chunk(number, "c2s", 2, 0, b"")  # 28 bytes
+    for _ in range(10):
+        writer.chunk(number, "c2s", 2, 0, b"x" * 40)
+    writer.close()
+    segment = tmp_path / "00000001.journal"
+    segment.write_bytes(spoil(segment.read_bytes()))
+    reader = JournalReader(tmp_path)
+    with pytest.raises(JournalError, match=r"00000001\.journal, byte \d+, holds no record"):
+        read_all(reader)
+    reader.close()
+
+
+def test_a_full_disk_costs_records_but_no_order(tmp_path: Path) -> None:
+    """Bytes that cannot be written become gaps of known length; streams keep their beginnings and ends."""
+    said: list[str] = []
+    writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=0.0)
+    first = writer.open("udp", "a:1", "b:2", 1)
+    writer.chunk(first, "c2s", 2, 0, b"before")
+    writer.flush()
+    with largest_file(0):
+        writer.chunk(first, "c2s", 3, 6, b"lost")
+        writer.flush()
+        writer.chunk(first, "c2s", 4, 10, b"lost too")
+        second = writer.open("udp", "c:3", "b:2", 5)
+        writer.chunk(second, "s2c", 6, 0, b"")
+        writer.fault(second, "c2s", 7, 0, "code", "text")
+        writer.flush()
+        third = writer.open("udp", "d:4", "b:2", 8)
+        writer.chunk(third, "c2s", 9, 0, b"abc")
+        writer.end(third, 10, "evicted")
+        writer.end(first, 11, "idle")
+        writer.flush()
+    writer.chunk(second, "s2c", 12, 0, b"after")
+    writer.close()
+    reader = JournalReader(tmp_path)
+    items = read_all(reader)
+    assert [plain(item) for item in items] == [
+        ("Chunk", 1, "c2s", 2, 0, b"before", 0),
+        ("Gap", 1, "c2s", 3, 6, 12),
+        ("End", 1, 11, "idle"),
+        ("Gap", 2, "s2c", 6, 0, 0),
+        ("Gap", 3, "c2s", 9, 0, 3),
+        ("End", 3, 10, "evicted"),
+        ("Chunk", 2, "s2c", 12, 0, b"after", 0),
+    ]
+    assert items[3].stream.client == "c:3"
+    assert reader.stopped
+    assert len(said) == 2
+    assert said[0].startswith("The journal cannot be written: ")
+    assert "again" in said[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=12), st.integers(0, 1000))
+def test_a_write_cut_short_leaves_no_half_record(datagrams: list[bytes], room: int) -> None:
+    said: list[str] = []
+    with tempfile.TemporaryDirectory() as directory:
+        writer = writer_of(Path(directory), on_trouble=said.append, retry_seconds=0.0)
+        number = writer.open("udp", "a:1", "b:2", 1)
+        offset = 0
+        for data in datagrams:
+            writer.chunk(number, "c2s", 2, offset, data)
+            offset += len(data)
+        with largest_file(room):
+            writer.flush()
+        writer.chunk(number, "c2s", 3, offset, b"after")
+        writer.close()
+        reader = JournalReader(Path(directory))
+        at = 0
+        for item in read_all(reader):
+            assert isinstance(item, Chunk | Gap)
+            assert item.offset == at
+            if isinstance(item, Chunk):
+                assert item.data == (b"".join(datagrams) + b"after")[at : at + len(item.data)]
+                at += len(item.data)
+            else:
+                assert said
+                at += item.length or 0
+        reader.close()
+        assert reader.stopped
+        assert at == offset + 5
+
+
+def test_the_spool_is_bounded(tmp_path: Path) -> None:
+    said: list[str] = []
+    writer = writer_of(
+        tmp_path, on_trouble=said.append, segment_bytes=10_000, max_bytes=50_000, retry_seconds=0.0
+    )
+    reader = JournalReader(tmp_path)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    for i in range(200):
+        writer.chunk(number, "c2s", i, i * 1000, bytes(1000))
+        writer.flush()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 50_000
+    assert len(said) == 1
+    assert "waiting for the recorder" in said[0]
+    items = read_all(reader)
+    reader.release()
+    writer.chunk(number, "c2s", 200, 200_000, b"after")
+    writer.close()
+    items += read_all(reader)
+    gap, last = items[-2:]
+    assert isinstance(gap, Gap)
+    assert isinstance(last, Chunk)
+    assert gap.offset == (len(items) - 2) * 1000
+    assert gap.length == 200_000 - gap.offset
+    assert last.data == b"after"
+
+
+def test_a_bound_without_room_for_segments_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="three segments"):
+        writer_of(tmp_path, max_bytes=1000, segment_bytes=500)
+
+
+def test_a_disk_that_stays_full_is_asked_now_and_then(tmp_path: Path) -> None:
+    said: list[str] = []
+    writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=3600.0)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    with largest_file(0):
+        writer.flush()
+    writer.chunk(number, "c2s", 2, 0, b"lost: it is not tried yet")
+    writer.flush()
+    assert (tmp_path / "00000001.journal").stat().st_size == 0
+    writer.close()
+    reader = JournalReader(tmp_path)
+    assert [plain(item) for item in read_all(reader)] == [("Gap", 1, "c2s", 2, 0, 25)]
+    assert reader.stopped
+
+
+def test_many_streams_that_came_and_went_unseen_are_not_remembered_forever(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, on_trouble=lambda _: None, retry_seconds=3600.0)
+    with largest_file(0):
+        for i in range(20_000):
+            number = writer.open("udp", f"a:{i}", "b:2", 1)
+            writer.end(number, 2, "idle")
+        writer.flush()
+    writer.close()
+    ends = read_all(JournalReader(tmp_path))
+    assert len(ends) == 16_384
+    assert all(isinstance(item, End) for item in ends)
+
+
+def test_an_abandoned_journal_grows_no_more(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    writer.chunk(number, "c2s", 2, 0, b"read later")
+    writer.flush()
+    writer.abandon()
+    for i in range(1000):
+        writer.chunk(number, "c2s", i, 0, bytes(1000))
+    writer.close()
+    reader = JournalReader(tmp_path)
+    assert [plain(item) for item in read_all(reader)] == [("Chunk", 1, "c2s", 2, 0, b"read later", 0)]
+    assert not reader.stopped
+
+
+def test_faults_do_not_count_as_lost_bytes(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, on_trouble=lambda _: None, retry_seconds=0.0)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    writer.flush()
+    with largest_file(0):
+        writer.fault(number, "c2s", 2, 0, "code", "text")
+        writer.flush()
+    writer.fault(number, "c2s", 3, 0, "code", "later")
+    writer.close()
+    items = read_all(JournalReader(tmp_path))
+    assert len(items) == 1
+    assert isinstance(items[0], Fault)
+    assert items[0].text == "later"

@@ -1,0 +1,154 @@
+"""Live capture on the loopback interface, and what is said where capturing is not possible."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from proxy import sniff
+from proxy.packets import PacketDecoder, endpoints
+from proxy.sniff import Sniffer, SniffError
+
+
+def may_capture() -> bool:
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+needs_rights = pytest.mark.skipif(
+    not may_capture(), reason="capturing needs Linux and the right to it (CAP_NET_RAW)"
+)
+needs_libpcap = pytest.mark.skipif(
+    ctypes.util.find_library("pcap") is None, reason="libpcap is not installed"
+)
+
+
+@contextlib.contextmanager
+def pair(family: int, host: str) -> Iterator[tuple[socket.socket, socket.socket]]:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as one, socket.socket(family, socket.SOCK_DGRAM) as two:
+            one.bind((host, 0))
+            two.bind((host, 0))
+            yield one, two
+    except OSError as error:
+        pytest.skip(f"{host} cannot be used here: {error}")
+
+
+@needs_rights
+@needs_libpcap
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_each_datagram_comes_once_and_in_order(family: int, host: str) -> None:
+    # The largest goes into one packet on this interface; nothing of it may be cut off.
+    payloads = [b"hello", b"", b"x" * 65_000, b"bye"]
+    with pair(family, host) as (one, two):
+        port, other = one.getsockname()[1], two.getsockname()[1]
+        with Sniffer("lo", f"udp port {port}") as sniffer:
+            for payload in payloads:
+                one.sendto(payload, two.getsockname())
+            two.sendto(b"answer", one.getsockname())
+            packets = []
+            while batch := sniffer.read(0.3, limit=2):
+                assert len(batch) <= 2
+                packets += batch
+            assert sniffer.dropped == 0
+    decoder = PacketDecoder()
+    found = [decoder.decode(linktype, data, wirelen, ts_ns) for ts_ns, linktype, data, wirelen in packets]
+    name = f"[{host}]" if ":" in host else host
+    there, back = (f"{name}:{port}", f"{name}:{other}"), (f"{name}:{other}", f"{name}:{port}")
+    assert [(endpoints(one[0]), one[1], one[2]) for one in found if one] == [
+        *((there, payload, 0) for payload in payloads),
+        (back, b"answer", 0),
+    ]
+    times = [packet[0] for packet in packets]
+    assert times == sorted(times)
+    assert abs(time.time_ns() - times[0]) < 10_000_000_000
+
+
+@needs_rights
+def test_without_a_filter_and_without_traffic() -> None:
+    with pair(socket.AF_INET, "127.0.0.1") as (one, two), Sniffer("lo") as sniffer:
+        one.sendto(b"unfiltered", two.getsockname())
+        assert any(b"unfiltered" in packet[2] for packet in sniffer.read(1))
+        begun = time.monotonic()
+        sniffer.read(0)
+        assert time.monotonic() - begun < 0.5
+
+
+@needs_rights
+def test_what_the_kernel_drops_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sniff, "_RECEIVE_BUFFER", 1)
+    with pair(socket.AF_INET, "127.0.0.1") as (one, two), Sniffer("lo") as sniffer:
+        for _ in range(200):
+            one.sendto(bytes(1000), two.getsockname())
+        dropped = sniffer.dropped
+        assert dropped > 100
+        sniffer.close()
+        assert sniffer.dropped == dropped
+
+
+def test_interface_that_is_not_there() -> None:
+    names = [name for _, name in socket.if_nameindex()]
+    with pytest.raises(SniffError) as caught:
+        Sniffer(names[0] + "x")
+    assert str(caught.value) == (
+        f"there is no network interface {names[0]}x; did you mean {names[0]}? There are: {', '.join(names)}"
+    )
+
+
+@needs_libpcap
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo is Linux's name")
+def test_filter_that_is_not_valid() -> None:
+    with pytest.raises(SniffError) as caught:
+        Sniffer("lo", "udp prt (9)")
+    assert str(caught.value).startswith("the capture filter 'udp prt (9)' is not valid: ")
+    assert "syntax error" in str(caught.value)
+    assert not str(caught.value).endswith(")")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo is Linux's name")
+def test_filter_without_libpcap(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As ctypes finds it: not at all.
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
+    monkeypatch.delitem(sys.modules, "scapy.libs.winpcapy", raising=False)
+    with pytest.raises(SniffError) as caught:
+        Sniffer("lo", "udp")
+    assert "libpcap, which is not installed" in str(caught.value)
+
+
+@pytest.mark.parametrize("bpf_filter", [None, "udp"])
+def test_missing_rights(bpf_filter: str | None) -> None:
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() == 0 and setpriv is None:
+        pytest.skip("setpriv is not there to take away root's rights")
+    if not sys.platform.startswith("linux"):
+        pytest.skip("lo is Linux's name")
+    without = [setpriv, "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 and setpriv else []
+    code = (
+        "import sys; from proxy.sniff import *\n"
+        f"try: Sniffer('lo', {bpf_filter!r})\n"
+        "except SniffError as error: print(error)"
+    )
+    done = subprocess.run([*without, sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    if "libpcap" in done.stdout:
+        pytest.skip("libpcap is not installed")
+    assert done.stdout.startswith("capturing on lo needs rights that this user does not have: ")
+    assert "sudo setcap cap_net_raw+ep" in done.stdout
+    assert done.stderr == ""
+
+
+def test_importing_is_cheap() -> None:
+    code = "import sys, proxy.sniff, proxy.packets, proxy.conversations; print('scapy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
