@@ -48,6 +48,12 @@ class PacketRecording:
         self.recorder.record(items)
         items.clear()
 
+    def expire(self, now_ns: int) -> None:
+        """End the streams that have been silent for long; for a live source, where nothing else tells the time."""
+        self._conversations.expire(now_ns, self._items)
+        self.recorder.record(self._items)
+        self._items.clear()
+
     def close(self) -> Findings:
         """End all streams and the session. Raises StorageError."""
         self.decoder.close()

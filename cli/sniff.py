@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-from itertools import islice
 
 import click
 
@@ -14,6 +13,10 @@ from cli.live import LiveView, compile_wanted
 from cli.sessions import DEFAULT_DB
 from proxy.sniff import Sniffer
 from storage.recorder import COMMIT_EVERY_S, Recorder
+
+
+_AT_ONCE = 1000
+"""Packets taken before the next commit is thought of."""
 
 
 class _DurationType(click.ParamType[float]):
@@ -75,7 +78,10 @@ def sniff(
             if end is not None and now >= end:
                 break
             left = count - recording.packets if count is not None else None
-            recording.take(islice(sniffer.read(COMMIT_EVERY_S / 4), left))
+            packets = sniffer.read(COMMIT_EVERY_S / 4, limit=min(left, _AT_ONCE) if left else _AT_ONCE)
+            recording.take(packets)
+            if not packets:
+                recording.expire(time.time_ns())
             if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
                 view.show(recorder.commit())
                 committed = now

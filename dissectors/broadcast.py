@@ -9,9 +9,7 @@ twice in a row on one stream is told to two players behind one address, or was d
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable
-from itertools import islice
 
 import msgspec
 
@@ -24,6 +22,7 @@ REORDERED_NS = 100_000_000
 """How far back a copy may have been overtaken by a later message on its own stream."""
 
 LOG_SIZE = 256
+"""At least so many events are kept, and fewer than twice as many."""
 
 
 class Entry(msgspec.Struct, eq=False):
@@ -47,13 +46,15 @@ class BroadcastLog:
     """The latest events of a table that were told to several streams."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=LOG_SIZE)
-        self._added = 0
+        self._entries: list[Entry] = []
+        self._first = 0
+        """How many entries came before those that are kept."""
         self._cursors: dict[int, _Cursor] = {}
 
     def witness(self, stream_id: int, key: Hashable, ts_ns: int) -> Event | None:
         """The event that this copy tells of, or None if it is news."""
-        first = self._added - len(self._entries)
+        entries = self._entries
+        first = self._first
         cursor = self._cursors.get(stream_id)
         if cursor is None:
             # A stream that has just appeared may get copies of what others have heard already.
@@ -61,16 +62,18 @@ class BroadcastLog:
         latest = cursor.latest
         if latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
             return latest.event
-        for number, entry in enumerate(islice(self._entries, max(0, cursor.place - first), None)):
-            if _fits(entry, stream_id, key, ts_ns - LATEST_COPY_NS):
-                cursor.place = max(cursor.place, first) + number + 1
+        place = max(cursor.place - first, 0)
+        for number in range(place, len(entries)):
+            entry = entries[number]
+            if entry.key == key and _fits(entry, stream_id, ts_ns - LATEST_COPY_NS):
+                cursor.place = first + number + 1
                 cursor.latest = entry
                 return entry.event
-        for number in range(cursor.place - 1, max(first, cursor.born) - 1, -1):
-            entry = self._entries[number - first]
+        for number in range(place - 1, max(cursor.born - first, 0) - 1, -1):
+            entry = entries[number]
             if entry.ts_ns < ts_ns - REORDERED_NS:
                 break
-            if _fits(entry, stream_id, key, ts_ns - REORDERED_NS):
+            if entry.key == key and _fits(entry, stream_id, ts_ns - REORDERED_NS):
                 return entry.event
         return None
 
@@ -80,8 +83,8 @@ class BroadcastLog:
         entry.witnesses.add(stream_id)
         cursor = self._cursors.get(stream_id)
         if cursor is None:
-            cursor = self._cursors[stream_id] = _Cursor(0, self._added - len(self._entries))
-        cursor.place = self._added
+            cursor = self._cursors[stream_id] = _Cursor(0, self._first)
+        cursor.place = self._first + len(self._entries)
         cursor.latest = entry
 
     def expect(self, key: Hashable, event: Event) -> None:
@@ -95,12 +98,14 @@ class BroadcastLog:
     def _append(self, key: Hashable, event: Event) -> Entry:
         entry = Entry(key, event, event.ts_ns, set())
         self._entries.append(entry)
-        self._added += 1
+        if len(self._entries) >= 2 * LOG_SIZE:
+            del self._entries[:LOG_SIZE]
+            self._first += LOG_SIZE
         return entry
 
 
-def _fits(entry: Entry, stream_id: int, key: Hashable, oldest_ns: int) -> bool:
-    if entry.key != key or entry.ts_ns < oldest_ns or stream_id in entry.witnesses:
+def _fits(entry: Entry, stream_id: int, oldest_ns: int) -> bool:
+    if entry.ts_ns < oldest_ns or stream_id in entry.witnesses:
         return False
     entry.witnesses.add(stream_id)
     return True

@@ -112,18 +112,16 @@ class Flaw(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """What a frame says. `row` and `name` are None where no message type could be made out."""
+    """What a frame says. `row` is None where no message type could be made out.
+
+    `sound` says that the message is one that its row allows: its flaws are notes, if it has any.
+    """
 
     row: MessageType | None
-    name: str | None
     fields: dict[str, Any]
     fields_json: str
+    sound: bool
     flaws: tuple[Flaw, ...] = ()
-
-    @property
-    def sound(self) -> bool:
-        """Whether the message is one that its row allows: notes only, no error."""
-        return self.row is not None and all(flaw.severity == "note" for flaw in self.flaws)
 
 
 class Grammar:

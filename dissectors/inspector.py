@@ -77,9 +77,7 @@ class Inspector:
     def feed(self, item: Item) -> None:
         """Take the next item of any stream."""
         self._latest_ns = item.ts_ns
-        conversation = self._conversations.get(item.stream.id)
-        if conversation is None:
-            conversation = self._meet(item.stream)
+        conversation = self._conversations.get(item.stream.id) or self._meet(item.stream)
         server = conversation.server
         if server.table is not None:
             self._dissect(conversation, item)

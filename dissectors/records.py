@@ -85,7 +85,7 @@ class End(msgspec.Struct, eq=False, gc=False):
 Item = Chunk | Gap | Fault | End
 
 
-class Message(msgspec.Struct, eq=False):
+class Message(msgspec.Struct, eq=False, gc=False):
     """One decoded message. `fields` maps field names to JSON values; `fields_json` is the same as JSON text.
 
     `event_id` is the event that the message tells of, `game_id` the game it belongs to; both may be None.
@@ -104,7 +104,7 @@ class Message(msgspec.Struct, eq=False):
     event_id: int | None = None
 
 
-class Diagnostic(msgspec.Struct, eq=False):
+class Diagnostic(msgspec.Struct, eq=False, gc=False):
     """One flaw: where (`offset`, `length` in that direction of the stream), what, what was expected, whose.
 
     `code` is a short constant such as `unknown-message`; `clause` names the part of the specification.
@@ -129,7 +129,7 @@ Change = tuple[list[str], Any]
 """One step of a table's state: the value at a path is now this; None takes the path away."""
 
 
-class Event(msgspec.Struct, eq=False):
+class Event(msgspec.Struct, eq=False, gc=False):
     """One thing that happened in a game, however many messages tell of it.
 
     `seq` counts per table from 1. `actor` is the player who acts, None where nobody does. `changes` lead from

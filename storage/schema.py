@@ -122,18 +122,31 @@ class StorageError(Exception):
 
 def create(db: Database) -> None:
     """Make whatever table or index of the schema is not there yet. Raises sqlite3.Error."""
+    create_tables(db)
+    create_indexes(db)
+
+
+def create_tables(db: Database) -> None:
+    """Make whatever table is not there yet. Raises sqlite3.Error."""
     for name, columns in TABLES.items():
         table = Table(db, name)
         key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
         table.create(columns, pk=key, if_not_exists=True)
-    for name, indexes in INDEXES.items():
-        for index in indexes:
-            Table(db, name).create_index(index, if_not_exists=True)
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
+def create_indexes(db: Database) -> None:
+    """Make whatever index is not there yet. Raises sqlite3.Error."""
+    for name, indexes in INDEXES.items():
+        for index in indexes:
+            Table(db, name).create_index(index, if_not_exists=True)
+
+
 def open_for_writing(path: str) -> sqlite3.Connection:
-    """Open the database at `path` (or `MEMORY`), made if it is not there yet. Raises StorageError."""
+    """Open the database at `path` (or `MEMORY`), made if it is not there yet. Raises StorageError.
+
+    A new one has no indexes yet: see `create_indexes`.
+    """
     try:
         if path != MEMORY:
             # What was played is nobody else's business.
@@ -142,7 +155,7 @@ def open_for_writing(path: str) -> sqlite3.Connection:
         _check(connection, path, may_be_empty=True)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        create(Database(connection))
+        create_tables(Database(connection))
         connection.commit()
     except (OSError, sqlite3.Error) as error:
         raise StorageError(sentence(path, error)) from error

@@ -15,6 +15,7 @@ import msgspec
 from dissectors.records import Event
 from dissectors.state import State, apply
 
+_GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
 
 
@@ -72,23 +73,34 @@ class Timeline:
     def games(self) -> list[GameRow]:
         """The session's games, oldest first."""
         rows = self.connection.execute(
-            "SELECT id, table_id, protocol, label, started_ns, ended_ns, result FROM games"
-            " WHERE session_id = ? ORDER BY id",
-            (self.session.id,),
+            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [
-            GameRow(number, table, protocol, label, started, ended, json.loads(result) if result else None)
-            for number, table, protocol, label, started, ended, result in rows
-        ]
+        return [_game(row) for row in rows]
+
+    def game(self, number: int) -> GameRow | None:
+        """One game of the session, None if it has no such game."""
+        row = self.connection.execute(
+            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND id = ?", (self.session.id, number)
+        ).fetchone()
+        return _game(row) if row is not None else None
 
     def events(self, condition: str = "1", parameters: list[Any] | None = None) -> Iterator[Event]:
         """The session's events that meet an SQL condition on the table `events` (alias e), in order."""
+        # The plus keeps SQLite from taking the index by time and sorting the whole session by id.
         rows = self.connection.execute(
-            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.session_id = ? AND ({condition}) ORDER BY e.id",
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *(parameters or ())],
         )
-        for number, table, game, seq, ts_ns, kind, actor, data, changes in rows:
-            yield Event(number, table, game, seq, ts_ns, kind, actor, json.loads(data), json.loads(changes))
+        return map(_event, rows)
+
+    def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
+        """The last `count` events of a table up to its number `seq`, oldest first."""
+        rows = self.connection.execute(
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
+            " ORDER BY e.seq",
+            (table_id, seq - count, seq),
+        )
+        return [_event(row) for row in rows]
 
     def state_at(self, table_id: int, seq: int) -> State:
         """A table's state after its event number `seq`; 0 is before the first."""
@@ -105,13 +117,57 @@ class Timeline:
             apply(state, json.loads(step))
         return state
 
-    def seq_at(self, table_id: int, ts_ns: int) -> int:
-        """The number of a table's last event at or before a time; 0 if there is none."""
+    def last_event(self) -> int:
+        """The id of the session's last event; 0 if there is none."""
+        # Table by table: each answer stands at the end of an index, while the session's would be a search.
         row = self.connection.execute(
-            "SELECT max(seq) FROM events WHERE session_id = ? AND table_id = ? AND ts_ns <= ?",
-            (self.session.id, table_id, ts_ns),
+            "SELECT max((SELECT id FROM events WHERE table_id = t.id ORDER BY seq DESC LIMIT 1))"
+            " FROM tables t WHERE t.session_id = ?",
+            (self.session.id,),
         ).fetchone()
         return row[0] or 0
+
+    def has_event(self, event_id: int) -> bool:
+        """Whether an event is one of this session's."""
+        query = "SELECT 1 FROM events WHERE id = ? AND session_id = ?"
+        return self.connection.execute(query, (event_id, self.session.id)).fetchone() is not None
+
+    def event_at(self, ts_ns: int) -> int:
+        """The id of the session's last event at or before a time; 0 if there is none."""
+        row = self.connection.execute(
+            "SELECT id FROM events WHERE session_id = ? AND ts_ns <= ? ORDER BY ts_ns DESC, id DESC LIMIT 1",
+            (self.session.id, ts_ns),
+        ).fetchone()
+        return row[0] if row is not None else 0
+
+    def seq_upto(self, table_id: int, event_id: int) -> int:
+        """The number of a table's last event that is not after the event `event_id`; 0 if there is none."""
+        # The plus keeps SQLite from taking the table's own index and sorting the whole table's events.
+        row = self.connection.execute(
+            "SELECT seq FROM events WHERE id <= ? AND +table_id = ? ORDER BY id DESC LIMIT 1",
+            (event_id, table_id),
+        ).fetchone()
+        return row[0] if row is not None else 0
+
+    def span(self, game_id: int) -> tuple[Event, Event] | None:
+        """The first and the last event of a game, None if it has none."""
+        first, last = self.connection.execute(
+            "SELECT min(id), max(id) FROM events WHERE game_id = ?", (game_id,)
+        ).fetchone()
+        if first is None:
+            return None
+        ends = list(self.events("e.id IN (?, ?)", [first, last]))
+        return ends[0], ends[-1]
+
+    def left_state(self, game_id: int, table_id: int, first_seq: int, last_seq: int) -> int | None:
+        """The number of the event, between two of a table's, that took a game out of the table's state."""
+        # Compact JSON is the contract of the column, and inside a string the quotes would be escaped.
+        row = self.connection.execute(
+            "SELECT max(seq) FROM events WHERE table_id = ? AND seq BETWEEN ? AND ? AND instr(changes, ?)",
+            (table_id, first_seq, last_seq, f'[["games","{game_id}"],null]'),
+        ).fetchone()
+        number: int | None = row[0]
+        return number
 
 
 def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
@@ -120,3 +176,13 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
         "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version FROM sessions ORDER BY id"
     )
     return [SessionRow(*row) for row in rows]
+
+
+def _game(row: tuple[Any, ...]) -> GameRow:
+    number, table, protocol, label, started, ended, result = row
+    return GameRow(number, table, protocol, label, started, ended, json.loads(result) if result else None)
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    number, table, game, seq, ts_ns, kind, actor, data, changes = row
+    return Event(number, table, game, seq, ts_ns, kind, actor, json.loads(data), json.loads(changes))

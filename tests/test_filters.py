@@ -157,6 +157,7 @@ FOUND: list[tuple[str, list[int], list[int], list[int]]] = [
     ('(msg eq "ROLL" or msg eq "SCORE") and stream ne 3', [5], [], []),
     ("stream gt 3 and stream le 4 and stream ge 4 and stream lt 5", [4, 5], [12], [2, 3]),
     ("offset > -1 && offset < 99999999999999999999", [1, 2, 3, 4, 5, 6, 7], [11, 12, 13], [1, 2, 3]),
+    ("time < 1e308 && time > -1e308 && stream == 4", [4, 5], [12], [2, 3]),
     ("offset >= 99999999999999999999 || offset == -1e300", [], [], []),
     # A time is compared by whole nanoseconds since the start of its own session:
     ("time == 0.5", [2, 6], [11], []),
@@ -196,7 +197,7 @@ WRONG: list[tuple[str, str, str | None, str]] = [
     ("msg.x", 'no field "msg.x"', 'did you mean "msg"?', "msg.x"),
     ("maexchen[0]", 'no field "maexchen"', 'did you mean "maexchen"?', "maexchen[0]"),
     ("qqq", 'no field "qqq"', None, "qqq"),
-    ("maexchen.ROLL.dice", 'no field "maexchen.ROLL.dice"', None, "maexchen.ROLL.dice"),
+    ("ROLL.dice", 'no field "ROLL.dice"', 'did you mean "maexchen.ROLLED.dice" or "dice"?', "ROLL.dice"),
     ("", "the filter ends too early: expected a field name", None, ""),
     ("dice ==", f"the filter ends too early: {NO_VALUE}", None, ""),
     ("(dice", 'the filter ends too early: expected ")"', None, ""),
@@ -290,7 +291,6 @@ def test_the_caret_stands_right_and_nothing_wraps(text: str, shown: str | None, 
         "dice[" * 2000,
         "dice == " + "9" * 5000,
         'dice matches "' + "(" * 400 + ")" * 400 + '"',
-        'dice matches "' + "(" * 240 + ")" * 240 + '"',
         'dice matches "a{99999999999999999999}"',
     ],
     ids=lambda text: text[:20],
@@ -301,7 +301,7 @@ def test_a_filter_beyond_bounds_is_an_error(text: str) -> None:
 
 
 DEEP = 'maexchen.dice != "1" && msg == "a"'
-for _ in range(49):
+for _ in range(30):
     DEEP = f'!(maexchen.dice == "1" && kind == "x" || {DEEP} && diag.code == "x")'
 
 

@@ -43,7 +43,8 @@ class Answers:
     def __init__(self, table: GameTable) -> None:
         self._table = table
         self._owners: OrderedDict[str, Seat] = OrderedDict()
-        self._unsure: list[_Unsure] = []
+        self.unsure: list[_Unsure] = []
+        """Answers to questions that were not seen, which `look_back` will judge."""
         self._server_speaks = False
 
     def asked(self, seat: Seat, kind: QuestionKind, message: Message, game_id: int) -> None:
@@ -58,8 +59,8 @@ class Answers:
         """The server sent something to a seat: it knows the client."""
         self._server_speaks = True
         seat.addressed = True
-        if self._unsure:
-            self._unsure = [unsure for unsure in self._unsure if unsure.seat is not seat]
+        if self.unsure:
+            self.unsure = [unsure for unsure in self.unsure if unsure.seat is not seat]
 
     def answered(self, seat: Seat, kind: QuestionKind, message: Message) -> Question | None:
         """The question that a message rightly answers, or None; what is wrong is reported."""
@@ -123,7 +124,7 @@ class Answers:
     def look_back(self, ts_ns: int | None) -> None:
         """Give the verdict on answers that have waited long enough; on all of them if `ts_ns` is None."""
         waiting: list[_Unsure] = []
-        for unsure in self._unsure:
+        for unsure in self.unsure:
             if ts_ns is not None and ts_ns - unsure.message.ts_ns < PATIENCE_NS:
                 waiting.append(unsure)
             elif self._server_speaks:
@@ -134,7 +135,7 @@ class Answers:
                     "REGISTER;name first",
                     "Anmelden",
                 )
-        self._unsure = waiting
+        self.unsure = waiting
 
     def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
         owner = self._owners.get(token)
@@ -163,8 +164,8 @@ class Answers:
             self._object(
                 message, "not-registered", "the server has refused this client's name", "REGISTER;name first"
             )
-        elif not seat.addressed and len(self._unsure) < UNSURE_KEPT:
-            self._unsure.append(_Unsure(message, seat))
+        elif not seat.addressed and len(self.unsure) < UNSURE_KEPT:
+            self.unsure.append(_Unsure(message, seat))
         elif seat.questions:
             # Not an error: over UDP the question itself may be what the capture lacks.
             self._table.diagnose(

@@ -56,11 +56,11 @@ def _decode_rows(frame: bytes, parts: list[str], rows: tuple[MessageType, ...]) 
             }
         except Mismatch:
             continue
-        return Decoded(row, row.name, fields, to_json(fields), _remarks(frame, row, values))
+        return Decoded(row, fields, to_json(fields), True, _remarks(frame, row, values))
     # No row fits. The one nearest in length says what was expected.
     row = min(rows, key=lambda row: abs(len(row.fields) - len(values)))
     fields, flaw = _first_flaw(frame, row, values)
-    return Decoded(row, row.name, fields, to_json(fields), (flaw,))
+    return Decoded(row, fields, to_json(fields), False, (flaw,))
 
 
 def _remarks(frame: bytes, row: MessageType, values: list[str]) -> tuple[Flaw, ...]:
@@ -157,9 +157,9 @@ def _decode_not_utf8(frame: bytes, direction: Direction, error: UnicodeDecodeErr
     parts = [part.decode("utf-8", "replace") for part in frame.split(b";")]
     rows = _candidates(direction, parts[0], len(parts) - 1)
     if not rows:
-        return Decoded(None, None, {}, "{}", (flaw,))
+        return Decoded(None, {}, "{}", False, (flaw,))
     decoded = _decode_rows(frame, parts, rows)
-    return Decoded(decoded.row, decoded.name, decoded.fields, decoded.fields_json, (flaw,))
+    return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (flaw,))
 
 
 def _unknown(frame: bytes, name: str, direction: Direction) -> Decoded:
@@ -183,9 +183,8 @@ def _unknown(frame: bytes, name: str, direction: Direction) -> Decoded:
         code, text = "unknown-message", f'"{name[:40]}" is no message {_sender(direction)} sends'
     if near is not None:
         text += f": did you mean {near}?"
-    return Decoded(
-        None, None, {}, "{}", (Flaw("error", "malformed", code, text, offset, length, expected, _FRAMING),)
-    )
+    flaw = Flaw("error", "malformed", code, text, offset, length, expected, _FRAMING)
+    return Decoded(None, {}, "{}", False, (flaw,))
 
 
 def _sender(direction: Direction) -> str:

@@ -73,7 +73,8 @@ class MaexchenTable(GameTable):
                 seat.registering.append((message, row))
             else:
                 self._handlers[row.name](message, seat)
-        self._answers.look_back(message.ts_ns)
+        if self._answers.unsure:
+            self._answers.look_back(message.ts_ns)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         if direction == "c2s":

@@ -213,5 +213,10 @@ def _nearest(name: str, names: list[str]) -> list[str]:
     by_last = {other.rpartition(".")[2]: other for other in names}
     for typed, candidates in ((last, beside), (name, anywhere), (last, by_last)):
         if close := difflib.get_close_matches(typed, candidates):
-            return [candidates[key] for key in close]
+            nearly_best = _likeness(typed, close[0]) - 0.1
+            return [candidates[other] for other in close if _likeness(typed, other) > nearly_best]
     return []
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()

@@ -186,4 +186,6 @@ def _in_nanoseconds(question: Question, seconds: tuple[int | float, ...]) -> Tes
 
 def _within_column(value: int | float) -> int | float:
     """A value that SQLite can be given: beyond 64 bits, infinity compares the same with any column."""
-    return value if -(2**63) <= value < 2**63 else math.copysign(math.inf, value)
+    if -(2**63) <= value < 2**63:
+        return value
+    return math.inf if value > 0 else -math.inf

@@ -20,7 +20,7 @@ from storage.filters.errors import FilterError
 from storage.filters.syntax import And, Comparison, Constant, Expression, Has, Name, Not, Operator, Or, Step
 
 MAX_LENGTH = 10_000
-MAX_NESTING = 50
+MAX_NESTING = 30
 MAX_CONDITIONS = 500
 
 _GRAMMAR = r"""

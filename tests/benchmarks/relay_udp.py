@@ -10,8 +10,10 @@ rounds' ratios, since the machine's other load comes and goes. Our relay journal
 from __future__ import annotations
 
 import multiprocessing
+import os
 import select
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -154,11 +156,14 @@ def process(target: Any, *args: object) -> Iterator[None]:
 
 @contextmanager
 def command(*words: str) -> Iterator[None]:
-    running = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    """A program, with all processes that it starts: socat has one for each client."""
+    # socat tells on standard error of each client that has gone.
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(words, stdout=quiet, stderr=quiet, start_new_session=True)
     try:
         yield
     finally:
-        running.terminate()
+        os.killpg(running.pid, signal.SIGTERM)
         running.wait()
 
 

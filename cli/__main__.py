@@ -1,0 +1,5 @@
+"""`python -m cli` is `kiebitz`."""
+
+from cli.main import main
+
+main()

@@ -1,0 +1,52 @@
+"""What filters may name, taken from the grammars, and the option -Y that takes one."""
+
+from __future__ import annotations
+
+import re
+
+import click
+from click.shell_completion import CompletionItem
+
+from dissectors.registry import DISSECTORS
+from storage.filters import FieldCatalog, Filter, Parameters, Target, compile_filter, complete
+
+
+def field_catalog() -> FieldCatalog:
+    """The messages and events of every protocol, with the names of their fields."""
+    messages: dict[str, dict[str, dict[str, str]]] = {}
+    events: dict[str, dict[str, tuple[str, ...]]] = {}
+    for dissector in DISSECTORS:
+        grammar = dissector.grammar
+        fields = messages[grammar.protocol] = {}
+        for row in grammar.rows:
+            fields.setdefault(row.name, {}).update({field.name: field.gloss for field in row.fields})
+        events[grammar.protocol] = {kind: event.fields for kind, event in grammar.events.items()}
+    return FieldCatalog(messages, events)
+
+
+def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, Parameters]:
+    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
+    return ("1", []) if wanted is None else wanted.sql(target)
+
+
+def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
+    return None if text is None else compile_filter(text, field_catalog())
+
+
+def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
+    """The name that is being written at the end of a filter."""
+    found = re.search(r"[\w.]*$", text)
+    assert found is not None
+    before = text[: found.start()]
+    return [CompletionItem(before + name) for name in complete(found[0], field_catalog())]
+
+
+filter_option = click.option(
+    "-Y",
+    "wanted",
+    metavar="FILTER",
+    callback=_compiled,
+    shell_complete=_completed,
+    help="Only what meets this display filter, as in: msg == \"ROLL\" && stream == 3",
+)
+"""Gives the command `wanted`: the compiled Filter, or None. Raises FilterError."""

@@ -1,0 +1,114 @@
+"""`kiebitz check`: what is wrong in a session, shown like a good compiler's messages."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import click
+
+from cli.catalog import filter_option, sql_condition
+from cli.excerpt import excerpt
+from cli.main import VIOLATIONS
+from cli.output import Column, Form, Row, batches, output_options, show
+from cli.sessions import open_session, session_argument, since
+from dissectors.records import Severity
+from storage.escaping import printable
+from storage.filters import Filter
+from storage.timeline import Timeline
+from storage.traffic import Bytes, DiagnosticRow, diagnostics, streams
+
+_COLUMNS = tuple(
+    Column(key, key)
+    for key in (
+        "id",
+        "time",
+        "severity",
+        "group",
+        "code",
+        "blame",
+        "stream",
+        "client",
+        "server",
+        "dir",
+        "offset",
+        "length",
+        "msg",
+        "text",
+        "expected",
+        "clause",
+    )
+)
+
+_COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+@click.command()
+@session_argument
+@filter_option
+@output_options
+def check(session: str, wanted: Filter | None, form: Form | None) -> None:
+    """Show who broke which rule, at which byte, and what was expected there.
+
+    The exit status is 3 if there are errors among what is shown.
+
+    \b
+    Example:
+      kiebitz check odd.pcap -Y 'diag.severity != "note"'
+    """
+    timeline = open_session(session)
+    count: Counter[str] = Counter()
+    flaws = _counted(diagnostics(timeline, *sql_condition(wanted, "diagnostics")), count)
+    ends = {stream.id: (stream.client, stream.server) for stream in streams(timeline)}
+    if form is None:
+        _blocks(timeline, flaws, ends)
+        click.echo(_summary(count))
+    else:
+        rows = (_row(timeline, flaw, *ends[flaw.stream_id]) for flaw in flaws)
+        show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
+    if count["error"]:
+        raise click.exceptions.Exit(VIOLATIONS)
+
+
+def _counted(flaws: Iterable[DiagnosticRow], count: Counter[str]) -> Iterator[DiagnosticRow]:
+    for flaw in flaws:
+        count[flaw.severity] += 1
+        yield flaw
+
+
+def _row(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> Row:
+    return (
+        flaw.id,
+        since(timeline, flaw.ts_ns),
+        flaw.severity,
+        flaw.group,
+        flaw.code,
+        flaw.blame,
+        flaw.stream_id,
+        client,
+        server,
+        flaw.direction,
+        flaw.offset,
+        flaw.length,
+        flaw.message,
+        flaw.text,
+        flaw.expected,
+        flaw.clause,
+    )
+
+
+def _blocks(timeline: Timeline, flaws: Iterable[DiagnosticRow], ends: dict[int, tuple[str, str]]) -> None:
+    bytes_of = Bytes(timeline.connection)
+    # click.echo takes colours out where stdout is no terminal, but knows nothing of NO_COLOR.
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for flaw in flaws:
+        block = _block(timeline, flaw, *ends[flaw.stream_id], bytes_of)
+        ...
+
+
+def _summary(count: Counter[str]) -> str:
+    """`3 errors, 1 warning, no notes`."""
+    return ", ".join(
+        f"{count[severity] or 'no'} {severity}{'' if count[severity] == 1 else 's'}" for severity in _COLOURS
+    )

@@ -1,0 +1,59 @@
+"""`kiebitz events`: what happened in the game, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from cli.catalog import filter_option, sql_condition
+from cli.output import Column, Form, Row, batches, output_options, seconds, show
+from cli.players import check_player
+from cli.sessions import open_session, session_argument, since
+from dissectors.registry import BY_PROTOCOL
+from storage.filters import Filter
+from storage.timeline import Timeline
+
+_COLUMNS = (
+    Column("id", "#", right=True, width=5),
+    Column("time", "time", right=True, width=12, text=seconds),
+    Column("game", "game", right=True, width=4),
+    Column("kind", "kind", width=14),
+    Column("actor", "actor", width=8),
+    Column("sentence", "what happened"),
+)
+
+
+@click.command()
+@session_argument
+@filter_option
+@click.option("--as", "player", metavar="PLAYER", help="Only what this player could know.")
+@output_options
+def events(session: str, wanted: Filter | None, player: str | None, form: Form | None) -> None:
+    """List what happened in the games of a session, put together from all players' conversations.
+
+    \b
+    Example:
+      kiebitz events game.db -Y 'game == 3'
+      kiebitz events game.db --as alice
+    """
+    timeline = open_session(session)
+    if player is not None:
+        check_player(timeline, player)
+    nothing = "no events match" if wanted or player else "there are no events in this session"
+    show(_COLUMNS, batches(_rows(timeline, wanted, player)), form, nothing)
+
+
+def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iterator[Row]:
+    dissectors = {table.id: BY_PROTOCOL[table.protocol] for table in timeline.tables()}
+    for event in timeline.events(*sql_condition(wanted, "events")):
+        dissector = dissectors[event.table_id]
+        if player is None or dissector.visible(event, player):
+            yield (
+                event.id,
+                since(timeline, event.ts_ns),
+                event.game_id,
+                event.kind,
+                event.actor,
+                dissector.describe(event),
+            )

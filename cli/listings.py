@@ -1,0 +1,161 @@
+"""`kiebitz sessions`, `streams` and `games`: what a database holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from cli.output import Column, Form, batches, output_options, seconds, show
+from cli.sessions import DEFAULT_DB, open_database, open_session, session_argument, since
+from storage.escaping import json_text, printable
+from storage.traffic import streams as stream_rows
+
+
+def _moment(value: Any) -> str:
+    """A moment, written as ISO 8601 in UTC, on the user's clock and to the second."""
+    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _utc(ns: int | None) -> str | None:
+    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="microseconds")
+
+
+def _between(started_ns: int | None, ended_ns: int | None) -> float | None:
+    return None if started_ns is None or ended_ns is None else (ended_ns - started_ns) / 1e9
+
+
+def _result(value: Any) -> str:
+    """How a game ended, as in `losers bob, carl; reason MIA`."""
+    if value is None:
+        return "no end seen"
+    return printable("; ".join(f"{key} {_plain(part)}" for key, part in value.items()))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else json_text(value)
+
+
+_SESSIONS = (
+    Column("id", "#", right=True),
+    Column("name", "name"),
+    Column("kind", "kind"),
+    Column("started", "started", text=_moment),
+    Column("seconds", "seconds", right=True, text=seconds),
+    Column("streams", "streams", right=True),
+    Column("messages", "messages", right=True),
+    Column("games", "games", right=True),
+    Column("errors", "errors", right=True),
+)
+
+_STREAMS = (
+    Column("id", "#", right=True),
+    Column("protocol", "protocol"),
+    Column("transport", "over"),
+    Column("client", "client"),
+    Column("server", "server"),
+    Column("opened", "opened", right=True, text=seconds),
+    Column("closed", "closed", right=True, text=seconds),
+    Column("close_reason", "why"),
+    Column("messages", "messages", right=True),
+    Column("bytes", "bytes", right=True),
+)
+
+_GAMES = (
+    Column("id", "#", right=True, width=4),
+    Column("protocol", "protocol"),
+    Column("label", "label", width=9),
+    Column("started", "started", right=True, width=12, text=seconds),
+    Column("ended", "ended", right=True, width=12, text=seconds),
+    Column("seconds", "seconds", right=True, text=seconds),
+    Column("result", "result", text=_result),
+)
+
+
+@click.command()
+@click.argument("database", metavar="[DB]", type=click.Path(), default=DEFAULT_DB)
+@output_options
+def sessions(database: str, form: Form | None) -> None:
+    """List the sessions in a database (kiebitz.db, if none is named).
+
+    \b
+    Example:
+      kiebitz sessions game.db
+    """
+    rows = open_database(database).execute(
+        "SELECT id, name, kind, started_ns, ended_ns,"
+        " (SELECT count(*) FROM streams WHERE session_id = x.id),"
+        " (SELECT count(*) FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
+        "  WHERE s.session_id = x.id),"
+        " (SELECT count(*) FROM games WHERE session_id = x.id),"
+        " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
+        "  WHERE s.session_id = x.id AND d.severity = 'error')"
+        " FROM sessions AS x ORDER BY id"
+    )
+    listed = (
+        (number, name, kind, _utc(started), _between(started, ended), *counts)
+        for number, name, kind, started, ended, *counts in rows
+    )
+    show(_SESSIONS, batches(listed), form, "there is no session in this database")
+
+
+@click.command()
+@session_argument
+@output_options
+def streams(session: str, form: Form | None) -> None:
+    """List the streams of a session: TCP connections, and pairs of addresses that talk over UDP.
+
+    Times are seconds since the session began.
+
+    \b
+    Example:
+      kiebitz streams game.db
+    """
+    timeline = open_session(session)
+    rows = (
+        (
+            stream.id,
+            stream.protocol,
+            stream.transport,
+            stream.client,
+            stream.server,
+            since(timeline, stream.opened_ns),
+            since(timeline, stream.closed_ns),
+            stream.close_reason,
+            stream.messages,
+            stream.bytes,
+        )
+        for stream in stream_rows(timeline)
+    )
+    show(_STREAMS, batches(rows), form, "there are no streams in this session")
+
+
+@click.command()
+@session_argument
+@output_options
+def games(session: str, form: Form | None) -> None:
+    """List the games of a session, when each began and ended, and how.
+
+    Times are seconds since the session began.
+
+    \b
+    Example:
+      kiebitz games game.db
+    """
+    timeline = open_session(session)
+    rows = (
+        (
+            game.id,
+            game.protocol,
+            game.label,
+            since(timeline, game.started_ns),
+            since(timeline, game.ended_ns),
+            _between(game.started_ns, game.ended_ns),
+            game.result,
+        )
+        for game in timeline.games()
+    )
+    show(_GAMES, batches(rows), form, "there are no games in this session")

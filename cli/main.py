@@ -1,0 +1,161 @@
+"""The command `kiebitz`: its subcommands, each loaded only when it is asked for, and how everything ends.
+
+Exit status: 0 well, 1 failed, 2 wrong usage, 3 differences or violations found, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sqlite3
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from storage.escaping import escaped
+
+OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
+
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Get traffic": {
+        "relay": ("cli.relay:relay", "Stand between players and their server, and record."),
+        "sniff": ("cli.sniff:sniff", "Record what passes a network interface."),
+        "import": ("cli.import_:import_command", "Read capture files into a database."),
+    },
+    "See what happened": {
+        "sessions": ("cli.listings:sessions", "The sessions in a database."),
+        "streams": ("cli.listings:streams", "Who talked to which server."),
+        "games": ("cli.listings:games", "The games of a session and how they ended."),
+        "messages": ("cli.messages:messages", "What was said, message by message."),
+        "events": ("cli.events:events", "What happened in the game, in sentences."),
+        "state": ("cli.state:state", "The state of the game at any moment."),
+        "check": ("cli.check:check", "Who broke which rule, at which byte."),
+        "follow": ("cli.follow:follow", "The bytes of one stream."),
+    },
+    "Play it again": {
+        "replay": ("cli.replay:replay", "A game again, in the terminal or to a live peer."),
+    },
+    "Keep it": {
+        "export": ("cli.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
+        "redissect": ("cli.redissect:redissect", "Read the recorded bytes anew."),
+    },
+    "Look it up": {
+        "protocols": ("cli.protocols:protocols", "The protocols and their messages."),
+        "completion": ("cli.completion:completion", "Completion for bash, zsh or fish."),
+    },
+}
+"""Section of the help -> command -> where it is, and what the list of commands says of it."""
+
+_ERRORS = {
+    "storage.schema.StorageError",
+    "proxy.capture_files.CaptureError",
+    "proxy.endpoints.RelayError",
+    "proxy.sniff.SniffError",
+}
+"""Errors whose text is a sentence for the user; by name, as their modules are loaded only where needed."""
+
+
+class Kiebitz(click.Group):
+    """The group of all commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for section in COMMANDS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for section in COMMANDS.values():
+            if cmd_name in section:
+                module, _, attribute = section[cmd_name][0].partition(":")
+                command: click.Command = getattr(import_module(module), attribute)
+                return command
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, sentence) for name, (_, sentence) in section.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read has seen enough. What is left in the buffer must not fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return None
+
+
+@click.group(
+    cls=Kiebitz, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(package_name="kiebitz", message="%(prog)s %(version)s")
+def kiebitz() -> None:
+    """Look over the players' shoulders: relay, record and inspect networked table games.
+
+    SESSION is a capture file, a database, or DB:N for session N of it.
+
+    \b
+    Example:
+      kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 -w game.db
+      kiebitz events game.db
+      kiebitz check odd.pcap
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and give its exit status; a failure is told on stderr in a sentence."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot write a letter gets its number.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        status = kiebitz.main(list(arguments), "kiebitz", standalone_mode=False)
+    except click.Abort:
+        return INTERRUPTED
+    except click.UsageError as error:
+        _say(error.format_message())
+        if error.ctx is not None:
+            click.echo(f"For help: {error.ctx.command_path} -h", err=True)
+        return USAGE
+    except Exception as error:
+        _say(_sentence(error))
+        return FAILED
+    return status if isinstance(status, int) else OK
+
+
+def main() -> None:
+    """The command `kiebitz`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _sentence(error: Exception) -> str:
+    """What a failure means for a person."""
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, sqlite3.Error):
+        from storage.schema import sentence
+
+        return sentence("the database", error)
+    if isinstance(error, OSError):
+        return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+    name = f"{type(error).__module__}.{type(error).__name__}"
+    if name == "storage.filters.errors.FilterError":
+        from storage.filters import FilterError
+
+        assert isinstance(error, FilterError)
+        return error.render()
+    if name in _ERRORS:
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
+    return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+
+
+def _say(text: str) -> None:
+    # A backslash may stay: these lines are Kiebitz's own words, and a caret may stand under them.
+    safe = ("".join(c if c.isprintable() else escaped(c) for c in line) for line in text.split("\n"))
+    click.echo("kiebitz: " + "\n".join(safe), err=True)

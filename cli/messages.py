@@ -1,0 +1,103 @@
+"""`kiebitz messages`: what was said, message by message."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from cli.catalog import filter_option, sql_condition
+from cli.output import Column, Form, Row, batches, output_options, seconds, show
+from cli.sessions import open_session, session_argument, since
+from storage.escaping import json_text, printable
+from storage.filters import Filter
+from storage.timeline import Timeline, sessions
+from storage.traffic import messages as message_rows
+
+POLL_S = 0.2
+"""How often a session that is being recorded is looked at: as often as its recorder commits."""
+
+
+def field_words(value: Any) -> str:
+    """A message's fields as `dice=5,3 players=alice,bob`."""
+    return " ".join(f"{printable(name)}={_value(part)}" for name, part in value.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        text = printable(value)
+        return text if text and " " not in text and '"' not in text else f'"{text}"'
+    if isinstance(value, list) and not any(isinstance(part, list | dict) for part in value):
+        return ",".join(map(_value, value))
+    return json_text(value)
+
+
+_COLUMNS = (
+    Column("id", "#", right=True, width=5),
+    Column("time", "time", right=True, width=12, text=seconds),
+    Column("stream", "stream", right=True),
+    Column("dir", "dir"),
+    Column("client", "who", width=15),
+    Column("name", "name", width=15),
+    Column("fields", "fields", text=field_words),
+)
+
+
+@click.command()
+@session_argument
+@filter_option
+@click.option("-F", "following", is_flag=True, help="Go on with what comes until the session has ended.")
+@output_options
+def messages(session: str, wanted: Filter | None, following: bool, form: Form | None) -> None:
+    """List a session's messages: when, on which stream, by which client or to which, and what.
+
+    \b
+    Example:
+      kiebitz messages game.db -Y 'msg == "ANNOUNCE" && maexchen.dice == "2,1"'
+      kiebitz messages game.db -F --nl
+    """
+    timeline = open_session(session)
+    rows = _followed(timeline, wanted) if following else batches(_rows(timeline, wanted, 0))
+    show(_COLUMNS, rows, form, "no messages match" if wanted else "there are no messages in this session")
+
+
+def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row]:
+    clients = dict(
+        timeline.connection.execute(
+            "SELECT id, client FROM streams WHERE session_id = ?", (timeline.session.id,)
+        )
+    )
+    for message in message_rows(timeline, *sql_condition(wanted, "messages"), after):
+        yield (
+            message.id,
+            since(timeline, message.ts_ns),
+            message.stream_id,
+            message.direction,
+            clients[message.stream_id],
+            message.name,
+            message.fields,
+        )
+
+
+def _followed(timeline: Timeline, wanted: Filter | None) -> Iterator[list[Row]]:
+    """What is there, then what comes, until the session has ended."""
+    latest = 0
+    while True:
+        # The end first: what was written before it is then not missed.
+        timeline = _reread(timeline)
+        over = timeline.session.ended_ns is not None
+        for batch in batches(_rows(timeline, wanted, latest)):
+            yield batch
+            latest = batch[-1][0]
+        if over:
+            return
+        time.sleep(POLL_S)
+
+
+def _reread(timeline: Timeline) -> Timeline:
+    """The same session as it stands now."""
+    number = timeline.session.id
+    now = next(row for row in sessions(timeline.connection) if row.id == number)
+    return Timeline(timeline.connection, now)

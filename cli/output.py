@@ -1,0 +1,195 @@
+"""How listings come out: a table for people, or JSON, CSV or TSV for programs, row by row.
+
+A listing is columns and batches of rows. The first batch decides how wide a table's columns are, so that
+nothing has to wait for the last row.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import chain, islice
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from storage.escaping import json_text
+from storage.escaping import printable as printable
+
+Form = Literal["json", "nl", "csv", "tsv"]
+Row = Sequence[Any]
+Command = Callable[..., Any]
+
+BATCH = 500
+"""Rows that are looked at together."""
+
+_FORMS: dict[Form, str] = {
+    "json": "One JSON array.",
+    "nl": "A JSON object on each line.",
+    "csv": "Comma-separated values with a header.",
+    "tsv": "Tab-separated values with a header.",
+}
+
+
+def words(value: Any) -> str:
+    """A value as a table shows it."""
+    if value is None:
+        return ""
+    return printable(value) if isinstance(value, str) else str(value)
+
+
+def seconds(value: Any) -> str:
+    """A number of seconds as a table shows it, to the microsecond."""
+    return "" if value is None else f"{value:.6f}"
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column: its `key` for programs, its `title` for people, and how a table writes its values.
+
+    `right` aligns it to the right, `width` is the least number of cells it takes.
+    """
+
+    key: str
+    title: str
+    right: bool = False
+    width: int = 0
+    text: Callable[[Any], str] = words
+
+
+def output_options(command: Command) -> Command:
+    """Give a command the flags of every listing; it gets `form`, None for a table."""
+    options = [click.option(f"--{form}", "form", flag_value=form, help=text) for form, text in _FORMS.items()]
+    return reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows that are all there already, in batches for `show`."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, BATCH)):
+        yield batch
+
+
+def show(columns: Sequence[Column], rows: Iterable[list[Row]], form: Form | None, nothing: str) -> None:
+    """Write batches of rows to stdout as they come; the sentence `nothing` to stderr if there are none."""
+    seen = 0
+
+    def counted() -> Iterator[list[Row]]:
+        nonlocal seen
+        for batch in rows:
+            seen += len(batch)
+            yield batch
+            sys.stdout.flush()
+
+    if form is not None:
+        {"json": _json, "nl": _lines, "csv": _csv, "tsv": _tsv}[form](columns, counted())
+    elif sys.stdout.isatty():
+        _rich(columns, counted())
+    else:
+        _plain(columns, counted())
+    if not seen:
+        click.echo(f"kiebitz: {nothing}", err=True)
+
+
+def _objects(columns: Sequence[Column], rows: Iterable[list[Row]]) -> Iterator[str]:
+    keys = [column.key for column in columns]
+    for batch in rows:
+        for row in batch:
+            yield json_text(dict(zip(keys, row, strict=True)))
+
+
+def _json(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
+    write = sys.stdout.write
+    separator = "["
+    try:
+        for text in _objects(columns, rows):
+            write(separator + text)
+            separator = ",\n "
+    finally:
+        # An interrupted listing is sound JSON, too.
+        write("[]\n" if separator == "[" else "]\n")
+
+
+def _lines(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
+    for text in _objects(columns, rows):
+        sys.stdout.write(text + "\n")
+
+
+def _csv(columns: Sequence[Column], rows: Iterable[list[Row]], delimiter: str = ",") -> None:
+    writer = csv.writer(sys.stdout, delimiter=delimiter, lineterminator="\n")
+    writer.writerow([column.key for column in columns])
+    for batch in rows:
+        writer.writerows([_cell(value) for value in row] for row in batch)
+
+
+def _tsv(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
+    _csv(columns, rows, "\t")
+
+
+def _cell(value: Any) -> Any:
+    """A value as CSV has it: texts escaped, objects and lists as JSON."""
+    if isinstance(value, str):
+        return printable(value)
+    return json_text(value) if isinstance(value, dict | list) else value
+
+
+def _widths(columns: Sequence[Column], texts: list[list[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [
+        max(column.width, cell_len(column.title), *(cell_len(row[place]) for row in texts), 0)
+        for place, column in enumerate(columns)
+    ]
+
+
+def _texts(columns: Sequence[Column], rows: Iterable[list[Row]]) -> tuple[list[int], Iterator[list[list[str]]]]:
+    """The widths that the first batch asks for, and all batches as texts, the first included."""
+    written = (
+        [[column.text(value) for column, value in zip(columns, row, strict=True)] for row in batch]
+        for batch in rows
+    )
+    first = next(written, [])
+    return _widths(columns, first), chain([first], written)
+
+
+def _plain(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
+    from rich.cells import cell_len
+
+    widths, written = _texts(columns, rows)
+
+    def line(texts: Sequence[str]) -> str:
+        padded = [
+            " " * (width - cell_len(text)) + text if column.right else text + " " * (width - cell_len(text))
+            for column, width, text in zip(columns, widths, texts, strict=True)
+        ]
+        return "  ".join(padded).rstrip() + "\n"
+
+    sys.stdout.write(line([column.title for column in columns]))
+    for batch in written:
+        sys.stdout.writelines(map(line, batch))
+
+
+def _rich(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    widths, written = _texts(columns, rows)
+    room = shutil.get_terminal_size().columns
+    # The last column takes what the others leave; what is too long for it ends in an ellipsis.
+    widths[-1] = max(room - sum(widths[:-1]) - 2 * len(widths), columns[-1].width, 8)
+    console = Console(highlight=False, soft_wrap=False)
+    for number, batch in enumerate(written):
+        table = Table(box=SIMPLE_HEAD if number == 0 else None, show_header=number == 0, pad_edge=False)
+        for column, width in zip(columns, widths, strict=True):
+            justify: Literal["left", "right"] = "right" if column.right else "left"
+            table.add_column(
+                column.title, justify=justify, width=width, no_wrap=True, overflow="ellipsis"
+            )
+        for row in batch:
+            table.add_row(*map(Text, row))
+        console.print(table)

@@ -1,0 +1,25 @@
+"""Pictures of a table for the terminal: one drawing for each protocol, all of them asked the same way.
+
+A drawing is pure: it gets a `Scene` and gives something that rich can print at any width. Whatever stands in
+a scene was sent by somebody on the network, so every text passes `printable` before it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import RenderableType
+
+from cli.pictures.generic import draw_state
+from cli.pictures.maexchen import draw_maexchen
+from cli.pictures.scene import Scene
+
+DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {"maexchen": draw_maexchen}
+
+
+def draw(protocol: str, scene: Scene) -> RenderableType:
+    """The picture of a table of this protocol; its plain state where nobody has drawn the protocol yet."""
+    return DRAWINGS.get(protocol, draw_state)(scene)
+
+
+__all__ = ["DRAWINGS", "Scene", "draw"]

@@ -1,0 +1,146 @@
+"""A canvas of terminal cells, and the shapes that are put on it: dice, the cup, boxes with words in them.
+
+Widths are terminal cells: a wide character takes two. Every shape comes in Unicode and, for terminals that
+cannot show that, in ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+
+class Glyphs(msgspec.Struct, frozen=True):
+    """The characters that pictures are drawn with.
+
+    `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down.
+    """
+
+    box: tuple[str, ...]
+    pip: str
+    slopes: tuple[str, str]
+    turn: str
+    ellipsis: str
+    dot: str
+    cross: str
+
+
+UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", "✗")
+ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", "x")
+
+
+def glyphs_for(encoding: str) -> Glyphs:
+    """The glyphs that an encoding can write."""
+    try:
+        for part in msgspec.structs.astuple(UNICODE):
+            "".join(part).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
+
+
+class Canvas:
+    """Rows of styled text that is put at places; what is put on one row must not overlap."""
+
+    def __init__(self, height: int) -> None:
+        self._rows: list[list[tuple[int, Text]]] = [[] for _ in range(height)]
+
+    def put(self, x: int, y: int, text: Text) -> None:
+        """Write one line, its first cell at column `x` of row `y`."""
+        self._rows[y].append((x, text))
+
+    def put_lines(self, x: int, y: int, lines: Sequence[Text]) -> None:
+        """Write lines below each other."""
+        for number, line in enumerate(lines):
+            self.put(x, y + number, line)
+
+    def text(self) -> Text:
+        """All rows as one text."""
+        return Text("\n").join(self._row(row) for row in self._rows)
+
+    @staticmethod
+    def _row(pieces: list[tuple[int, Text]]) -> Text:
+        row = Text()
+        for x, piece in sorted(pieces, key=lambda piece: piece[0]):
+            row.append(" " * max(0, x - row.cell_len))
+            row.append_text(piece)
+        return row
+
+
+def shorten(text: str, width: int, glyphs: Glyphs) -> str:
+    """The text in at most `width` cells; what had to go is an ellipsis."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - len(glyphs.ellipsis))).rstrip() + glyphs.ellipsis
+
+
+def wrap(console: Console, text: Text, width: int, height: int, glyphs: Glyphs) -> list[Text]:
+    """A text in lines of at most `width` cells, and in at most `height` of them."""
+    lines = list(text.wrap(console, width))
+    if len(lines) > height:
+        lines = lines[:height]
+        last = lines[-1]
+        if last.cell_len > width - len(glyphs.ellipsis):
+            last.set_length(width - len(glyphs.ellipsis))
+        last.append(glyphs.ellipsis)
+    return lines
+
+
+def boxed(words: Text, glyphs: Glyphs, style: str, tail: str | None = None) -> list[Text]:
+    """Words in a box of three rows; a bubble if it has a tail, "up" or "down"."""
+    top_left, top_right, bottom_right, bottom_left, line, side, up, down = glyphs.box
+    width = words.cell_len + 2
+    middle = (width - 1) // 2
+    rest = line * (width - 1 - middle)
+    top = line * middle + (up if tail == "up" else line) + rest
+    bottom = line * middle + (down if tail == "down" else line) + rest
+    return [
+        Text(top_left + top + top_right, style),
+        Text.assemble((side + " ", style), words, (" " + side, style)),
+        Text(bottom_left + bottom + bottom_right, style),
+    ]
+
+
+DIE_WIDTH = 9
+DIE_HEIGHT = 5
+
+_PIPS = {
+    1: ("       ", "   *   ", "       "),
+    2: (" *     ", "       ", "     * "),
+    3: (" *     ", "   *   ", "     * "),
+    4: (" *   * ", "       ", " *   * "),
+    5: (" *   * ", "   *   ", " *   * "),
+    6: (" *   * ", " *   * ", " *   * "),
+}
+
+
+def die(face: str, glyphs: Glyphs, style: str) -> list[Text]:
+    """A big die, `DIE_WIDTH` by `DIE_HEIGHT`; a face that no die has is written as it is."""
+    number = int(face) if face.isascii() and face.isdigit() and len(face) == 1 else 0
+    rows = _PIPS.get(number, ("       ", shorten(face, 5, glyphs).center(7), "       "))
+    top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
+    return [
+        Text(top_left + line * 7 + top_right, style),
+        *(Text(side + row.replace("*", glyphs.pip) + side, style) for row in rows),
+        Text(bottom_left + line * 7 + bottom_right, style),
+    ]
+
+
+CUP_WIDTH = 13
+
+
+def cup(words: str, glyphs: Glyphs, style: str) -> list[Text]:
+    """The cup upside down, `CUP_WIDTH` by `DIE_HEIGHT`, with up to five characters of words on it."""
+    top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
+    left, right = glyphs.slopes
+    return [
+        Text(f"   {top_left}{line * 5}{top_right}   ", style),
+        Text(f"   {side}     {side}   ", style),
+        Text(f"  {left}{words.center(7)}{right}  ", style),
+        Text(f" {left}{' ' * 9}{right} ", style),
+        Text(f" {bottom_left}{line * 9}{bottom_right} ", style),
+    ]

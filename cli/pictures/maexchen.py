@@ -1,0 +1,318 @@
+"""A Mäxchen table: the players around it in the order of play, the cup and the dice, what is to be beaten.
+
+Dice that only their roller knows are drawn in the colour of the cup; a roll that is not known stays under the
+cup. What a gap has made unknown is a question mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from cli.pictures.canvas import (
+    DIE_HEIGHT,
+    Canvas,
+    Glyphs,
+    boxed,
+    cup,
+    die,
+    glyphs_for,
+    shorten,
+    wrap,
+)
+from cli.pictures.maexchen_words import between, not_known, told
+from cli.pictures.scene import Scene
+from cli.pictures.seating import FELT_ROWS, ROWS, SEAT_ROWS, TABLE_ROWS, Seat, Seating, seating
+from dissectors.maexchen.dice import MIA
+from dissectors.records import Event
+from storage.escaping import printable
+
+_COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
+"""Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""
+
+_FELT = "#5f875f"
+_CUP = "#af875f"
+_LISTED_WIDTH = 26
+_NAME_IN_WORDS = 14
+
+
+def draw_maexchen(scene: Scene) -> MaexchenPicture:
+    """The picture of a Mäxchen table."""
+    return MaexchenPicture(scene)
+
+
+class MaexchenPicture:
+    """A table as rich can print it, 19 rows high where its players fit around it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        pen = _Pen(console, options.encoding, glyphs_for(options.encoding), self.scene.names)
+        look = _look(self.scene)
+        width = min(options.max_width, 120)
+        seats = seating(len(look.seated), width)
+        body = _around(look, seats, pen) if seats is not None else _listed(look, width, pen)
+        text = Text("\n").join([body, *_besides(look, width, pen)])
+        text.no_wrap = True
+        yield text
+
+
+class _Look(msgspec.Struct, eq=False):
+    """What of a table's state is drawn; `part` is the round that is on, empty between rounds."""
+
+    part: dict[str, Any]
+    seated: list[str]
+    spectators: list[str]
+    absent: list[str]
+    scores: dict[str, int]
+    events: Sequence[Event]
+
+
+class _Pen(msgspec.Struct, eq=False):
+    """How texts get onto this terminal."""
+
+    console: Console
+    encoding: str
+    glyphs: Glyphs
+    names: Sequence[str]
+
+    def words(self, text: str, width: int = 200) -> Text:
+        """A text from the network, safe and short."""
+        safe = printable(text[: 4 * width])
+        return Text(
+            shorten(safe.encode(self.encoding, "backslashreplace").decode(self.encoding), width, self.glyphs)
+        )
+
+    def name(self, name: str, width: int = _NAME_IN_WORDS) -> Text:
+        """A player's name in his colour."""
+        text = self.words(name or '""', width)
+        text.stylize(self.colour(name))
+        return text
+
+    def colour(self, name: str) -> str:
+        """A player's colour."""
+        return _COLOURS[self.names.index(name) % len(_COLOURS)] if name in self.names else ""
+
+
+def _look(scene: Scene) -> _Look:
+    state = scene.state
+    games = state.get("games", {})
+    part = games[max(games, key=int)] if games else {}
+    known = state.get("players", {})
+    scores = state.get("scores", {})
+    spectators = [name for name, about in known.items() if about.get("spectator")]
+    registered = sorted({*known} - {*spectators})
+    seated = part.get("players", registered)
+    absent = sorted({*registered, *scores} - {*seated} - {*spectators})
+    return _Look(part, seated, sorted(spectators), absent, scores, scene.events)
+
+
+def _around(look: _Look, seats: Seating, pen: _Pen) -> Text:
+    """The table with its players around it."""
+    canvas = Canvas(ROWS)
+    _draw_felt(canvas, look, seats, pen)
+    _draw_middle(canvas, look, seats, pen)
+    announcer = look.part.get("announced", {}).get("name")
+    for name, seat in zip(look.seated, seats.seats, strict=True):
+        bubble = name == announcer and _room_for_bubble(seat, seats)
+        for number, line in enumerate(_seat_lines(look, name, seat, bubble, pen)):
+            canvas.put(_placed(seat, line), seat.y + number, line)
+        if bubble:
+            _draw_bubble(canvas, look, seat, pen)
+    return canvas.text()
+
+
+def _draw_felt(canvas: Canvas, look: _Look, seats: Seating, pen: _Pen) -> None:
+    top_left, top_right, bottom_right, bottom_left, line, side, *_ = pen.glyphs.box
+    inner = seats.felt - 2
+    title = f" round {look.part.get('round', '?')} " if look.part else ""
+    unknown = not_known(look.part)
+    remark = shorten(f" ? {unknown} ", inner - 4, pen.glyphs) if unknown else ""
+    top, bottom = SEAT_ROWS, SEAT_ROWS + TABLE_ROWS - 1
+    canvas.put(seats.x, top, _edge(top_left, title, inner, top_right, line))
+    canvas.put(seats.x, bottom, _edge(bottom_left, remark, inner, bottom_right, line))
+    for row in range(top + 1, bottom):
+        canvas.put(seats.x, row, Text(side, _FELT))
+        canvas.put(seats.x + seats.felt - 1, row, Text(side, _FELT))
+
+
+def _edge(left: str, label: str, inner: int, right: str, line: str) -> Text:
+    before = (inner - len(label)) // 2
+    return Text.assemble(
+        (left + line * before, _FELT), (label, "bold"), (line * (inner - before - len(label)) + right, _FELT)
+    )
+
+
+def _draw_middle(canvas: Canvas, look: _Look, seats: Seating, pen: _Pen) -> None:
+    """The dice, and beside them what is going on."""
+    shape = _dice(look.part, pen)
+    width = shape[0].cell_len
+    room = seats.felt - 2 - width - 4
+    story = wrap(pen.console, _story(look, pen), min(room, 40), DIE_HEIGHT, pen.glyphs)
+    longest = max((line.cell_len for line in story), default=0)
+    x = seats.x + 1 + max(1, (seats.felt - 2 - width - 2 - longest) // 2)
+    y = SEAT_ROWS + 1 + (FELT_ROWS - DIE_HEIGHT) // 2
+    canvas.put_lines(x, y, shape)
+    canvas.put_lines(x + width + 2, y + (DIE_HEIGHT - len(story)) // 2, story)
+
+
+def _story(look: _Look, pen: _Pen) -> Text:
+    if look.part:
+        return told(look.part, look.events, pen.name, pen.words)
+    return between(look.events, pen.name, pen.words)
+
+
+def _dice(part: dict[str, Any], pen: _Pen) -> list[Text]:
+    """The dice as they lie there: open, known to their roller, or under the cup."""
+    roller = part.get("rolling") or part.get("announced", {}).get("name")
+    secret = part.get("private", {}).get(roller, {}).get("dice")
+    actual = part.get("actual")
+    faces = (actual or secret or "").split(",")
+    if len(faces) != 2:
+        return cup("? ?" if roller is not None else "", pen.glyphs, _CUP)
+    style = "bold" if actual is not None else _CUP
+    left, right = (die(pen.words(face, 5).plain, pen.glyphs, style) for face in faces)
+    return [Text(" ").join(pair) for pair in zip(left, right, strict=True)]
+
+
+def _room_for_bubble(seat: Seat, seats: Seating) -> bool:
+    """At the long edges a bubble stands on the table, at the sides above its player."""
+    return seat.edge in ("top", "bottom") or sum(other.edge == seat.edge for other in seats.seats) <= 2
+
+
+def _draw_bubble(canvas: Canvas, look: _Look, seat: Seat, pen: _Pen) -> None:
+    """The announcement to beat, as its player's words."""
+    style = _announcement_style(look.part)
+    words = Text(_announcement(look.part, pen), style)
+    bubble = boxed(words, pen.glyphs, style, "up" if seat.edge == "top" else "down")
+    y = {"top": SEAT_ROWS + 1, "bottom": SEAT_ROWS + FELT_ROWS - 2}.get(seat.edge, seat.y - len(bubble))
+    canvas.put_lines(_placed(seat, bubble[0]), y, bubble)
+
+
+def _announcement(part: dict[str, Any], pen: _Pen) -> str:
+    dice: str = part["announced"]["dice"]
+    if dice == MIA:
+        return pen.words(f"{dice} Mäxchen!").plain
+    return pen.words(dice, 12).plain
+
+
+def _announcement_style(part: dict[str, Any]) -> str:
+    own = part.get("private", {}).get(part["announced"]["name"], {})
+    return "bold red" if own.get("bluff") else "bold"
+
+
+def _placed(seat: Seat, line: Text) -> int:
+    """The column at which a line of a seat begins: towards the table at the sides, in the middle else."""
+    room = seat.width - line.cell_len
+    if seat.edge == "left":
+        return seat.x + room
+    return seat.x if seat.edge == "right" else seat.x + room // 2
+
+
+def _seat_lines(look: _Look, name: str, seat: Seat, bubble: bool, pen: _Pen) -> list[Text]:
+    """A player's name, marked if it is his turn, and what there is to say of him."""
+    if not seat.one_line:
+        return [_marked(look, name, seat.width - 1, pen), _remark(look, name, bubble, pen)]
+    brief = _remark(look, name, bubble, pen, " ")
+    return [Text.assemble(_marked(look, name, seat.width - brief.cell_len - 1, pen), " ", brief)]
+
+
+def _marked(look: _Look, name: str, width: int, pen: _Pen) -> Text:
+    if _active(look.part) != name:
+        return pen.name(name, width)
+    text = pen.name(name, width - 2)
+    text.stylize("bold reverse")
+    return Text.assemble((f"{pen.glyphs.turn} ", "bold"), text)
+
+
+def _active(part: dict[str, Any]) -> str | None:
+    """Whose turn it is; nobody's between an announcement and the next player's turn."""
+    if part.get("phase") != "started":
+        return None
+    active: str | None = part.get("rolling") or part.get("turn")
+    done = "rolling" not in part and part.get("announced", {}).get("name") == active
+    return None if done else active
+
+
+def _remark(look: _Look, name: str, bubble: bool, pen: _Pen, separator: str | None = None) -> Text:
+    """A player's points and what he does; with a `separator` as short as it goes."""
+    doing, style = _doing(look.part, name, bubble, pen)
+    # Before the first points are told nobody misses them.
+    points = str(look.scores.get(name, "?")) if look.scores else ""
+    if separator is None:
+        separator = f" {pen.glyphs.dot} "
+        if points and not doing:
+            points += " point" if points == "1" else " points"
+    return Text.assemble(points, separator if points and doing else "", (doing, style))
+
+
+def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> tuple[str, str]:
+    """A word for what a player does, and its style."""
+    announces = part.get("announced", {}).get("name") == name
+    if name in part.get("lost", {}).get("names", ()):
+        return "lost", "bold red"
+    if part.get("seer") == name:
+        return "wants to see", "bold"
+    if part.get("rolling") == name:
+        return "rolls", "bold"
+    if announces and not bubble:
+        return f'"{_announcement(part, pen)}"', _announcement_style(part)
+    if announces and part.get("private", {}).get(name, {}).get("bluff"):
+        return "bluffs", "bold red"
+    if _active(part) == name:
+        return "to move", "bold"
+    if name in part.get("joined", ()):
+        return "joins", "green"
+    return "", ""
+
+
+def _listed(look: _Look, width: int, pen: _Pen) -> Text:
+    """The players in columns, for a picture too narrow or players too many to sit around a table."""
+    across = max(1, width // _LISTED_WIDTH)
+    each = width // across
+    seat = Seat("left", 0, 0, each, one_line=True)
+    canvas = Canvas(-(-len(look.seated) // across))
+    for number, name in enumerate(look.seated):
+        canvas.put(number % across * each, number // across, _seat_lines(look, name, seat, False, pen)[0])
+    title = Text(f"round {look.part.get('round', '?')}" if look.part else "", "bold")
+    unknown = not_known(look.part)
+    remark = Text(shorten(f"? {unknown}", width, pen.glyphs) if unknown else "")
+    shape = _dice(look.part, pen)
+    room = width - shape[0].cell_len - 2
+    if room < _NAME_IN_WORDS:
+        middle = Text("\n").join(wrap(pen.console, _story(look, pen), width, DIE_HEIGHT, pen.glyphs))
+    else:
+        story = wrap(pen.console, _story(look, pen), room, DIE_HEIGHT, pen.glyphs)
+        beside = Canvas(DIE_HEIGHT)
+        beside.put_lines(0, 0, shape)
+        beside.put_lines(shape[0].cell_len + 2, 0, story)
+        middle = beside.text()
+    return Text("\n").join([title, canvas.text(), middle, remark])
+
+
+def _besides(look: _Look, width: int, pen: _Pen) -> list[Text]:
+    """Who else is there: players who are not in this round, and those who watch."""
+    lines = []
+    if look.absent:
+        lines.append(_list("not in this round: ", look.absent, look.scores, width, pen))
+    if look.spectators:
+        lines.append(_list("watching: ", look.spectators, {}, width, pen))
+    return lines
+
+
+def _list(title: str, names: list[str], scores: dict[str, int], width: int, pen: _Pen) -> Text:
+    """A title and as many names as fit on a line."""
+    line = Text(title, "dim")
+    for number, name in enumerate(names):
+        points = f" {scores[name]}" if name in scores else ""
+        entry = Text.assemble(", " if number else "", pen.name(name), points)
+        left = len(names) - number
+        if line.cell_len + entry.cell_len > width - (len(f" and {left} more") if left > 1 else 0):
+            return line.append(f" and {left} more", "dim")
+        line.append_text(entry)
+    return line

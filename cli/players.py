@@ -1,0 +1,34 @@
+"""Which players a session knows, for `--as PLAYER`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from storage.escaping import printable
+from storage.schema import StorageError
+from storage.timeline import Timeline
+
+_LISTED = 8
+"""How many names a sentence gives at the most."""
+
+
+def check_player(timeline: Timeline, player: str) -> None:
+    """Raise StorageError, with the nearest names, unless somebody called `player` acts in the session."""
+    actors = [
+        name
+        for (name,) in timeline.connection.execute(
+            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL ORDER BY actor",
+            (timeline.session.id,),
+        )
+    ]
+    if player in actors:
+        return
+    near = get_close_matches(player, actors, n=3)
+    if near:
+        hint = f"did you mean {' or '.join(map(printable, near))}?"
+    elif actors:
+        more = "" if len(actors) <= _LISTED else f" and {len(actors) - _LISTED} more"
+        hint = f"there are {', '.join(map(printable, actors[:_LISTED]))}{more}"
+    else:
+        hint = "nobody acts in it"
+    raise StorageError(f"there is no player {player} in this session; {hint}")

@@ -1,0 +1,130 @@
+"""Which session a person means: a capture file, a database, or `DB:N` for session N of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from storage.escaping import printable
+from storage.schema import StorageError, open_existing, sentence
+from storage.timeline import SessionRow, Timeline, sessions
+
+DEFAULT_DB = "kiebitz.db"
+"""The database where none is named, in the current folder."""
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_NUMBERED = re.compile(r"(.+):(\d{1,18})")
+_LISTED = 20
+"""How many numbers a sentence names at the most."""
+
+session_argument = click.argument("session", metavar="SESSION", type=click.Path())
+"""A SESSION as `open_session` takes it."""
+
+
+def open_session(given: str) -> Timeline:
+    """The session that is meant; the latest of a database with several, which is then said on stderr.
+
+    Raises StorageError and CaptureError.
+    """
+    path, number = _split(given)
+    connection = open_database(path)
+    found = sessions(connection)
+    if not found:
+        raise StorageError(f"{path}: there is no session in it yet")
+    if number is None:
+        if len(found) > 1:
+            click.echo(
+                f"kiebitz: {path} holds {len(found)} sessions; this is the latest, {path}:{found[-1].id}",
+                err=True,
+            )
+        return Timeline(connection, found[-1])
+    return Timeline(connection, _numbered(found, number, path))
+
+
+def open_database(path: str) -> sqlite3.Connection:
+    """A database, or a capture file read into one in memory, ready for filters.
+
+    Raises StorageError and CaptureError.
+    """
+    connection = open_existing(path) if _is_database(path) else _imported(path)
+    # Most commands are asked without a filter, and the filter language takes its time to load.
+    from storage.filters import register_functions
+
+    register_functions(connection)
+    return connection
+
+
+def since(timeline: Timeline, ns: int | None) -> float | None:
+    """Seconds from a session's beginning to a moment."""
+    return None if ns is None else (ns - timeline.started_ns) / 1e9
+
+
+def nearest_number(wanted: int, known: Sequence[int]) -> str:
+    """Which numbers there are, for a sentence that says that `wanted` is none of them."""
+    if not known:
+        return "there are none"
+    if list(known) == list(range(known[0], known[-1] + 1)):
+        return f"there is {known[0]}" if len(known) == 1 else f"there are {known[0]} to {known[-1]}"
+    near = sorted(sorted(known, key=lambda number: abs(number - wanted))[:_LISTED])
+    return f"{'near it ' if len(near) < len(known) else ''}there are {', '.join(map(str, near))}"
+
+
+def _numbered(found: Sequence[SessionRow], number: int, path: str) -> SessionRow:
+    for row in found:
+        if row.id == number:
+            return row
+    known = [row.id for row in found]
+    raise StorageError(f"{path}: there is no session {number}; {nearest_number(number, known)}")
+
+
+def _split(given: str) -> tuple[str, int | None]:
+    """The file that is meant, and the number of a session in it. Raises StorageError if there is no file."""
+    if given == "-" or os.path.exists(given):
+        return given, None
+    form = _NUMBERED.fullmatch(given)
+    if form is None:
+        raise StorageError(_no_such_file(given))
+    path, number = form[1], int(form[2])
+    if not os.path.exists(path):
+        raise StorageError(_no_such_file(path))
+    if not _is_database(path):
+        raise StorageError(f"{path}: this is no database; only those have numbered sessions")
+    return path, number
+
+
+def _no_such_file(path: str) -> str:
+    folder, name = os.path.split(path)
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        names = []
+    near = get_close_matches(name, names, n=3)
+    hint = " or ".join(printable(os.path.join(folder, name)) for name in near)
+    return f"{path}: there is no such file" + (f"; did you mean {hint}?" if near else "")
+
+
+def _is_database(path: str) -> bool:
+    # Of a pipe nothing may be read here: it cannot be put back.
+    if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError as error:
+        raise StorageError(sentence(path, error)) from error
+
+
+def _imported(path: str) -> sqlite3.Connection:
+    # Reading captures takes scapy, which takes its time to load.
+    from cli.importing import open_capture_in_memory
+
+    connection, truncated = open_capture_in_memory(path)
+    if truncated is not None:
+        click.echo(f"kiebitz: {path}: {truncated}", err=True)
+    return connection

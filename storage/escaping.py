@@ -1,0 +1,32 @@
+"""What a peer sent, as text that may be shown: no control character gets through, and each value is one line.
+
+Escaped is what is not printable (controls, DEL, bidirectional marks, invisible and unassigned characters, lone
+surrogates): a chat message can neither drive a terminal nor pass for another line.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def printable(text: str) -> str:
+    r"""One line that shows `text`, escaped as in Python (`\n`, `\x1b`, `\u202e`); a backslash is doubled."""
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(c if c.isprintable() and c != "\\" else escaped(c) for c in text)
+
+
+def escaped(character: str) -> str:
+    r"""One character as an escape, such as `\x1b`."""
+    return character.encode("unicode_escape").decode()
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON on one line, in which all that is not printable is escaped."""
+    text = _to_json(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -1,0 +1,190 @@
+"""Moments of a session: how people write them, and what every table looked like then.
+
+A moment is written `12.5s` or `12.5` (seconds since the session's start), `#EVENT` (just after that event) or
+`end`. A game that is over has left its table's state; asked for by its number, it is shown as it was at its
+last event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from dissectors.records import Event
+from dissectors.state import State, apply
+from storage.timeline import GameRow, TableRow, Timeline
+
+_SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
+_EVENT = re.compile(r"#(\d{1,18})", re.ASCII)
+
+UNDERSTOOD = "12.5s (seconds since the session's start), #7 (just after event 7) or end"
+"""The ways to write a moment, for help and errors."""
+
+
+class MomentError(Exception):
+    """A moment that cannot be read, or a game or moment that the session does not have; says which it has."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A moment as it was asked for: after an event, or at a time (nanoseconds since the session's start).
+
+    With neither it is the end.
+    """
+
+    event_id: int | None = None
+    elapsed_ns: int | None = None
+
+
+END = Moment()
+
+
+class TableMoment(msgspec.Struct, eq=False):
+    """A table after its event number `seq` (0: before the first); `event` is that event.
+
+    `state` is the table's; where one game was asked for, its `games` holds this game only.
+    """
+
+    table: TableRow
+    seq: int
+    event: Event | None
+    state: State
+
+
+def parse_moment(text: str) -> Moment:
+    """Read a moment. Raises MomentError, which lists what is understood."""
+    written = text.strip()
+    if written == "end":
+        return END
+    if (seconds := _SECONDS.fullmatch(written)) is not None:
+        return Moment(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
+    if (event := _EVENT.fullmatch(written)) is not None:
+        return Moment(event_id=int(event[1]))
+    raise MomentError(f"{text!r} is no moment: write {UNDERSTOOD}")
+
+
+def last_event(timeline: Timeline, moment: Moment) -> int:
+    """The id of the session's last event that is not after a moment; 0 where nothing has happened yet.
+
+    Raises MomentError for an event that the session does not have.
+    """
+    if moment.event_id is not None:
+        _check_event(timeline, moment.event_id)
+        return moment.event_id
+    if moment.elapsed_ns is not None:
+        return timeline.event_at(timeline.started_ns + moment.elapsed_ns)
+    return timeline.last_event()
+
+
+def first_event(timeline: Timeline, moment: Moment) -> int:
+    """The id of the session's first event that is not before a moment; one past the last if there is none.
+
+    Raises MomentError for an event that the session does not have.
+    """
+    if moment.event_id is not None:
+        _check_event(timeline, moment.event_id)
+        return moment.event_id
+    if moment.elapsed_ns is not None:
+        return timeline.event_at(timeline.started_ns + moment.elapsed_ns - 1) + 1
+    return timeline.last_event() + 1
+
+
+def tables_at(timeline: Timeline, moment: Moment) -> list[TableMoment]:
+    """Every table of the session at a moment. Raises MomentError for an event that is not the session's."""
+    event_id = last_event(timeline, moment)
+    return [
+        _table_moment(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
+    ]
+
+
+def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
+    """A game's table at a moment; at the game's last event if it is over by then.
+
+    Raises MomentError if the session has no such game, or if it has not begun by then.
+    """
+    game = find_game(timeline, number)
+    table = table_of(timeline, game)
+    span = timeline.span(game.id)
+    if span is None:
+        raise MomentError(f"nothing of game {number} was recorded")
+    first, last = span
+    seq = min(timeline.seq_upto(table.id, last_event(timeline, moment)), last.seq)
+    if seq < first.seq:
+        raise MomentError(
+            f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} (#{first.id}) "
+            f"to {_elapsed(timeline, last)} (#{last.id})"
+        )
+    found = _table_moment(timeline, table, seq)
+    part = _part(found.state, game)
+    if part is None and (left := timeline.left_state(game.id, table.id, first.seq, seq)) is not None:
+        part = _part(timeline.state_at(table.id, left - 1), game)
+    return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
+
+
+def replayed(
+    timeline: Timeline, first_id: int, last_id: int, game: GameRow | None = None
+) -> Iterator[tuple[Event, State]]:
+    """The events from one id to another, each with its table's state after it; of one game, if one is named.
+
+    The states are those of `tables_at` and `game_at`, and only good until the next event is taken.
+    """
+    states: dict[int, State] = {}
+    part: Any = None
+    condition, parameters = "e.id BETWEEN ? AND ?", [first_id, last_id]
+    if game is not None:
+        condition, parameters = f"{condition} AND +e.table_id = ?", [*parameters, game.table_id]
+    for event in timeline.events(condition, parameters):
+        state = states.get(event.table_id)
+        if state is None:
+            state = states[event.table_id] = timeline.state_at(event.table_id, event.seq - 1)
+            part = _part(state, game) if game is not None else None
+        apply(state, event.changes)
+        if game is None:
+            yield event, state
+        else:
+            part = _part(state, game) or part
+            if event.game_id == game.id:
+                yield event, _with_game(state, game, part)
+
+
+def find_game(timeline: Timeline, number: int) -> GameRow:
+    """A game by its number. Raises MomentError, which says which games there are."""
+    game = timeline.game(number)
+    if game is None:
+        games = timeline.games()
+        having = f"games {games[0].id} to {games[-1].id}" if games else "no games"
+        raise MomentError(f"there is no game {number} in this session: it has {having}")
+    return game
+
+
+def table_of(timeline: Timeline, game: GameRow) -> TableRow:
+    """The table that a game is played at."""
+    return next(table for table in timeline.tables() if table.id == game.table_id)
+
+
+def _check_event(timeline: Timeline, event_id: int) -> None:
+    if not timeline.has_event(event_id):
+        first = next(timeline.events(), None)
+        having = f"its events are #{first.id} to #{timeline.last_event()}" if first else "it has no events"
+        raise MomentError(f"there is no event #{event_id} in this session: {having}")
+
+
+def _table_moment(timeline: Timeline, table: TableRow, seq: int) -> TableMoment:
+    event = next(iter(timeline.recent(table.id, seq, 1)), None)
+    return TableMoment(table, seq, event, timeline.state_at(table.id, seq))
+
+
+def _part(state: State, game: GameRow) -> Any:
+    return state.get("games", {}).get(str(game.id))
+
+
+def _with_game(state: State, game: GameRow, part: Any) -> State:
+    """A table's state with one game only, in it still or again."""
+    return {**state, "games": {str(game.id): part} if part is not None else {}}
+
+
+def _elapsed(timeline: Timeline, event: Event) -> str:
+    return f"{(event.ts_ns - timeline.started_ns) / 1e9:.3f}s"
