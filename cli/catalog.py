@@ -47,6 +47,6 @@ filter_option = click.option(
     metavar="FILTER",
     callback=_compiled,
     shell_complete=_completed,
-    help="Only what meets this display filter, as in: msg == \"ROLL\" && stream == 3",
+    help='Only what meets this display filter, as in: msg == "ROLL" && stream == 3',
 )
 """Gives the command `wanted`: the compiled Filter, or None. Raises FilterError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,11 +10,11 @@ from collections.abc import Iterable, Iterator
 import click
 
 from cli.catalog import filter_option, sql_condition
-from cli.excerpt import excerpt
+from cli.excerpt import ROOM, excerpt
 from cli.main import VIOLATIONS
-from cli.output import Column, Form, Row, batches, output_options, show
+from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
-from dissectors.records import Severity
+from dissectors.records import Blame, Severity
 from storage.escaping import printable
 from storage.filters import Filter
 from storage.timeline import Timeline
@@ -40,6 +41,15 @@ _COLUMNS = tuple(
         "clause",
     )
 )
+
+_MARGIN = "   | "
+
+_BLAME: dict[Blame, str] = {
+    "client": "the client is to blame",
+    "server": "the server is to blame",
+    "network": "the network is to blame",
+    "unknown": "nobody knows who is to blame",
+}
 
 _COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -100,11 +110,33 @@ def _row(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> R
 
 def _blocks(timeline: Timeline, flaws: Iterable[DiagnosticRow], ends: dict[int, tuple[str, str]]) -> None:
     bytes_of = Bytes(timeline.connection)
-    # click.echo takes colours out where stdout is no terminal, but knows nothing of NO_COLOR.
-    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    room = ROOM
+    if sys.stdout.isatty():
+        # A line that wraps tears its carets off.
+        room = max(20, min(ROOM, shutil.get_terminal_size().columns - len(_MARGIN) - 2))
     for flaw in flaws:
-        block = _block(timeline, flaw, *ends[flaw.stream_id], bytes_of)
-        ...
+        lines = [*_head(timeline, flaw, *ends[flaw.stream_id])]
+        found = bytes_of.around(flaw)
+        if found is not None:
+            start, data = found
+            lines += [_MARGIN + line for line in excerpt(data, flaw.offset - start, flaw.length, room)]
+        lines += [
+            f"   = {name}: {printable(text)}"
+            for name, text in (("expected", flaw.expected), ("clause", flaw.clause))
+            if text is not None
+        ]
+        click.echo("\n".join(lines) + "\n")
+
+
+def _head(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> Iterator[str]:
+    label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS[flaw.severity], bold=True)
+    yield f"{label}: {printable(flaw.text)}"
+    way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
+    message = f", in {printable(flaw.message)}" if flaw.message is not None else ""
+    yield (
+        f"  --> {seconds(since(timeline, flaw.ts_ns))} s, stream {flaw.stream_id}, {way} ({flaw.direction}),"
+        f" byte {flaw.offset}{message}; {flaw.group}, {_BLAME[flaw.blame]}"
+    )
 
 
 def _summary(count: Counter[str]) -> str:

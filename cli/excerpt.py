@@ -11,12 +11,15 @@ from rich.cells import cell_len
 
 from storage.escaping import escaped
 
-_BEFORE, _AFTER = 40, 50
-"""Cells of a long datagram that are shown before the place, and from there on."""
+ROOM = 90
+"""Cells that the bytes of a long datagram get, if there is room: two fifths of them before the place."""
 
 _HEX_AROUND = 6
 _HEX_MARKED = 16
 """Bytes in the hexadecimal line on either side of the place, and of the place itself."""
+
+_WIDEST = 4
+"""Bytes in a UTF-8 character at the most: so many for each cell are more than will be shown."""
 
 _ELLIPSIS = "…"
 
@@ -30,29 +33,32 @@ class _Unit(msgspec.Struct, frozen=True):
     escaped: bool
 
 
-def excerpt(data: bytes, offset: int, length: int) -> list[str]:
+def excerpt(data: bytes, offset: int, length: int, room: int = ROOM) -> list[str]:
     """Lines that show `data` around the bytes `offset` to `offset + length`, each followed by its carets.
 
     With a length of 0 there is one caret, before the byte at `offset`; at the end of the data, behind it.
     """
+    if not data:
+        return ["(no bytes)", "^"]
     offset = min(offset, len(data))
     end = min(offset + length, len(data))
-    # No character takes more than 4 bytes, and none less than no cell: this is more than will be shown.
-    first = max(0, offset - 4 * _BEFORE)
-    while first > 0 and _continues(data[first]):
-        first -= 1
-    units = _units(data, first, min(len(data), offset + 4 * _AFTER))
-    before = [unit for unit in units if unit.end <= offset]
+    room_before = room * 2 // 5
+    room_after = room - room_before
+    first, last = _whole_characters(data, offset - _WIDEST * room_before, offset + _WIDEST * room_after)
+    units = _units(data, first, last)
+    before = [unit.text for unit in units if unit.end <= offset]
     marked = [unit for unit in units if unit.end > offset and unit.start < end]
-    after = [unit for unit in units[len(before) + len(marked) :]]
-    left, cut_left = _fitting([unit.text for unit in reversed(before)], _BEFORE)
-    middle, cut_middle = _fitting([unit.text for unit in marked], _AFTER)
-    room = _AFTER - cell_len("".join(middle))
-    right, cut_right = ([], True) if cut_middle else _fitting([unit.text for unit in after], room)
-    head = (_ELLIPSIS if cut_left or first > 0 else "") + "".join(reversed(left))
-    body = "".join(middle)
-    tail = "".join(right) + (_ELLIPSIS if cut_right or (units and units[-1].end < len(data)) else "")
-    lines = _with_carets(head, body, tail)
+    after = [unit.text for unit in units[len(before) + len(marked) :]]
+    left, cut_left = _fitting(before[::-1], room_before)
+    middle, cut_middle = _fitting([unit.text for unit in marked], room_after)
+    right, cut_right = _fitting(after, room_after - cell_len("".join(middle)))
+    if cut_middle:
+        right, cut_right = [], True
+    lines = _with_carets(
+        (_ELLIPSIS if cut_left or first > 0 else "") + "".join(reversed(left)),
+        "".join(middle),
+        "".join(right) + (_ELLIPSIS if cut_right or last < len(data) else ""),
+    )
     if any(unit.escaped for unit in marked):
         lines += _in_hex(data, offset, end)
     return lines
@@ -66,7 +72,6 @@ def shown_bytes(data: bytes) -> str:
 def _units(data: bytes, start: int, end: int) -> list[_Unit]:
     units = []
     at = start
-    # A character may be cut in two where the piece ends: it is left out there, but not at the data's end.
     text = data[start:end].decode("utf-8", "surrogateescape")
     for character in text:
         code = ord(character)
@@ -83,9 +88,15 @@ def _units(data: bytes, start: int, end: int) -> list[_Unit]:
     return units
 
 
-def _continues(byte: int) -> bool:
-    """Whether a byte can only stand inside a UTF-8 character."""
-    return byte & 0xC0 == 0x80
+def _whole_characters(data: bytes, first: int, last: int) -> tuple[int, int]:
+    """A piece of the data, widened so that no UTF-8 character is cut in two; 3 bytes are enough for that."""
+    first, last = max(first, 0), min(last, len(data))
+    for _ in range(3):
+        if first > 0 and data[first] & 0xC0 == 0x80:
+            first -= 1
+        if last < len(data) and data[last] & 0xC0 == 0x80:
+            last += 1
+    return first, last
 
 
 def _fitting(texts: list[str], room: int) -> tuple[list[str], bool]:

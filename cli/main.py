@@ -11,12 +11,13 @@ import sqlite3
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
-from storage.escaping import escaped
+from storage.escaping import printable
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -73,6 +74,16 @@ class Kiebitz(click.Group):
                 return command
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-"):
+            near = get_close_matches(args[0], known)
+            hint = f"did you mean {' or '.join(near)}?" if near else "they are listed by kiebitz -h"
+            raise click.UsageError(f"there is no command {args[0]}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():
             with formatter.section(title):
@@ -90,9 +101,7 @@ class Kiebitz(click.Group):
             return None
 
 
-@click.group(
-    cls=Kiebitz, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
-)
+@click.group(cls=Kiebitz, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="kiebitz", message="%(prog)s %(version)s")
 def kiebitz() -> None:
     """Look over the players' shoulders: relay, record and inspect networked table games.
@@ -113,7 +122,7 @@ def run(arguments: Sequence[str]) -> int:
         # A terminal that cannot write a letter gets its number.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        status = kiebitz.main(list(arguments), "kiebitz", standalone_mode=False)
+        status = kiebitz.main(list(arguments), "kiebitz", standalone_mode=False, color=_colour())
     except click.Abort:
         return INTERRUPTED
     except click.UsageError as error:
@@ -130,6 +139,11 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> None:
     """The command `kiebitz`."""
     sys.exit(run(sys.argv[1:]))
+
+
+def _colour() -> bool | None:
+    """Whether click may colour what it writes; None lets it look at the terminal."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 def _sentence(error: Exception) -> str:
@@ -156,6 +170,4 @@ def _sentence(error: Exception) -> str:
 
 
 def _say(text: str) -> None:
-    # A backslash may stay: these lines are Kiebitz's own words, and a caret may stand under them.
-    safe = ("".join(c if c.isprintable() else escaped(c) for c in line) for line in text.split("\n"))
-    click.echo("kiebitz: " + "\n".join(safe), err=True)
+    click.echo("kiebitz: " + "\n".join(map(printable, text.split("\n"))), err=True)

@@ -145,7 +145,9 @@ def _widths(columns: Sequence[Column], texts: list[list[str]]) -> list[int]:
     ]
 
 
-def _texts(columns: Sequence[Column], rows: Iterable[list[Row]]) -> tuple[list[int], Iterator[list[list[str]]]]:
+def _texts(
+    columns: Sequence[Column], rows: Iterable[list[Row]]
+) -> tuple[list[int], Iterator[list[list[str]]]]:
     """The widths that the first batch asks for, and all batches as texts, the first included."""
     written = (
         [[column.text(value) for column, value in zip(columns, row, strict=True)] for row in batch]
@@ -187,9 +189,7 @@ def _rich(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
         table = Table(box=SIMPLE_HEAD if number == 0 else None, show_header=number == 0, pad_edge=False)
         for column, width in zip(columns, widths, strict=True):
             justify: Literal["left", "right"] = "right" if column.right else "left"
-            table.add_column(
-                column.title, justify=justify, width=width, no_wrap=True, overflow="ellipsis"
-            )
+            table.add_column(column.title, justify=justify, width=width, no_wrap=True, overflow="ellipsis")
         for row in batch:
             table.add_row(*map(Text, row))
         console.print(table)

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 
 import click
@@ -52,6 +53,8 @@ def open_database(path: str) -> sqlite3.Connection:
 
     Raises StorageError and CaptureError.
     """
+    if path != "-" and not os.path.exists(path):
+        raise StorageError(_no_such_file(path))
     connection = open_existing(path) if _is_database(path) else _imported(path)
     # Most commands are asked without a filter, and the filter language takes its time to load.
     from storage.filters import register_functions
@@ -100,10 +103,9 @@ def _split(given: str) -> tuple[str, int | None]:
 
 def _no_such_file(path: str) -> str:
     folder, name = os.path.split(path)
-    try:
-        names = os.listdir(folder or ".")
-    except OSError:
-        names = []
+    names = []
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        names = [entry.name for entry in entries if entry.is_file()]
     near = get_close_matches(name, names, n=3)
     hint = " or ".join(printable(os.path.join(folder, name)) for name in near)
     return f"{path}: there is no such file" + (f"; did you mean {hint}?" if near else "")

@@ -1,4 +1,4 @@
-"""What a peer sent, as text that may be shown: no control character gets through, and each value is one line.
+"""What a peer sent, as text that may be shown: without control characters, and on one line.
 
 Escaped is what is not printable (controls, DEL, bidirectional marks, invisible and unassigned characters, lone
 surrogates): a chat message can neither drive a terminal nor pass for another line.
@@ -13,10 +13,13 @@ _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def printable(text: str) -> str:
-    r"""One line that shows `text`, escaped as in Python (`\n`, `\x1b`, `\u202e`); a backslash is doubled."""
-    if text.isprintable() and "\\" not in text:
+    r"""One line that shows `text`, with escapes as in Python (`\n`, `\x1b`, `\u202e`).
+
+    A backslash stays as it is, so that this may be done twice; who must tell the two apart takes JSON.
+    """
+    if text.isprintable():
         return text
-    return "".join(c if c.isprintable() and c != "\\" else escaped(c) for c in text)
+    return "".join(c if c.isprintable() else escaped(c) for c in text)
 
 
 def escaped(character: str) -> str:

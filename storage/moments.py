@@ -8,7 +8,7 @@ last event.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -124,30 +124,62 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
     return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
 
 
-def replayed(
-    timeline: Timeline, first_id: int, last_id: int, game: GameRow | None = None
-) -> Iterator[tuple[Event, State]]:
-    """The events from one id to another, each with its table's state after it; of one game, if one is named.
+class Step(msgspec.Struct, eq=False):
+    """An event, its table's state after it, and when the next one comes (None after the last).
 
-    The states are those of `tables_at` and `game_at`, and only good until the next event is taken.
+    `state` is as in `tables_at` and `game_at`, and only good until the next step is taken.
     """
-    states: dict[int, State] = {}
-    part: Any = None
-    condition, parameters = "e.id BETWEEN ? AND ?", [first_id, last_id]
-    if game is not None:
-        condition, parameters = f"{condition} AND +e.table_id = ?", [*parameters, game.table_id]
-    for event in timeline.events(condition, parameters):
-        state = states.get(event.table_id)
+
+    event: Event
+    state: State
+    next_ns: int | None
+
+
+class Steps:
+    """The events of a session step by step: those that are `wanted`, of one game if one is named."""
+
+    def __init__(
+        self, timeline: Timeline, wanted: Callable[[Event], bool], game: GameRow | None = None
+    ) -> None:
+        self._timeline = timeline
+        self._wanted = wanted
+        self._game = game
+        self._states: dict[int, State] = {}
+        self._part: Any = None
+
+    def between(self, first_id: int, last_id: int) -> Iterator[Step]:
+        """The steps from the event `first_id` to `last_id`."""
+        condition, parameters = "e.id BETWEEN ? AND ?", [first_id, last_id]
+        if self._game is not None:
+            condition, parameters = f"{condition} AND +e.table_id = ?", [*parameters, self._game.table_id]
+        # A step is only complete when the next one is known; what lies between them waits with it.
+        waiting: list[Event] = []
+        for event in self._timeline.events(condition, parameters):
+            if self._shown(event):
+                yield from self._play(waiting, event.ts_ns)
+                waiting = []
+            waiting.append(event)
+        yield from self._play(waiting, None)
+
+    def _shown(self, event: Event) -> bool:
+        return self._wanted(event) and (self._game is None or event.game_id == self._game.id)
+
+    def _play(self, events: list[Event], next_ns: int | None) -> Iterator[Step]:
+        for event in events:
+            state = self._apply(event)
+            if self._shown(event):
+                yield Step(event, state, next_ns)
+
+    def _apply(self, event: Event) -> State:
+        state = self._states.get(event.table_id)
         if state is None:
-            state = states[event.table_id] = timeline.state_at(event.table_id, event.seq - 1)
-            part = _part(state, game) if game is not None else None
+            state = self._timeline.state_at(event.table_id, event.seq - 1)
+            self._states[event.table_id] = state
         apply(state, event.changes)
-        if game is None:
-            yield event, state
-        else:
-            part = _part(state, game) or part
-            if event.game_id == game.id:
-                yield event, _with_game(state, game, part)
+        if self._game is None:
+            return state
+        self._part = _part(state, self._game) or self._part
+        return _with_game(state, self._game, self._part)
 
 
 def find_game(timeline: Timeline, number: int) -> GameRow:

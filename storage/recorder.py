@@ -15,15 +15,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import count
-from typing import Any, Literal
+from typing import Literal
 
 from sqlite_utils import Database
 
-from dissectors.grammar import to_json
 from dissectors.inspector import DecodeAs, Inspector
 from dissectors.records import Chunk, Findings, Gap, Item
 from dissectors.registry import DISSECTORS
 from dissectors.table import Ids
+from storage.rows import INSERTS, gather, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
 
 COMMIT_EVERY_S = 0.2
@@ -33,19 +33,6 @@ BATCH = 5000
 """Items after which rows are written, so that memory stays flat."""
 
 SessionKind = Literal["relay", "sniff", "import"]
-
-_INSERTS = {
-    "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-    "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason",
-    "chunks": "INSERT INTO chunks VALUES (?,?,?,?,?,?,?)",
-    "tables": "INSERT INTO tables VALUES (?,?,?,?)",
-    "games": "INSERT INTO games VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-    "label = excluded.label, ended_ns = excluded.ended_ns, result = excluded.result",
-    "messages": "INSERT INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
-    "diagnostics": "INSERT INTO diagnostics VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?)",
-    "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
-}
 
 
 class Recorder:
@@ -79,7 +66,7 @@ class Recorder:
         self._chunk_id = last["chunks"]
         ids = Ids(last["tables"], last["games"], last["messages"], last["events"])
         self.inspector = Inspector(DISSECTORS, ids, decode_as)
-        self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
+        self._rows = no_rows()
         self.counts: Counter[str] = Counter()
         """How many streams, games, messages, events and diagnostics the session has so far."""
         self._before = last
@@ -134,7 +121,7 @@ class Recorder:
     def gather(self) -> Findings:
         """What has been found since the last time; its rows are written by the next `write`."""
         found = self.inspector.drain()
-        self._gather(found)
+        gather(found, self.session_id, self._rows)
         return found
 
     def finish(self) -> Findings:
@@ -150,7 +137,7 @@ class Recorder:
             with self.connection:
                 for table, rows in self._rows.items():
                     if rows:
-                        self.connection.executemany(_INSERTS[table], rows)
+                        self.connection.executemany(INSERTS[table], rows)
                 self.connection.execute(
                     "UPDATE sessions SET started_ns = ?, ended_ns = ? WHERE id = ?",
                     (self.started_ns, self._ended_ns, self.session_id),
@@ -199,88 +186,6 @@ class Recorder:
         self._rows["chunks"].append(
             (self._chunk_id, gap.stream.id, gap.direction, gap.ts_ns, gap.offset, gap.length, None)
         )
-
-    def _gather(self, found: Findings) -> None:
-        """Findings to rows. What comes twice (a stream, table, game) is written twice; the last counts."""
-        session = self.session_id
-        rows = self._rows
-        rows["streams"] += [
-            (
-                s.id,
-                session,
-                s.protocol,
-                s.transport,
-                s.client,
-                s.server,
-                s.opened_ns,
-                s.closed_ns,
-                s.close_reason,
-            )
-            for s in found.streams
-        ]
-        rows["tables"] += [(t.id, session, t.protocol, t.server) for t in found.tables]
-        rows["games"] += [
-            (
-                g.id,
-                g.table_id,
-                session,
-                g.protocol,
-                g.label,
-                g.started_ns,
-                g.ended_ns,
-                to_json(g.result) if g.result is not None else None,
-            )
-            for g in found.games
-        ]
-        rows["messages"] += [
-            (
-                m.id,
-                m.stream.id,
-                m.direction,
-                m.ts_ns,
-                m.name,
-                m.fields_json,
-                m.offset,
-                m.length,
-                m.game_id,
-                m.event_id,
-            )
-            for m in found.messages
-        ]
-        rows["diagnostics"] += [
-            (
-                d.stream.id,
-                d.direction,
-                d.message_id,
-                d.ts_ns,
-                d.severity,
-                d.group,
-                d.code,
-                d.text,
-                d.offset,
-                d.length,
-                d.expected,
-                d.clause,
-                d.blame,
-            )
-            for d in found.diagnostics
-        ]
-        rows["events"] += [
-            (
-                e.id,
-                e.table_id,
-                e.game_id,
-                session,
-                e.seq,
-                e.ts_ns,
-                e.kind,
-                e.actor,
-                to_json(e.data),
-                to_json(e.changes),
-            )
-            for e in found.events
-        ]
-        rows["snapshots"] += [(s.table_id, s.seq, s.ts_ns, s.state_json) for s in found.snapshots]
 
     def _last_ids(self) -> dict[str, int]:
         tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")

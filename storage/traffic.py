@@ -50,7 +50,7 @@ class MessageRow(msgspec.Struct, frozen=True):
 
 
 class DiagnosticRow(msgspec.Struct, frozen=True):
-    """A diagnostic as it is stored, with the name and place of the message it is about, if it is about one."""
+    """A diagnostic as it is stored, with the name and place of the message it is about, if there is one."""
 
     id: int
     stream_id: int
@@ -145,7 +145,7 @@ class Bytes:
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
 
     def around(self, flaw: DiagnosticRow) -> tuple[int, bytes] | None:
-        """The message or else the datagram that a diagnostic points into: offset of its first byte, and bytes.
+        """The message, or else the datagram, that a diagnostic points into: its first byte's offset, its bytes.
 
         None where no bytes belong to it.
         """
@@ -159,7 +159,7 @@ class Bytes:
                 pieces.append(data[max(0, flaw.message_offset - start) : end - start])
                 place += 1
             return flaw.message_offset, b"".join(pieces)
-        # An offset alone does not tell: where a datagram ends the next one begins, and empty ones stand there.
+        # An offset alone does not tell: where a datagram ends the next one begins, and perhaps empty ones.
         last = place = bisect_right(offsets, flaw.offset) - 1
         while place >= 0:
             if times[place] == flaw.ts_ns:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import uvloop
@@ -291,16 +292,31 @@ def test_a_server_that_is_not_there_yet(
     assert len([item for item in relay.items if isinstance(item, End)]) == 1
 
 
-def test_a_datagram_sent_after_an_icmp_error_is_not_lost(tmp_path: Path) -> None:
-    """The error of the first datagram is reported when the second one is sent; that must be sent again."""
-    with Echo() as server:
-        mode = to(server)
-    with relaying(tmp_path, mode) as relay, client_of(relay.address()) as client:
-        for _ in range(50):
-            client.send(b"lost")
-        eventually(lambda: relay.notices)
-        with Echo(port=mode.port):
-            assert ask(client, b"found") == b"found"
+class Troubled(socket.socket):
+    """A socket whose next sends fail with the errors in `errors`, one each; with `full`, all fail."""
+
+    errors: ClassVar[list[int]] = []
+    full = False
+
+    def send(self, data: bytes, *_: int) -> int:  # type: ignore[override]  # one of its two forms is enough
+        if Troubled.full:
+            raise OSError(errno.ENOBUFS, "No buffer space available")
+        if Troubled.errors:
+            number = Troubled.errors.pop()
+            raise OSError(number, os.strerror(number))
+        return super().send(data)
+
+
+def test_a_datagram_sent_after_an_icmp_error_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of one datagram is reported in place of sending the next, which must then be sent again."""
+    with Echo() as server, relaying(tmp_path, to(server)) as relay, client_of(relay.address()) as client:
+        monkeypatch.setattr(socket, "socket", Troubled)
+        ask(client, b"before")
+        monkeypatch.setattr(Troubled, "errors", [errno.ECONNREFUSED])
+        assert ask(client, b"after") == b"after"
+    assert [code for code, _ in relay.notices] == ["port-unreachable"]
 
 
 def test_a_datagram_too_big_for_the_way_there_is_a_fault_only(tmp_path: Path) -> None:
@@ -329,28 +345,17 @@ def test_several_modes_at_once(tmp_path: Path) -> None:
     assert len({item.stream.id for item in relay.items}) == 2
 
 
-class Clogged(socket.socket):
-    """A socket that takes nothing as long as `full` is set."""
-
-    full = False
-
-    def send(self, data: bytes, *_: int) -> int:  # type: ignore[override]  # one of its two forms is enough
-        if Clogged.full:
-            raise OSError(errno.ENOBUFS, "No buffer space available")
-        return super().send(data)
-
-
 def test_what_a_full_socket_does_not_take_waits_in_order_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Echo() as server, relaying(tmp_path, to(server)) as relay, client_of(relay.address()) as client:
-        monkeypatch.setattr(socket, "socket", Clogged)
+        monkeypatch.setattr(socket, "socket", Troubled)
         ask(client, b"open")
-        monkeypatch.setattr(Clogged, "full", True)
+        monkeypatch.setattr(Troubled, "full", True)
         for i in range(266):
             client.send(str(i).encode())
         eventually(lambda: len(relay.notices) == 10)
-        monkeypatch.setattr(Clogged, "full", False)
+        monkeypatch.setattr(Troubled, "full", False)
         assert [client.recv(100) for _ in range(256)] == [str(i).encode() for i in range(10, 266)]
         assert ask(client, b"last") == b"last"
         me = name(client)

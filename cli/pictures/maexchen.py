@@ -256,9 +256,9 @@ def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> tuple[st
     announces = part.get("announced", {}).get("name") == name
     if name in part.get("lost", {}).get("names", ()):
         return "lost", "bold red"
-    if part.get("seer") == name:
+    if part.get("seer") == name and part.get("phase") == "started":
         return "wants to see", "bold"
-    if part.get("rolling") == name:
+    if part.get("rolling") == name and part.get("phase") == "started":
         return "rolls", "bold"
     if announces and not bubble:
         return f'"{_announcement(part, pen)}"', _announcement_style(part)

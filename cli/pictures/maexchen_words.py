@@ -20,7 +20,7 @@ _REASONS = {
     "DID_NOT_ANNOUNCE": "did not announce in time",
     "DID_NOT_TAKE_TURN": "did not take the turn in time",
     "INVALID_TURN": "did what is not allowed",
-    "SEE_FAILED": "wanted to see, and it was true",
+    "SEE_FAILED": "wanted to see, and was told the truth",
     "CAUGHT_BLUFFING": "was caught bluffing",
     "MIA": "against Mäxchen",
 }
@@ -37,7 +37,7 @@ def told(part: dict[str, Any], events: Sequence[Event], name: Say, words: Say) -
     """What is going on in a round that is on, or what became of it; `events` are the latest of the table."""
     phase = part.get("phase")
     if phase == "lost":
-        return result(part.get("lost", {}), part.get("players"), _announcements(events), name, words)
+        return result(part.get("lost", {}), part.get("players"), _last_game(events), name, words)
     if phase == "canceled":
         canceled = next((event for event in reversed(events) if event.kind == "round_canceled"), None)
         return cancellation(canceled.data["reason"] if canceled else None, words)
@@ -51,30 +51,41 @@ def told(part: dict[str, Any], events: Sequence[Event], name: Say, words: Say) -
 
 def between(events: Sequence[Event], name: Say, words: Say) -> Text:
     """What became of the last round, between two of them."""
-    for event in reversed(events):
-        if event.kind == "lost":
-            before = [other for other in events if other.game_id == event.game_id]
-            players = next((other.data["players"] for other in before if other.kind == "round_started"), None)
-            return result(event.data, players, _announcements(before), name, words)
-        if event.kind == "round_canceled":
-            return cancellation(event.data["reason"], words)
-    return Text("no round yet", "dim")
+    end = next((event for event in reversed(events) if event.kind in ("lost", "round_canceled")), None)
+    if end is None:
+        return Text("no round yet", "dim")
+    if end.kind == "round_canceled":
+        return cancellation(end.data["reason"], words)
+    played = _last_game(events)
+    players = next((event.data["players"] for event in played if event.kind == "round_started"), None)
+    return result(end.data, players, played, name, words)
 
 
 def result(
-    lost: dict[str, Any], players: list[str] | None, announced: list[str], name: Say, words: Say
+    lost: dict[str, Any], players: list[str] | None, events: Sequence[Event], name: Say, words: Say
 ) -> Text:
-    """Who lost and why, in plain words and as the server put it; `announced` are the dice, in order."""
-    losers: list[str] = lost.get("names", [])
+    """Who lost and why, in plain words and as the server put it; `events` are those of the round."""
+    who = _losers(lost.get("names", []), players, name)
     reason: str = lost.get("reason", "?")
-    who = _losers(losers, players, name)
     if reason not in _REASONS:
         # The oldest servers give their reasons in words of their own.
         return Text.assemble(who, (" lost", "bold"), "\n", words(reason))
-    why = _REASONS[reason]
+    return Text.assemble(who, (" lost", "bold"), f"\n{_why(reason, events)}\n", (reason, "dim"))
+
+
+def _why(reason: str, events: Sequence[Event]) -> str:
+    """A reason in plain words, with the dice where they are known."""
+    announced = [event.data["dice"] for event in events if event.kind == "announced"]
+    actual = next((event.data["dice"] for event in events if event.kind == "actual_dice"), None)
     if reason == "ANNOUNCED_LOSING_DICE" and len(announced) > 1:
-        why = f"announced {announced[-1]}, which does not beat {announced[-2]}"
-    return Text.assemble(who, (" lost", "bold"), f"\n{why}\n", (reason, "dim"))
+        return f"announced {announced[-1]}, which does not beat {announced[-2]}"
+    if reason == "CAUGHT_BLUFFING" and announced and actual is not None:
+        return f"announced {announced[-1]} and had {actual}"
+    if reason == "LIED_ABOUT_MIA" and actual is not None:
+        return f"announced Mäxchen and had {actual}"
+    if reason == "SEE_FAILED" and announced:
+        return f"wanted to see, and {announced[-1]} was true"
+    return _REASONS[reason]
 
 
 def cancellation(reason: str | None, words: Say) -> Text:
@@ -129,10 +140,10 @@ def _to_beat(part: dict[str, Any]) -> Text:
     return Text("to beat: ?") if "announced" in part.get("unknown", ()) else Text()
 
 
-def _announcements(events: Sequence[Event]) -> list[str]:
-    """The dice that were announced in the latest round, in order."""
+def _last_game(events: Sequence[Event]) -> list[Event]:
+    """The events of the game that was lost last."""
     game = next((event.game_id for event in reversed(events) if event.kind == "lost"), None)
-    return [event.data["dice"] for event in events if event.kind == "announced" and event.game_id == game]
+    return [event for event in events if event.game_id == game]
 
 
 def _losers(losers: list[str], players: list[str] | None, name: Say) -> Text:

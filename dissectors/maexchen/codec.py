@@ -47,8 +47,9 @@ def _candidates(direction: Direction, name: str, fields: int) -> tuple[MessageTy
 
 def _decode_rows(frame: bytes, parts: list[str], rows: tuple[MessageType, ...]) -> Decoded:
     values = parts[1:]
+    exact = len(rows[0].fields) == len(values)
     for row in rows:
-        if len(row.fields) > len(values):
+        if len(row.fields) > len(values) or (exact and len(row.fields) != len(values)):
             continue
         try:
             fields = {

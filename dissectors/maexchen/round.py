@@ -31,6 +31,8 @@ class Round(msgspec.Struct, eq=False):
     started_ns: int = 0
     over_ns: int | None = None
     scored: bool = False
+    left: bool = False
+    """Whether it is no longer part of the table's state."""
 
     @property
     def key(self) -> str:

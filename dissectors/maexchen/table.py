@@ -129,11 +129,11 @@ class MaexchenTable(GameTable):
         label = f"round {number}" if number is not None else "round"
         played = self._round = Round(self.open_game(label, message.ts_ns), number)
         played.whole = not missing
-        self.put("starting", "games", played.key, "phase")
+        self._put(played, "starting", "phase")
         if number is not None:
-            self.put(number, "games", played.key, "round")
+            self._put(played, number, "round")
         if missing:
-            self.put(sorted(missing), "games", played.key, "unknown")
+            self._put(played, sorted(missing), "unknown")
         return played
 
     def _leave(self, played: Round, ts_ns: int) -> None:
@@ -143,7 +143,9 @@ class MaexchenTable(GameTable):
             self.changed_game(played.game)
         if played.over_ns is None:
             played.over_ns = ts_ns
-        self.put(None, "games", played.key)
+        if not played.left:
+            played.left = True
+            self.put(None, "games", played.key)
         if not played.scored and played.phase in ("lost", "canceled"):
             self._unscored = played
         if not played.scored and played.phase == "started":
@@ -167,7 +169,7 @@ class MaexchenTable(GameTable):
             self._missing(played, "players")
             played.started_ns = message.ts_ns
             played.phase = "started"
-            self.put("started", "games", played.key, "phase")
+            self._put(played, "started", "phase")
             self._points = None
             return played
         if played is not None and self._just_over(played, message.ts_ns):
@@ -175,7 +177,7 @@ class MaexchenTable(GameTable):
             return played
         played = self._begin(message, None, "players", "round", "announced")
         played.phase = "started"
-        self.put("started", "games", played.key, "phase")
+        self._put(played, "started", "phase")
         self._points = None
         return played
 
@@ -190,15 +192,28 @@ class MaexchenTable(GameTable):
             played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
         )
 
+    def _put(self, played: Round, value: Any, *path: str) -> None:
+        """Change a round's part of the state, unless it has left it."""
+        if not played.left:
+            self.put(value, "games", played.key, *path)
+
+    def _now_known(self, played: Round, name: str, value: Any) -> None:
+        """A part of a round's state is told, whether it was unknown before or not."""
+        self._put(played, value, name)
+        unknown = self.state.get("games", {}).get(played.key, {}).get("unknown", ())
+        if name in unknown:
+            rest = [other for other in unknown if other != name]
+            self._put(played, rest or None, "unknown")
+
     def _missing(self, played: Round, *parts: str) -> None:
         """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
         played.whole = False
         part = self.state.get("games", {}).get(played.key)
         if part is not None:
-            self.put(sorted({*part.get("unknown", ()), *parts}), "games", played.key, "unknown")
+            self._put(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
             for name in parts:
                 if name in part:
-                    self.put(None, "games", played.key, name)
+                    self._put(played, None, name)
 
     def _round_starting(self, message: Message, seat: Seat) -> None:
         number = message.fields.get("round")
@@ -219,7 +234,7 @@ class MaexchenTable(GameTable):
             return
         played.joined.append(seat.name)
         if seat.name is not None:
-            self.put([name for name in played.joined if name is not None], "games", played.key, "joined")
+            self._put(played, [name for name in played.joined if name is not None], "joined")
         self._tell(message, "joined", seat.name, {"name": seat.name}, played)
 
     def _round_started(self, message: Message, seat: Seat) -> None:
@@ -236,16 +251,16 @@ class MaexchenTable(GameTable):
             self.changed_game(played.game)
         if number is not None:
             played.number = number
-            self.put(number, "games", played.key, "round")
+            self._now_known(played, "round", number)
         self._close_questions("join", played)
         if played.phase == "starting":
             played.phase = "started"
             played.whole = True
         played.players = players
         played.started_ns = message.ts_ns
-        self.put("started", "games", played.key, "phase")
-        self.put(players, "games", played.key, "players")
-        self.put(None, "games", played.key, "joined")
+        self._put(played, "started", "phase")
+        self._now_known(played, "players", players)
+        self._put(played, None, "joined")
         for name in players:
             self._registration.seen(name)
         self._count_start(played)
@@ -272,7 +287,7 @@ class MaexchenTable(GameTable):
         played.game.result = {"canceled": reason}
         played.game.ended_ns = message.ts_ns
         self.changed_game(played.game)
-        self.put("canceled", "games", played.key, "phase")
+        self._put(played, "canceled", "phase")
         self._tell(message, "round_canceled", None, {"reason": reason}, played, (seat, key))
 
     # Turns.
@@ -303,7 +318,7 @@ class MaexchenTable(GameTable):
             if played.due is not None and name is not None and name != played.due:
                 self._missing(played, "announced")
             played.turn = name
-            self.put(name, "games", played.key, "turn")
+            self._put(played, name, "turn")
 
     def _player_rolls(self, message: Message, seat: Seat) -> None:
         name: str = message.fields["name"]
@@ -320,8 +335,8 @@ class MaexchenTable(GameTable):
         self._set_turn(played, name)
         played.rolling = name
         played.rolled.clear()
-        self.put(None, "games", played.key, "private")
-        self.put(name, "games", played.key, "rolling")
+        self._put(played, None, "private")
+        self._put(played, name, "rolling")
 
     def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
         """The oldest servers tell nobody who rolls; elsewhere the datagram may be lost."""
@@ -339,7 +354,7 @@ class MaexchenTable(GameTable):
             if not seat.names:
                 self._registration.learn(seat, name)
             played.rolled[name] = dice
-            self.put(dice, "games", played.key, "private", name, "dice")
+            self._put(played, dice, "private", name, "dice")
         self._tell(message, "rolled", name, {"name": name, "dice": dice}, played)
         self._answers.asked(seat, "announce", message, played.game.id)
 
@@ -355,10 +370,10 @@ class MaexchenTable(GameTable):
             self._infer_roll(message, played, name)
         played.before, played.last = played.last, Announcement(name, dice)
         played.rolling = None
-        self.put(None, "games", played.key, "rolling")
-        self.put({"name": name, "dice": dice}, "games", played.key, "announced")
+        self._put(played, None, "rolling")
+        self._now_known(played, "announced", {"name": name, "dice": dice})
         if name in played.rolled:
-            self.put(played.rolled[name] != dice, "games", played.key, "private", name, "bluff")
+            self._put(played, played.rolled[name] != dice, "private", name, "bluff")
         self._tell(message, "announced", name, {"name": name, "dice": dice}, played, (seat, key))
         self._check_announcement(message, name, dice)
 
@@ -376,7 +391,7 @@ class MaexchenTable(GameTable):
     def _sees(self, played: Round, name: str) -> None:
         self._set_turn(played, name)
         played.seer = name
-        self.put(name, "games", played.key, "seer")
+        self._put(played, name, "seer")
 
     def _infer_see(self, message: Message, played: Round) -> None:
         """The oldest servers tell nobody who wants to see; a SEE that was rightly sent tells it."""
@@ -405,7 +420,7 @@ class MaexchenTable(GameTable):
         played = self._playing(message)
         self._infer_see(message, played)
         played.actual = dice
-        self.put(dice, "games", played.key, "actual")
+        self._put(played, dice, "actual")
         self._tell(message, "actual_dice", None, {"dice": dice}, played, (seat, key))
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
@@ -437,9 +452,9 @@ class MaexchenTable(GameTable):
         if played.phase == "started":
             played.phase = "lost"
             played.over_ns = message.ts_ns
-            self.put("lost", "games", played.key, "phase")
-            self.put(None, "games", played.key, "turn")
-            self.put({"names": names, "reason": reason}, "games", played.key, "lost")
+            self._put(played, "lost", "phase")
+            self._put(played, None, "turn")
+            self._put(played, {"names": names, "reason": reason}, "lost")
         self._tell(message, "lost", None, {"names": names, "reason": reason}, played, (seat, key))
         if against is not None:
             text = f"{', '.join(names)} lost for {reason}, but {against}"

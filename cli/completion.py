@@ -1,0 +1,26 @@
+"""`kiebitz completion`: the script that makes a shell complete Kiebitz's commands, options and filter names."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+_VARIABLE = "_KIEBITZ_COMPLETE"
+"""The variable by which click's scripts ask a command called kiebitz."""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell; its start-up file is the place to load it.
+
+    \b
+    Example, for ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish:
+      eval "$(kiebitz completion bash)"
+      eval "$(kiebitz completion zsh)"
+      kiebitz completion fish | source
+    """
+    context = click.get_current_context().find_root()
+    made = get_completion_class(shell)
+    assert made is not None, "click knows these three shells"
+    click.echo(made(context.command, {}, "kiebitz", _VARIABLE).source())

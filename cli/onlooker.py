@@ -1,0 +1,72 @@
+"""How a session's tables are shown, in pictures and sentences: all of it, or what one player could know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from cli.pictures import Scene, draw
+from cli.sessions import since
+from dissectors.dissector import Dissector
+from dissectors.records import Event
+from dissectors.registry import BY_PROTOCOL
+from dissectors.state import State, seen_by
+from storage.escaping import printable
+from storage.timeline import Timeline
+
+RECENT = 60
+"""Events that a picture gets to see: enough for a round, whose result stays in the picture after it."""
+
+
+class Onlooker:
+    """Looks at the tables of a session, over everybody's shoulder or over that of `player` alone."""
+
+    def __init__(self, timeline: Timeline, player: str | None) -> None:
+        self._timeline = timeline
+        self._player = player
+        self._tables = {table.id: table for table in timeline.tables()}
+        self._names = {number: self._everybody(number) for number in self._tables}
+
+    def may_see(self, event: Event) -> bool:
+        """Whether an event is shown."""
+        return self._player is None or self._dissector(event.table_id).visible(event, self._player)
+
+    def state(self, state: State) -> State:
+        """What is shown of a table's state."""
+        seen: State = state if self._player is None else seen_by(state, self._player)
+        return seen
+
+    def sentence(self, event: Event) -> str:
+        """What happened, on one line."""
+        return printable(self._dissector(event.table_id).describe(event))
+
+    def seconds(self, event: Event) -> float:
+        """When an event happened: seconds since the session's start."""
+        return since(self._timeline, event.ts_ns) or 0.0
+
+    def picture(
+        self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
+    ) -> RenderableType:
+        """A table with what it is and when, in a line above; `events` led there, oldest first."""
+        table = self._tables[table_id]
+        facts = [self._dissector(table_id).grammar.title, table.server]
+        if game is None and events:
+            game = events[-1].game_id
+        if game is not None:
+            facts.append(f"game {game}")
+        if events:
+            facts += [f"{self.seconds(events[-1]):.3f}s", f"#{events[-1].id}"]
+        shown = [event for event in events if self.may_see(event)]
+        scene = Scene(self.state(state), shown, self._names[table_id])
+        title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
+        return Group(title, draw(table.protocol, scene))
+
+    def _dissector(self, table_id: int) -> Dissector:
+        return BY_PROTOCOL[self._tables[table_id].protocol]
+
+    def _everybody(self, table_id: int) -> list[str]:
+        """The players of a table in an order that is the same at every moment of the session."""
+        last = self._timeline.seq_upto(table_id, self._timeline.last_event())
+        return sorted(self._timeline.state_at(table_id, last).get("players", {}))

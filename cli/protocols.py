@@ -1,0 +1,110 @@
+"""`kiebitz protocols`: the reference of a protocol, printed from its grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+import click
+from click.shell_completion import CompletionItem
+
+from cli.catalog import field_catalog
+from cli.output import Column, batches, show
+from dissectors.dissector import Dissector
+from dissectors.grammar import MessageType
+from dissectors.registry import BY_PROTOCOL, DISSECTORS
+
+_COLUMNS = (
+    Column("name", "name"),
+    Column("title", "game"),
+    Column("transport", "over"),
+    Column("ports", "ports"),
+    Column("messages", "messages", right=True),
+    Column("events", "events", right=True),
+)
+
+_SENDERS = {"c2s": "client → server", "s2c": "server → client"}
+
+
+def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
+    return [
+        CompletionItem(dissector.protocol, help=dissector.grammar.title)
+        for dissector in DISSECTORS
+        if dissector.protocol.startswith(text)
+    ]
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=_completed)
+def protocols(name: str | None) -> None:
+    """List the protocols, or print one's messages, events and filter names.
+
+    \b
+    Example:
+      kiebitz protocols
+      kiebitz protocols maexchen
+    """
+    if name is None:
+        show(_COLUMNS, batches(map(_listed, DISSECTORS)), None, "there are no protocols")
+        return
+    dissector = BY_PROTOCOL.get(name.lower())
+    if dissector is None:
+        near = get_close_matches(name.lower(), BY_PROTOCOL, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BY_PROTOCOL)}"
+        raise click.UsageError(f"there is no protocol {name}; {hint}")
+    for line in reference(dissector):
+        click.echo(line)
+
+
+def _listed(dissector: Dissector) -> tuple[str, str, str, str, int, int]:
+    grammar = dissector.grammar
+    names = {(row.direction, row.name) for row in grammar.rows}
+    return (
+        grammar.protocol,
+        grammar.title,
+        dissector.transport,
+        _ports(dissector),
+        len(names),
+        len(grammar.events),
+    )
+
+
+def _ports(dissector: Dissector) -> str:
+    return ", ".join(map(str, sorted(dissector.default_ports)))
+
+
+def reference(dissector: Dissector) -> Iterator[str]:
+    """A protocol's whole reference, line by line."""
+    grammar = dissector.grammar
+    yield click.style(f"{grammar.title} ({grammar.protocol})", bold=True)
+    yield f"{dissector.transport}, port {_ports(dissector)} by default"
+    for direction, sender in _SENDERS.items():
+        yield ""
+        yield click.style(f"Messages, {sender}", bold=True)
+        for row in grammar.rows:
+            if row.direction == direction:
+                yield from _message(row)
+    yield ""
+    yield click.style("Events", bold=True)
+    for kind in grammar.events.values():
+        secret = " (known to the actor alone)" if kind.secret else ""
+        yield f"  {kind.kind}{{{', '.join(kind.fields)}}}: {kind.sentence}{secret}"
+    yield ""
+    yield click.style("Names for filters", bold=True)
+    catalog = field_catalog()
+    own = sorted(name for name in set(catalog.names()) if name.split(".")[0] == grammar.protocol)
+    yield from (f"  {name}" for name in own)
+
+
+def _message(row: MessageType) -> Iterator[str]:
+    yield f"  {click.style(row.name, bold=True)}: {row.gloss}"
+    for field in row.fields:
+        fresh = "; new in every game" if field.fresh else ""
+        yield f"    {field.name}: {field.gloss} ({field.type.title}{fresh})"
+    if row.answers:
+        yield f"    answers {', '.join(row.answers)}"
+    if row.broadcast:
+        yield "    each client gets a copy"
+    if row.deviation is not None:
+        yield f"    dialect: {row.deviation}"
+    yield f"    see: {row.clause}"

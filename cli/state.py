@@ -1,0 +1,78 @@
+"""`kiebitz state`: the tables of a session at a moment, drawn or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from cli.moment_options import game_option, moment_option, moments_explained, player_option
+from cli.onlooker import RECENT, Onlooker
+from cli.players import check_player
+from cli.sessions import open_session, session_argument
+from storage.escaping import json_text
+from storage.moments import END, Moment, TableMoment, game_at, tables_at
+from storage.timeline import Timeline
+
+
+@click.command()
+@session_argument
+@game_option
+@moment_option("--at", "moment", "12.5s into the session, #EVENT (after it) or end, the default.")
+@player_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON array: each table with its state.")
+def state(session: str, number: int | None, moment: Moment | None, player: str | None, as_json: bool) -> None:
+    """Draw the game at any moment, put together from all players' conversations.
+
+    A game that is over by then is drawn as it ended. Most shells take a # at the beginning of a word for a
+    comment: write --at=#7 or --at '#7'.
+
+    \b
+    Example:
+      kiebitz state game.db
+      kiebitz state game.db --game 3 --as alice
+      kiebitz state game.db --at 12.5s --json
+    """
+    timeline = open_session(session)
+    if player is not None:
+        check_player(timeline, player)
+    at = moment or END
+    with moments_explained():
+        tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
+    onlooker = Onlooker(timeline, player)
+    if as_json:
+        _write_json(tables, onlooker, number)
+    elif tables:
+        _draw(timeline, tables, onlooker, number)
+    else:
+        click.echo("kiebitz: no game was recognised in this session", err=True)
+
+
+def _write_json(tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
+    rows = [
+        {
+            "table": found.table.id,
+            "protocol": found.table.protocol,
+            "server": found.table.server,
+            "game": game,
+            "event": found.event.id if found.event is not None else None,
+            "time": onlooker.seconds(found.event) if found.event is not None else None,
+            "state": onlooker.state(found.state),
+        }
+        for found in tables
+    ]
+    click.echo("[" + ",\n ".join(map(json_text, rows)) + "]")
+
+
+def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for place, found in enumerate(tables):
+        if place:
+            console.print()
+        events = timeline.recent(found.table.id, found.seq, RECENT)
+        console.print(onlooker.picture(found.table.id, found.state, events, game))
+        latest = next(filter(onlooker.may_see, reversed(events)), None)
+        sentence = onlooker.sentence(latest) if latest is not None else "nothing has happened yet"
+        console.print(sentence, style="dim", markup=False, soft_wrap=True)

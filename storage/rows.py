@@ -1,0 +1,111 @@
+"""What was found, as rows of the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dissectors.grammar import to_json
+from dissectors.records import Findings
+
+Rows = dict[str, list[tuple[Any, ...]]]
+"""Table -> its rows, in the order in which they are to be written."""
+
+INSERTS = {
+    "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason",
+    "chunks": "INSERT INTO chunks VALUES (?,?,?,?,?,?,?)",
+    "tables": "INSERT INTO tables VALUES (?,?,?,?)",
+    "games": "INSERT INTO games VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "label = excluded.label, ended_ns = excluded.ended_ns, result = excluded.result",
+    "messages": "INSERT INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
+    "diagnostics": "INSERT INTO diagnostics VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?)",
+    "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
+}
+"""Table -> the statement that writes a row; tables in an order that keeps what refers after what is referred to."""
+
+
+def no_rows() -> Rows:
+    """An empty list for each table."""
+    return {table: [] for table in INSERTS}
+
+
+def gather(found: Findings, session_id: int, rows: Rows) -> None:
+    """Append the rows of all findings. What comes twice (a stream, a game) is written twice; the last counts."""
+    rows["streams"] += [
+        (
+            s.id,
+            session_id,
+            s.protocol,
+            s.transport,
+            s.client,
+            s.server,
+            s.opened_ns,
+            s.closed_ns,
+            s.close_reason,
+        )
+        for s in found.streams
+    ]
+    rows["tables"] += [(t.id, session_id, t.protocol, t.server) for t in found.tables]
+    rows["games"] += [
+        (
+            g.id,
+            g.table_id,
+            session_id,
+            g.protocol,
+            g.label,
+            g.started_ns,
+            g.ended_ns,
+            to_json(g.result) if g.result is not None else None,
+        )
+        for g in found.games
+    ]
+    rows["messages"] += [
+        (
+            m.id,
+            m.stream.id,
+            m.direction,
+            m.ts_ns,
+            m.name,
+            m.fields_json,
+            m.offset,
+            m.length,
+            m.game_id,
+            m.event_id,
+        )
+        for m in found.messages
+    ]
+    rows["diagnostics"] += [
+        (
+            d.stream.id,
+            d.direction,
+            d.message_id,
+            d.ts_ns,
+            d.severity,
+            d.group,
+            d.code,
+            d.text,
+            d.offset,
+            d.length,
+            d.expected,
+            d.clause,
+            d.blame,
+        )
+        for d in found.diagnostics
+    ]
+    rows["events"] += [
+        (
+            e.id,
+            e.table_id,
+            e.game_id,
+            session_id,
+            e.seq,
+            e.ts_ns,
+            e.kind,
+            e.actor,
+            to_json(e.data),
+            to_json(e.changes),
+        )
+        for e in found.events
+    ]
+    rows["snapshots"] += [(s.table_id, s.seq, s.ts_ns, s.state_json) for s in found.snapshots]

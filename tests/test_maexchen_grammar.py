@@ -1,0 +1,169 @@
+"""Mäxchen datagrams: decoding and encoding, driven by the table of cases and by the grammar's own rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from maexchen_cases import FLAWED, LOOSE, SOUND, Case
+
+from dissectors.grammar import FieldType, MessageType
+from dissectors.inspector import Inspector
+from dissectors.maexchen.dice import MIA, ROLLS, beats
+from dissectors.maexchen.dissector import MAEXCHEN
+from dissectors.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Number, Scores, Text, Token, Word
+from dissectors.records import Chunk, Direction, Findings, Gap, Stream
+from dissectors.table import Ids
+
+CASES = [*SOUND, *LOOSE, *FLAWED]
+
+PLAIN_NAMES = st.text(
+    st.characters(exclude_characters=",;:", exclude_categories=["Cs"]), min_size=1, max_size=30
+)
+
+
+def values(kind: FieldType) -> st.SearchStrategy[Any]:
+    """Values that a field of this type can carry, from the grammar's own types."""
+    match kind:
+        case Word():
+            return st.sampled_from(kind.words)
+        case Text():
+            return st.text(st.characters(exclude_characters=";", exclude_categories=["Cs"]), max_size=40)
+        case Token():
+            return st.uuids().map(str)
+        case Number():
+            return st.integers(0, 10**14)
+        case Dice():
+            return st.sampled_from(ROLLS)
+        case Names():
+            return st.lists(PLAIN_NAMES, min_size=1, max_size=6)
+        case Scores():
+            return st.dictionaries(PLAIN_NAMES, st.integers(-(10**6), 10**6), max_size=6)
+        case _:
+            raise AssertionError(f"no values are known for {kind.title}: add them here")
+
+
+def messages(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({field.name: values(field.type) for field in row.fields})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data[:40]))
+def test_a_datagram_decodes_to_what_it_says(case: Case) -> None:
+    decoded = MAEXCHEN.decode(case.data, case.direction)
+    assert (decoded.row.name if decoded.row else None) == case.name
+    assert decoded.fields == case.fields
+    assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
+    assert decoded.sound == (case not in FLAWED)
+
+
+@pytest.mark.parametrize("case", FLAWED, ids=lambda case: repr(case.data[:40]))
+def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
+    (flaw,) = MAEXCHEN.decode(case.data, case.direction).flaws
+    assert flaw.severity == "error"
+    assert flaw.expected
+    assert flaw.clause
+
+
+@pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))
+def test_what_conforming_peers_send_encodes_to_the_same_bytes(case: Case) -> None:
+    assert case.name is not None
+    assert MAEXCHEN.encode(case.name, case.direction, case.fields) == case.data
+
+
+def test_fields_that_no_row_has_cannot_be_encoded() -> None:
+    with pytest.raises(ValueError, match="ROLL"):
+        MAEXCHEN.encode("ROLL", "c2s", {"dice": "1,1"})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name}-{len(row.fields)}")
+@given(data=st.data())
+def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
+    fields = data.draw(messages(row))
+    decoded = MAEXCHEN.decode(MAEXCHEN.encode(row.name, row.direction, fields), row.direction)
+    assert decoded.sound
+    assert decoded.row is not None
+    assert decoded.row.name == row.name
+    assert decoded.fields == fields
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.fields], ids=lambda row: f"{row.name}-{len(row.fields)}"
+)
+def test_every_row_has_a_case(row: MessageType) -> None:
+    shapes = {(case.name, case.direction, tuple(sorted(case.fields))) for case in SOUND}
+    assert (row.name, row.direction, tuple(sorted(field.name for field in row.fields))) in shapes
+
+
+@given(st.binary(max_size=80), st.sampled_from(["c2s", "s2c"]))
+def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
+    for frame in (data, b"ANNOUNCE;" + data, b"SCORE;" + data, b"ROUND STARTED;" + data):
+        decoded = MAEXCHEN.decode(frame, direction)
+        assert decoded.row is not None or decoded.flaws
+        for flaw in decoded.flaws:
+            assert 0 <= flaw.offset <= flaw.offset + flaw.length <= len(frame)
+
+
+@pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))
+def test_conforming_datagrams_are_recognised(case: Case) -> None:
+    assert MAEXCHEN.recognise(case.data) == (case.direction, "certain")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"register;klein", ("c2s", "similar")),
+        (b"REGISTER", ("c2s", "similar")),
+        (b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03www\x02de\x00", None),
+        (b"GET / HTTP/1.1\r\n", None),
+        (b"", None),
+    ],
+)
+def test_slips_are_similar_and_foreign_traffic_is_not(data: bytes, expected: object) -> None:
+    assert MAEXCHEN.recognise(data) == expected
+
+
+def inspect(*items: Chunk | Gap) -> Findings:
+    inspector = Inspector([MAEXCHEN], Ids(), {("udp", 9000): MAEXCHEN})
+    for item in items:
+        inspector.feed(item)
+    return inspector.drain()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data[:40]))
+def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
+    stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9000", 0)
+    whole = inspect(Chunk(stream, case.direction, 1, 0, case.data))
+    after_gap = inspect(
+        Gap(stream, case.direction, 0, 0, 10), Chunk(stream, case.direction, 1, 10, case.data)
+    )
+    assert [(m.name, m.fields) for m in whole.messages] == [(m.name, m.fields) for m in after_gap.messages]
+    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [
+        (d.code, d.offset) for d in after_gap.diagnostics
+    ]
+
+
+@pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))
+def test_a_datagram_that_the_capture_cut_off_is_nobodys_fault(case: Case) -> None:
+    stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9000", 0)
+    found = inspect(Chunk(stream, case.direction, 1, 0, case.data[:3], missing=len(case.data) - 3))
+    assert found.messages == []
+    (flaw,) = found.diagnostics
+    assert (flaw.code, flaw.group, flaw.blame) == ("cut-off", "network", "network")
+    assert (flaw.offset, flaw.length) == (0, len(case.data))
+
+
+def test_the_order_of_the_rolls() -> None:
+    assert ROLLS[:3] == ("3,1", "3,2", "4,1")
+    assert ROLLS[13:16] == ("6,5", "1,1", "2,2")
+    assert ROLLS[-1] == MIA
+    assert beats("1,1", "6,5")
+    assert beats("4,1", "4,1") is False
+    assert beats("7,7", "4,1") is None
+
+
+def test_each_clause_and_gloss_is_written() -> None:
+    for row in GRAMMAR.rows:
+        assert row.clause
+        assert row.gloss
