@@ -10,7 +10,7 @@ from dissectors.dissector import Dissector
 from dissectors.records import Direction, Findings, Item
 from dissectors.registry import DISSECTORS
 from proxy.conversations import UdpConversations
-from proxy.packets import PacketDecoder
+from proxy.packets import PacketDecoder, RawPacket
 from storage.recorder import Recorder
 from storage.schema import MEMORY
 
@@ -34,7 +34,7 @@ class PacketRecording:
         self._items: list[Item] = []
         self._latest_ns = 0
 
-    def take(self, packets: Iterable[tuple[int, int, bytes, int]]) -> None:
+    def take(self, packets: Iterable[RawPacket]) -> None:
         """Record packets (time in ns, link type, bytes, length on the wire)."""
         decode = self.decoder.decode
         feed = self._conversations.feed

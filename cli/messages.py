@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from cli.catalog import filter_option, sql_condition
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
-from storage.escaping import json_text, printable
+from storage.escaping import field_words
 from storage.filters import Filter
 from storage.timeline import Timeline, sessions
 from storage.traffic import messages as message_rows
 
 POLL_S = 0.2
 """How often a session that is being recorded is looked at: as often as its recorder commits."""
-
-
-def field_words(value: Any) -> str:
-    """A message's fields as `dice=5,3 players=alice,bob`."""
-    return " ".join(f"{printable(name)}={_value(part)}" for name, part in value.items())
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        text = printable(value)
-        return text if text and " " not in text and '"' not in text else f'"{text}"'
-    if isinstance(value, list) and not any(isinstance(part, list | dict) for part in value):
-        return ",".join(map(_value, value))
-    return json_text(value)
 
 
 _COLUMNS = (

@@ -33,7 +33,7 @@ def open_session(given: str) -> Timeline:
 
     Raises StorageError and CaptureError.
     """
-    path, number = _split(given)
+    path, number = split_number(given)
     connection = open_database(path)
     found = sessions(connection)
     if not found:
@@ -86,8 +86,11 @@ def _numbered(found: Sequence[SessionRow], number: int, path: str) -> SessionRow
     raise StorageError(f"{path}: there is no session {number}; {nearest_number(number, known)}")
 
 
-def _split(given: str) -> tuple[str, int | None]:
-    """The file that is meant, and the number of a session in it. Raises StorageError if there is no file."""
+def split_number(given: str) -> tuple[str, int | None]:
+    """The file that is meant, and the number of a session in it if one is. Raises StorageError.
+
+    Whether there is such a session is not looked at.
+    """
     if given == "-" or os.path.exists(given):
         return given, None
     form = _NUMBERED.fullmatch(given)

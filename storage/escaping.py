@@ -1,12 +1,13 @@
 """What a peer sent, as text that may be shown: without control characters, and on one line.
 
-Escaped is what is not printable (controls, DEL, bidirectional marks, invisible and unassigned characters, lone
-surrogates): a chat message can neither drive a terminal nor pass for another line.
+Escaped is what is not printable (controls, DEL, bidirectional marks, invisible and unassigned characters,
+lone surrogates): a chat message can neither drive a terminal nor pass for another line.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -29,7 +30,25 @@ def escaped(character: str) -> str:
 
 def json_text(value: Any) -> str:
     """Compact JSON on one line, in which all that is not printable is escaped."""
-    text = _to_json(value)
+    return printable_json(_to_json(value))
+
+
+def printable_json(text: str) -> str:
+    """JSON text without line breaks, with all escaped that is not printable; its value stays the same."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def field_words(fields: Mapping[str, Any]) -> str:
+    """A message's fields as `dice=5,3 players=alice,bob`."""
+    return " ".join(f"{printable(name)}={_value(value)}" for name, value in fields.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        text = printable(value)
+        return text if text and " " not in text and '"' not in text else f'"{text}"'
+    if isinstance(value, list) and not any(isinstance(part, list | dict) for part in value):
+        return ",".join(map(_value, value))
+    return json_text(value)

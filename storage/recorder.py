@@ -54,7 +54,7 @@ class Recorder:
     ) -> None:
         self.path = path
         self.connection = open_for_writing(path)
-        self._lock = _lock(path)
+        self._lock = lock(path)
         last = self._last_ids()
         # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
         self._indexed = kind != "import" or any(last.values())
@@ -195,7 +195,7 @@ class Recorder:
         }
 
 
-def _lock(path: str) -> int | None:
+def lock(path: str) -> int | None:
     """Keep other recorders out of this file: numbers are given before rows are written.
 
     flock and SQLite's own locks do not meet, but closing any descriptor of the file would end SQLite's: so

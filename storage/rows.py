@@ -8,7 +8,7 @@ from dissectors.grammar import to_json
 from dissectors.records import Findings
 
 Rows = dict[str, list[tuple[Any, ...]]]
-"""Table -> its rows, in the order in which they are to be written."""
+"""Table -> rows that are to be written, in this order."""
 
 INSERTS = {
     "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
@@ -22,7 +22,7 @@ INSERTS = {
     "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?)",
     "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
 }
-"""Table -> the statement that writes a row; tables in an order that keeps what refers after what is referred to."""
+"""Table -> the statement that writes one of its rows."""
 
 
 def no_rows() -> Rows:
@@ -31,7 +31,7 @@ def no_rows() -> Rows:
 
 
 def gather(found: Findings, session_id: int, rows: Rows) -> None:
-    """Append the rows of all findings. What comes twice (a stream, a game) is written twice; the last counts."""
+    """Append the rows of all findings. What comes twice (a stream, a game) makes two rows; the last counts."""
     rows["streams"] += [
         (
             s.id,

@@ -101,7 +101,7 @@ def messages(
     """The session's messages numbered above `after` that meet an SQL condition on `messages` (alias m)."""
     rows = timeline.connection.execute(
         "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length, m.game_id,"
-        f" m.event_id FROM messages AS m WHERE m.id > ? AND m.{_OF_SESSION} AND ({condition}) ORDER BY m.id",
+        f" m.event_id FROM messages AS m WHERE m.id > ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY m.id",
         [after, timeline.session.id, *parameters],
     )
     for number, stream, direction, ts_ns, name, fields, offset, length, game, event in rows:
@@ -134,6 +134,41 @@ def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]
     return (ChunkRow(*row) for row in rows)
 
 
+def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
+    """The session's bytes and gaps as they came, each with the bytes that the capture cut off it.
+
+    Where bytes were cut off a datagram, the row of the gap is told with the datagram, not by itself.
+    """
+    # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
+    rows = timeline.connection.execute(
+        "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks AS c"
+        f" WHERE +c.{_OF_SESSION} ORDER BY id",
+        (timeline.session.id,),
+    )
+    held: ChunkRow | None = None
+    for row in (ChunkRow(*row) for row in rows):
+        if held is not None:
+            if _cut_off(held, row):
+                yield held, row.length or 0
+                held = None
+                continue
+            yield held, 0
+        held = row
+    if held is not None:
+        yield held, 0
+
+
+def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
+    """Whether a gap is the rest of the datagram that was recorded right before it."""
+    return (
+        gap.data is None
+        and chunk.data is not None
+        and gap.id == chunk.id + 1
+        and (gap.stream_id, gap.direction, gap.ts_ns) == (chunk.stream_id, chunk.direction, chunk.ts_ns)
+        and gap.offset == chunk.offset + len(chunk.data)
+    )
+
+
 class Bytes:
     """Finds the bytes that a diagnostic points at.
 
@@ -145,7 +180,7 @@ class Bytes:
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
 
     def around(self, flaw: DiagnosticRow) -> tuple[int, bytes] | None:
-        """The message, or else the datagram, that a diagnostic points into: its first byte's offset, its bytes.
+        """The message, or else the datagram, that a diagnostic points into: its offset and its bytes.
 
         None where no bytes belong to it.
         """

@@ -66,7 +66,7 @@ MAEXCHEN = Session(
         message(2, ALICE, 0.5, "ROLLED", 11, dice="2,1", token="t"),
         message(3, ALICE, 1.0, "PLAYER LOST", 12, names=["bob", "carol"], reason="LIED"),
         message(4, BOB, 1.0, "PLAYER LOST", 12, names=["bob", "carol"], reason="LIED"),
-        message(5, BOB, 12.5, "SCORE", None, scores={"alice": 3, "bob": None}),
+        message(5, BOB, 12.5, "SCORE", None, scores={"alice": 3, "bob": None, "dave": 2**63 + 1}),
     ],
     events=[
         Event(11, 1, 2, 1, START + SECOND // 2, "rolled", "alice", {"dice": "2,1"}, []),
@@ -146,6 +146,10 @@ FOUND: list[tuple[str, list[int], list[int], list[int]]] = [
     ("Spieler.Farbe > \"rose\" && Spieler.Farbe <= 'rot'", [6], [], []),
     ('dice in {"1,1", "2,1"}', [2], [11], []),
     ('chat matches "e\\x00!$" and chat contains "\\x00"', [7], [13], []),
+    # What SQLite's own JSON functions would find here as well:
+    ("scores.dave == 9007199254740993 || scores.dave == 9223372036854775809.0", [], [], []),
+    ("scores.dave == 9223372036854775809", [5], [], []),
+    ('chat == "Grüße" || chat matches "e$"', [], [], []),
     # What is missing is neither equal nor different, and `not` is the plain opposite:
     ('!(dice == "2,1")', [1, 3, 4, 5, 6, 7], [12, 13], [1, 2, 3]),
     ('dice != "3,1"', [2], [11], []),

@@ -13,36 +13,17 @@ from dissectors.records import Diagnostic, Event, Message, Stream, TableInfo, Tr
 from storage.filters import FieldCatalog, Target, compile_filter
 
 TARGETS: tuple[Target, ...] = ("messages", "events", "diagnostics")
-FIELDS = ["chat", "dice", "names", "a b", "player"]
+FIELDS = ["chat", "dice", "a b"]
 MESSAGES = ["ROLL", "PLAYER LOST", "chat"]
 CATALOG = FieldCatalog(
     {"maexchen": {name: dict.fromkeys(FIELDS, "") for name in MESSAGES}, "catan": {"Wurf": {"dice": ""}}},
-    {"maexchen": {"lost": ["names", "scores"]}},
+    {"maexchen": {"lost": ["dice", "scores"]}},
 )
 
 # Few and often equal, so that comparisons come true; some at the borders of SQLite's and Python's types.
-TEXTS = st.sampled_from(
-    [
-        "",
-        "a",
-        "\0",
-        "a\0b",
-        "a\0c",
-        "ü",
-        "u\u0308",
-        "😀",
-        "\uffff",
-        "ROLL",
-        "PLAYER LOST",
-        "1",
-        "'",
-        '"',
-        "\\",
-        "%",
-    ]
-) | st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
-INTEGERS = st.sampled_from([0, 1, -1, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, -(2**63) - 1, 2**64, 10**30])
-FLOATS = st.sampled_from([0.1, -0.0, 1.0, 1.5, 2.0**63, 1e30, 1.7e308, 5e-324])
+TEXTS = st.sampled_from(["", "a", "a\0b", "a\0c", "ü", "u\u0308\uffff😀", "'\"\\%"])
+INTEGERS = st.sampled_from([0, 1, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, -(2**63) - 1, 10**30])
+FLOATS = st.sampled_from([0.1, -0.0, 1.5, 2.0**63, 1.7e308, 5e-324])
 SCALARS = TEXTS | INTEGERS | FLOATS | st.booleans()
 VALUES = st.recursive(
     SCALARS | st.none(),
@@ -69,11 +50,11 @@ def sessions(draw: st.DrawFn, number: int) -> Session:
             Stream(base + index, draw(st.sampled_from(transports)), draw(TEXTS), draw(TEXTS), 0, protocol)
         )
         session.tables.append(TableInfo(base + index, protocol or "catan", ""))
-    for index in range(draw(st.integers(0, 2))):
+    for index in range(draw(st.integers(1, 2))):
         session.events.append(draw(_events(base + index, session)))
-    for index in range(draw(st.integers(0, 3))):
+    for index in range(draw(st.integers(1, 3))):
         session.messages.append(draw(_messages(base + index, session)))
-    session.diagnostics.extend(draw(st.lists(_diagnostics(session), max_size=3)))
+    session.diagnostics.extend(draw(st.lists(_diagnostics(session), min_size=1, max_size=3)))
     return session
 
 
@@ -145,7 +126,7 @@ TEXT_COLUMNS = st.sampled_from(
 NUMBER_COLUMNS = st.sampled_from(
     ["offset", "length", "stream", "game", "event", "time", "diag.offset", "diag.length"]
 )
-SHORT_NAMES = ["chat", "dice", "names", "a_b", "scores"]
+SHORT_NAMES = ["chat", "dice", "a_b", "scores"]
 FIELD_NAMES = st.builds(
     str.__add__,
     st.sampled_from(SHORT_NAMES)
@@ -204,8 +185,8 @@ FILTERS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)  # one example makes a database: its time says nothing
-@given(sessions(1), sessions(2), st.lists(FILTERS, min_size=1, max_size=8))
+@settings(max_examples=200, deadline=None)  # one example makes a database: its time says nothing
+@given(sessions(1), sessions(2), st.lists(FILTERS, min_size=5, max_size=15))
 def test_stored_and_live_rows_agree(first: Session, second: Session, filters: list[str]) -> None:
     connection = database(first, second)
     for text in filters:

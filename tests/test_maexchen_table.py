@@ -1,4 +1,4 @@
-"""The Mäxchen table: what it makes of whole, partial, lost and reordered conversations, and whom it blames."""
+"""The Mäxchen table: what it makes of whole, partial and reordered conversations, and whom it blames."""
 
 from __future__ import annotations
 

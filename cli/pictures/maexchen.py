@@ -24,7 +24,7 @@ from cli.pictures.canvas import (
     shorten,
     wrap,
 )
-from cli.pictures.maexchen_words import between, not_known, told
+from cli.pictures.maexchen_words import between, not_known, player_to_move, told
 from cli.pictures.scene import Scene
 from cli.pictures.seating import FELT_ROWS, ROWS, SEAT_ROWS, TABLE_ROWS, Seat, Seating, seating
 from dissectors.maexchen.dice import MIA
@@ -188,17 +188,11 @@ def _room_for_bubble(seat: Seat, seats: Seating) -> bool:
 def _draw_bubble(canvas: Canvas, look: _Look, seat: Seat, pen: _Pen) -> None:
     """The announcement to beat, as its player's words."""
     style = _announcement_style(look.part)
-    words = Text(_announcement(look.part, pen), style)
+    dice = look.part["announced"]["dice"]
+    words = Text(pen.words(f"{dice} Mäxchen!" if dice == MIA else dice, 18).plain, style)
     bubble = boxed(words, pen.glyphs, style, "up" if seat.edge == "top" else "down")
     y = {"top": SEAT_ROWS + 1, "bottom": SEAT_ROWS + FELT_ROWS - 2}.get(seat.edge, seat.y - len(bubble))
     canvas.put_lines(_placed(seat, bubble[0]), y, bubble)
-
-
-def _announcement(part: dict[str, Any], pen: _Pen) -> str:
-    dice: str = part["announced"]["dice"]
-    if dice == MIA:
-        return pen.words(f"{dice} Mäxchen!").plain
-    return pen.words(dice, 12).plain
 
 
 def _announcement_style(part: dict[str, Any]) -> str:
@@ -216,59 +210,47 @@ def _placed(seat: Seat, line: Text) -> int:
 
 def _seat_lines(look: _Look, name: str, seat: Seat, bubble: bool, pen: _Pen) -> list[Text]:
     """A player's name, marked if it is his turn, and what there is to say of him."""
-    if not seat.one_line:
-        return [_marked(look, name, seat.width - 1, pen), _remark(look, name, bubble, pen)]
-    brief = _remark(look, name, bubble, pen, " ")
-    return [Text.assemble(_marked(look, name, seat.width - brief.cell_len - 1, pen), " ", brief)]
+    doing = _doing(look.part, name, bubble, pen)
+    points = _points(look, name)
+    if seat.one_line:
+        remark = doing if doing and player_to_move(look.part) != name else Text(points)
+        return [Text.assemble(_marked(look, name, seat.width - remark.cell_len - 1, pen), " ", remark)]
+    if points and not doing:
+        points += " point" if points == "1" else " points"
+    between_them = f" {pen.glyphs.dot} " if points and doing else ""
+    return [_marked(look, name, seat.width - 2, pen), Text.assemble(points, between_them, doing)]
+
+
+def _points(look: _Look, name: str) -> str:
+    """A player's points; before the first points are told nobody misses them."""
+    return str(look.scores.get(name, "?")) if look.scores else ""
 
 
 def _marked(look: _Look, name: str, width: int, pen: _Pen) -> Text:
-    if _active(look.part) != name:
+    if player_to_move(look.part) != name:
         return pen.name(name, width)
     text = pen.name(name, width - 2)
     text.stylize("bold reverse")
     return Text.assemble((f"{pen.glyphs.turn} ", "bold"), text)
 
 
-def _active(part: dict[str, Any]) -> str | None:
-    """Whose turn it is; nobody's between an announcement and the next player's turn."""
-    if part.get("phase") != "started":
-        return None
-    active: str | None = part.get("rolling") or part.get("turn")
-    done = "rolling" not in part and part.get("announced", {}).get("name") == active
-    return None if done else active
-
-
-def _remark(look: _Look, name: str, bubble: bool, pen: _Pen, separator: str | None = None) -> Text:
-    """A player's points and what he does; with a `separator` as short as it goes."""
-    doing, style = _doing(look.part, name, bubble, pen)
-    # Before the first points are told nobody misses them.
-    points = str(look.scores.get(name, "?")) if look.scores else ""
-    if separator is None:
-        separator = f" {pen.glyphs.dot} "
-        if points and not doing:
-            points += " point" if points == "1" else " points"
-    return Text.assemble(points, separator if points and doing else "", (doing, style))
-
-
-def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> tuple[str, str]:
-    """A word for what a player does, and its style."""
+def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> Text:
+    """What a player does, in a word or two; empty if he does nothing."""
     announces = part.get("announced", {}).get("name") == name
+    playing = part.get("phase") == "started"
     if name in part.get("lost", {}).get("names", ()):
-        return "lost", "bold red"
-    if part.get("seer") == name and part.get("phase") == "started":
-        return "wants to see", "bold"
-    if part.get("rolling") == name and part.get("phase") == "started":
-        return "rolls", "bold"
+        return Text("lost", "bold red")
+    if playing and part.get("seer") == name:
+        return Text("wants to see", "bold")
+    if playing and part.get("rolling") == name:
+        return Text("rolls", "bold")
     if announces and not bubble:
-        return f'"{_announcement(part, pen)}"', _announcement_style(part)
+        return Text(f'"{pen.words(part["announced"]["dice"], 8)}"', _announcement_style(part))
     if announces and part.get("private", {}).get(name, {}).get("bluff"):
-        return "bluffs", "bold red"
-    if _active(part) == name:
-        return "to move", "bold"
-    if name in part.get("joined", ()):
-        return "joins", "green"
-    return "", ""
+        return Text("bluffs", "bold red")
+    if player_to_move(part) == name:
+        return Text("to move", "bold")
+    return Text("joins", "green") if name in part.get("joined", ()) else Text()
 
 
 def _listed(look: _Look, width: int, pen: _Pen) -> Text:

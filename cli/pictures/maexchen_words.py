@@ -30,7 +30,7 @@ _CANCELED = {
     "ONLY_ONE_PLAYER": "only one player joined",
     "only one player": "only one player joined",
 }
-_UNKNOWN = {"players": "who plays", "announced": "what is to beat", "round": "which round"}
+_UNKNOWN = {"players": "who plays", "announced": "what to beat", "round": "which round"}
 
 
 def told(part: dict[str, Any], events: Sequence[Event], name: Say, words: Say) -> Text:
@@ -95,6 +95,15 @@ def cancellation(reason: str | None, words: Say) -> Text:
     return Text.assemble(("canceled\n", "bold"), why, code)
 
 
+def player_to_move(part: dict[str, Any]) -> str | None:
+    """Whose turn it is; nobody's between an announcement and the next player's turn."""
+    if part.get("phase") != "started":
+        return None
+    active: str | None = part.get("rolling") or part.get("turn")
+    done = "rolling" not in part and part.get("announced", {}).get("name") == active
+    return None if done else active
+
+
 def not_known(part: dict[str, Any]) -> str:
     """Which parts of a round are not known since a gap; empty if there was none."""
     return ", ".join(_UNKNOWN.get(field, field) for field in part.get("unknown", ()))
@@ -123,6 +132,8 @@ def _play(part: dict[str, Any], name: Say) -> Text:
             story.append_text(
                 Text(f"a bluff: it is {real}", "bold red") if own["bluff"] else Text("which is true", "green")
             )
+        if (player := player_to_move(part)) is not None:
+            story.append("\n").append_text(name(player)).append(": roll, or see?")
         return story
     if "turn" in part:
         return Text.assemble(name(part["turn"]), " is to roll\n", _to_beat(part))

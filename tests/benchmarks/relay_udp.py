@@ -214,7 +214,7 @@ def table(clients: int, rounds: list[dict[str, Measured]]) -> Table:
     return result
 
 
-@click.command(help=__doc__)
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rounds", default=5, show_default=True, help="How often each is measured.")
 @click.option("--seconds", default=1.0, show_default=True, help="How long each measurement takes.")
 @click.option("--size", default=32, show_default=True, help="Bytes in a datagram.")

@@ -1,0 +1,42 @@
+"""`kiebitz redissect`: reads the recorded bytes of a database anew."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from cli.decode_as import decode_as_option, parse_decode_as
+from cli.sessions import split_number
+from storage.redissect import redissect as redissect_database
+
+
+@click.command()
+@click.argument("database", metavar="DB", type=click.Path())
+@decode_as_option
+def redissect(database: str, decode_as: tuple[str, ...]) -> None:
+    """Make everything but the recorded bytes anew, in all sessions of a database or in one (DB:N).
+
+    This is for a database that an older Kiebitz has written, and for ports whose protocol was not recognised.
+
+    \b
+    Example:
+      kiebitz redissect game.db
+      kiebitz redissect game.db:2 -d udp.port==4711,maexchen
+    """
+    forced = parse_decode_as(decode_as)
+    path, number = split_number(database)
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        bar = progress.add_task(database, total=None)
+        lost = redissect_database(
+            path, number, forced, lambda done, total: progress.update(bar, completed=done, total=total)
+        )
+    for transport, server, protocol in lost:
+        port = server.rpartition(":")[2]
+        click.echo(
+            f"kiebitz: {server} was read as {protocol} before and is not recognised now;"
+            f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}",
+            err=True,
+        )
