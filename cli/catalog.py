@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from dissectors.registry import DISSECTORS
-from storage.filters import FieldCatalog, Filter, Parameters, Target, compile_filter, complete
+from storage.timeline import Timeline
+
+# The filter language takes its time to load, and most commands are asked without a filter.
+if TYPE_CHECKING:
+    from storage.filters import FieldCatalog, Filter, Parameters, Target
 
 
 def field_catalog() -> FieldCatalog:
     """The messages and events of every protocol, with the names of their fields."""
+    from storage.filters import FieldCatalog
+
     messages: dict[str, dict[str, dict[str, str]]] = {}
     events: dict[str, dict[str, tuple[str, ...]]] = {}
     for dissector in DISSECTORS:
@@ -24,17 +31,31 @@ def field_catalog() -> FieldCatalog:
     return FieldCatalog(messages, events)
 
 
-def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, Parameters]:
-    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
-    return ("1", []) if wanted is None else wanted.sql(target)
+def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> tuple[str, Parameters]:
+    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true.
+
+    The session's database gets the functions that the condition calls.
+    """
+    if wanted is None:
+        return "1", []
+    from storage.filters import register_functions
+
+    register_functions(timeline.connection)
+    return wanted.sql(target)
 
 
 def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
-    return None if text is None else compile_filter(text, field_catalog())
+    if text is None:
+        return None
+    from storage.filters import compile_filter
+
+    return compile_filter(text, field_catalog())
 
 
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
     """The name that is being written at the end of a filter."""
+    from storage.filters import complete
+
     found = re.search(r"[\w.]*$", text)
     assert found is not None
     before = text[: found.start()]

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +15,14 @@ from cli.excerpt import ROOM, excerpt
 from cli.main import VIOLATIONS
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
+from dissectors.grammar import UNREADABLE
 from dissectors.records import Blame, Severity
 from storage.escaping import printable
-from storage.filters import Filter
 from storage.timeline import Timeline
 from storage.traffic import Bytes, DiagnosticRow, diagnostics, streams
+
+if TYPE_CHECKING:
+    from storage.filters import Filter
 
 _COLUMNS = tuple(
     Column(key, key)
@@ -69,7 +73,7 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     """
     timeline = open_session(session)
     count: Counter[str] = Counter()
-    flaws = _counted(diagnostics(timeline, *sql_condition(wanted, "diagnostics")), count)
+    flaws = _counted(diagnostics(timeline, *sql_condition(timeline, wanted, "diagnostics")), count)
     ends = {stream.id: (stream.client, stream.server) for stream in streams(timeline)}
     if form is None:
         _blocks(timeline, flaws, ends)
@@ -132,7 +136,8 @@ def _head(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> 
     label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS[flaw.severity], bold=True)
     yield f"{label}: {printable(flaw.text)}"
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
-    message = f", in {printable(flaw.message)}" if flaw.message is not None else ""
+    known = flaw.message is not None and flaw.message != UNREADABLE
+    message = f", in {printable(flaw.message or '')}" if known else ""
     yield (
         f"  --> {seconds(since(timeline, flaw.ts_ns))} s, stream {flaw.stream_id}, {way} ({flaw.direction}),"
         f" byte {flaw.offset}{message}; {flaw.group}, {_BLAME[flaw.blame]}"

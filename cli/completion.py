@@ -1,4 +1,4 @@
-"""`kiebitz completion`: the script that makes a shell complete Kiebitz's commands, options and filter names."""
+"""`kiebitz completion`: the script by which a shell completes commands, options and filter names."""
 
 from __future__ import annotations
 

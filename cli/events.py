@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +12,10 @@ from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.players import check_player
 from cli.sessions import open_session, session_argument, since
 from dissectors.registry import BY_PROTOCOL
-from storage.filters import Filter
 from storage.timeline import Timeline
+
+if TYPE_CHECKING:
+    from storage.filters import Filter
 
 _COLUMNS = (
     Column("id", "#", right=True, width=5),
@@ -46,7 +49,7 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
 
 def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iterator[Row]:
     dissectors = {table.id: BY_PROTOCOL[table.protocol] for table in timeline.tables()}
-    for event in timeline.events(*sql_condition(wanted, "events")):
+    for event in timeline.events(*sql_condition(timeline, wanted, "events")):
         dissector = dissectors[event.table_id]
         if player is None or dissector.visible(event, player):
             yield (

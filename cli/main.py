@@ -51,6 +51,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """Section of the help -> command -> where it is, and what the list of commands says of it."""
 
+_FILTER_ERROR = "storage.filters.errors.FilterError"
+
 _ERRORS = {
     "storage.schema.StorageError",
     "proxy.capture_files.CaptureError",
@@ -132,7 +134,7 @@ def run(arguments: Sequence[str]) -> int:
         return USAGE
     except Exception as error:
         _say(_sentence(error))
-        return FAILED
+        return USAGE if _name(error) == _FILTER_ERROR else FAILED
     return status if isinstance(status, int) else OK
 
 
@@ -146,6 +148,11 @@ def _colour() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def _name(error: Exception) -> str:
+    """A failure's class by name: nothing is imported only to see whether it has failed."""
+    return f"{type(error).__module__}.{type(error).__name__}"
+
+
 def _sentence(error: Exception) -> str:
     """What a failure means for a person."""
     if isinstance(error, click.ClickException):
@@ -156,8 +163,8 @@ def _sentence(error: Exception) -> str:
         return sentence("the database", error)
     if isinstance(error, OSError):
         return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
-    name = f"{type(error).__module__}.{type(error).__name__}"
-    if name == "storage.filters.errors.FilterError":
+    name = _name(error)
+    if name == _FILTER_ERROR:
         from storage.filters import FilterError
 
         assert isinstance(error, FilterError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +12,11 @@ from cli.catalog import filter_option, sql_condition
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
 from storage.escaping import field_words
-from storage.filters import Filter
 from storage.timeline import Timeline, sessions
 from storage.traffic import messages as message_rows
+
+if TYPE_CHECKING:
+    from storage.filters import Filter
 
 POLL_S = 0.2
 """How often a session that is being recorded is looked at: as often as its recorder commits."""
@@ -54,7 +57,7 @@ def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row
             "SELECT id, client FROM streams WHERE session_id = ?", (timeline.session.id,)
         )
     )
-    for message in message_rows(timeline, *sql_condition(wanted, "messages"), after):
+    for message in message_rows(timeline, *sql_condition(timeline, wanted, "messages"), after):
         yield (
             message.id,
             since(timeline, message.ts_ns),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import termios
 import time
+import tty
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol, Self
+from contextlib import AbstractContextManager
+from typing import Self
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -23,22 +28,28 @@ _FRAME_S = 1 / 30
 """Events that come closer together than this are not all drawn."""
 
 _NAP_S = 1.0
+_END_OF_INPUT = b"\x04"
 
-LINES = 100
+LINES_KEPT = 100
 """Events that are kept to be shown below the table."""
 
 
-class Timing(Protocol):
-    """What decides when the next event is shown."""
+class Timing(AbstractContextManager["Timing"]):
+    """What decides when the next event is shown; entered for as long as the replay lasts."""
 
+    def __exit__(self, *_: object) -> None:
+        """Nothing is to be undone."""
+
+    @abstractmethod
     def pause_s(self, step: Step) -> float:
         """How long this step would be seen, in seconds, if it were drawn now."""
 
+    @abstractmethod
     def wait(self, step: Step) -> bool:
         """Wait until the next step is due; False ends the replay."""
 
 
-class Pace:
+class Pace(Timing):
     """The recorded pace, times `speed`; 0 waits for nothing.
 
     Each moment is reckoned from the first, so that the time it takes to draw adds up to nothing.
@@ -62,8 +73,8 @@ class Pace:
         return True
 
 
-class Keys:
-    """Step by step: Enter or the space bar goes on, q ends; without a keyboard each line of stdin goes on."""
+class Lines(Timing):
+    """Step by step, without a keyboard: each line of stdin goes on, a q or the end of stdin ends."""
 
     def pause_s(self, step: Step) -> float:
         return _FRAME_S
@@ -71,21 +82,41 @@ class Keys:
     def wait(self, step: Step) -> bool:
         if step.next_ns is None:
             return True
-        if not sys.stdin.isatty():
-            line = sys.stdin.readline()
-            return line != "" and line.strip().lower() != "q"
+        line = sys.stdin.readline()
+        return line != "" and line.strip().lower() != "q"
+
+
+class Keys(Timing):
+    """Step by step: Enter or the space bar goes on, q ends.
+
+    The terminal stays without echo and line editing all the time: click.getchar would go back and forth, and
+    lose what is typed while the table is drawn.
+    """
+
+    def __enter__(self) -> Self:
+        self._keyboard = sys.stdin.fileno()
+        self._before = termios.tcgetattr(self._keyboard)
+        tty.setcbreak(self._keyboard, termios.TCSADRAIN)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._before)
+
+    def pause_s(self, step: Step) -> float:
+        return _FRAME_S
+
+    def wait(self, step: Step) -> bool:
+        if step.next_ns is None:
+            return True
         while True:
-            try:
-                key = click.getchar()
-            except EOFError:
-                return False
-            if key in ("\r", "\n", " "):
+            key = os.read(self._keyboard, 1)
+            if key in (b"\r", b"\n", b" "):
                 return True
-            if key.lower() == "q":
+            if key in (b"q", b"Q", _END_OF_INPUT, b""):
                 return False
 
 
-class Stage:
+class Stage(AbstractContextManager["Stage"]):
     """Where a replay is shown: it remembers the latest events, and draws their table at the end."""
 
     def __init__(self, timeline: Timeline, onlooker: Onlooker, game: GameRow | None) -> None:
@@ -94,9 +125,6 @@ class Stage:
         self._game = game.id if game is not None else None
         self._recent: dict[int, deque[Event]] = {}
         self.console = Console(highlight=False)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Nothing is to be undone."""
@@ -141,7 +169,7 @@ class Screen(Stage):
     def __init__(self, timeline: Timeline, onlooker: Onlooker, game: GameRow | None, how: str) -> None:
         super().__init__(timeline, onlooker, game)
         self._how = how
-        self._lines: deque[str] = deque(maxlen=LINES)
+        self._lines: deque[str] = deque(maxlen=LINES_KEPT)
         self._live = Live(console=self.console, screen=True, auto_refresh=False)
 
     def __enter__(self) -> Self:
@@ -194,7 +222,7 @@ def play(steps: Iterable[Step], stage: Stage, timing: Timing) -> bool:
     """
     last: Step | None = None
     drawn = 0.0
-    with stage:
+    with timing, stage:
         for step in steps:
             last = step
             stage.take(step)

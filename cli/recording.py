@@ -1,14 +1,13 @@
 """The recorder's process of a relay: reads the journal, inspects, writes and shows what happens.
 
-If the database cannot be written (disk full, locked by another program), it says so once and tries again; what
-comes meanwhile waits in the journal. The relay itself never waits for it.
+If the database cannot be written (disk full, locked by another program), it says so once and tries again;
+what comes meanwhile waits in the journal. The relay itself never waits for it.
 """
 
 from __future__ import annotations
 
 import time
 from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Event as ProcessEvent
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ import click
 from cli.decode_as import parse_decode_as
 from cli.live import LiveView, compile_wanted
 from proxy.journal import JournalError, JournalReader
-from proxy.processes import follow, forwarder_lives
+from proxy.processes import follow
 from storage.recorder import COMMIT_EVERY_S, Recorder
 from storage.schema import StorageError
 
@@ -33,12 +32,12 @@ def record_journal(
     decode_as: tuple[str, ...],
     wanted: str | None,
     quiet: bool,
-    ready: Connection,
-    relay_is_over: ProcessEvent,
+    relay: Connection,
 ) -> None:
     """Record the journal in the folder `journal` to its end, as one session; to be run by `start_recorder`.
 
-    Tells `ready` None once the session is open, or a sentence that says why it cannot be.
+    Sends `relay` None once the session is open, or a sentence that says why it cannot be. The other end of
+    `relay` is closed when the relay is over, however it ended.
     """
     started_ns = time.time_ns()
     try:
@@ -51,10 +50,10 @@ def record_journal(
             decode_as=parse_decode_as(decode_as),
         )
     except StorageError as error:
-        ready.send(str(error))
+        relay.send(str(error))
         return
     reader = JournalReader(journal, base=next(recorder.stream_ids) - 1)
-    ready.send(None)
+    relay.send(None)
     view = LiveView(started_ns, compile_wanted(wanted), quiet)
     committed = time.monotonic()
     try:
@@ -64,13 +63,13 @@ def record_journal(
             # Half the promised time: the commit itself takes some, too.
             if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
                 view.show(recorder.gather())
-                _write(recorder, relay_is_over)
+                _write(recorder, relay)
                 reader.release()
                 committed = now
     except JournalError as error:
         click.echo(f"kiebitz: {error}; what was recorded until then is kept", err=True)
     view.show(recorder.finish())
-    _write(recorder, relay_is_over)
+    _write(recorder, relay)
     reader.release()
     reader.close()
     recorder.release()
@@ -84,7 +83,7 @@ def record_journal(
         click.echo("kiebitz: the relay has died; what it had passed on until then is recorded", err=True)
 
 
-def _write(recorder: Recorder, relay_is_over: ProcessEvent) -> None:
+def _write(recorder: Recorder, relay: Connection) -> None:
     """Write what was gathered, trying again until it works, or the relay is over and it is of no use."""
     failed_since: float | None = None
     while True:
@@ -98,8 +97,8 @@ def _write(recorder: Recorder, relay_is_over: ProcessEvent) -> None:
                     f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded",
                     err=True,
                 )
-            over = relay_is_over.is_set() or not forwarder_lives()
-            if over and now - failed_since > GIVE_UP_S:
+            # Nothing is ever sent: what is there to read is the end.
+            if relay.poll() and now - failed_since > GIVE_UP_S:
                 click.echo("kiebitz: gave up writing; the end of this session is not recorded", err=True)
                 raise SystemExit(1) from error
             time.sleep(RETRY_S)

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from cli.decode_as import decode_as_option, parse_decode_as
-from cli.sessions import split_number
+from cli.sessions import is_database, open_session, split_number
 from storage.redissect import redissect as redissect_database
+from storage.schema import StorageError
 
 
 @click.command()
@@ -28,6 +29,11 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     """
     forced = parse_decode_as(decode_as)
     path, number = split_number(database)
+    if not is_database(path):
+        raise StorageError(f"{path}: this is no session database; import it with kiebitz import")
+    if number is not None:
+        # Says which sessions there are if there is no such one.
+        open_session(database).connection.close()
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         bar = progress.add_task(database, total=None)
         lost = redissect_database(

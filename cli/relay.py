@@ -6,6 +6,7 @@ import multiprocessing
 import shutil
 import tempfile
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import click
@@ -101,8 +102,7 @@ def relay(
         journal = JournalWriter(spool / "journal", on_trouble=lambda sentence: notices("journal", sentence))
         # The sockets first: a port that is in use leaves no session behind.
         forwarder = Forwarder(modes, journal, on_notice=notices, idle_seconds=idle)
-        relay_is_over = multiprocessing.get_context("spawn").Event()
-        receiver, sender = multiprocessing.Pipe(duplex=False)
+        ours, theirs = multiprocessing.Pipe()
         recorder = start_recorder(
             record_journal,
             spool / "journal",
@@ -112,16 +112,15 @@ def relay(
             decode_as,
             wanted,
             quiet,
-            sender,
-            relay_is_over,
+            theirs,
         )
-        sender.close()
-        _wait_until_ready(receiver, forwarder)
+        theirs.close()
+        _wait_until_ready(ours, forwarder)
         for running in forwarder.relays:
             click.echo(f"listening on udp {running.address}, passing on to {running.server}", err=True)
         forwarder.watch_recorder(recorder.sentinel, _recorder_died)
         run_relay(forwarder)
-        relay_is_over.set()
+        ours.close()
         recorder.join()
     finally:
         shutil.rmtree(spool, ignore_errors=True)
@@ -129,9 +128,9 @@ def relay(
         raise click.exceptions.Exit(1)
 
 
-def _wait_until_ready(receiver: multiprocessing.connection.Connection, forwarder: Forwarder) -> None:
+def _wait_until_ready(recorder: Connection, forwarder: Forwarder) -> None:
     try:
-        failure: str | None = receiver.recv()
+        failure: str | None = recorder.recv()
     except EOFError:
         failure = "the recorder did not start"
     if failure is not None:

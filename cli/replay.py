@@ -9,7 +9,7 @@ import click
 
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import Onlooker
-from cli.playback import Keys, Pace, Paper, Screen, Stage, play
+from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
 from cli.players import check_player
 from cli.sessions import open_session, session_argument
 from storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
@@ -69,7 +69,10 @@ def replay(
         stage: Stage = Screen(timeline, onlooker, game, _how(speed, step))
     else:
         stage = Paper(timeline, onlooker, game)
-    if not play(steps, stage, Keys() if step else Pace(speed)):
+    timing: Timing = Pace(speed)
+    if step:
+        timing = Keys() if sys.stdin.isatty() else Lines()
+    if not play(steps, stage, timing):
         click.echo("kiebitz: nothing happens there", err=True)
 
 

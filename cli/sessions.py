@@ -49,18 +49,43 @@ def open_session(given: str) -> Timeline:
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """A database, or a capture file read into one in memory, ready for filters.
+    """A database, or a capture file read into one in memory.
 
     Raises StorageError and CaptureError.
     """
     if path != "-" and not os.path.exists(path):
         raise StorageError(_no_such_file(path))
-    connection = open_existing(path) if _is_database(path) else _imported(path)
-    # Most commands are asked without a filter, and the filter language takes its time to load.
-    from storage.filters import register_functions
+    return open_existing(path) if is_database(path) else _imported(path)
 
-    register_functions(connection)
-    return connection
+
+def split_number(given: str) -> tuple[str, int | None]:
+    """The file that is meant, and the number of a session in it if one is. Raises StorageError.
+
+    Whether there is such a session is not looked at.
+    """
+    if given == "-" or os.path.exists(given):
+        return given, None
+    form = _NUMBERED.fullmatch(given)
+    if form is None:
+        raise StorageError(_no_such_file(given))
+    path, number = form[1], int(form[2])
+    if not os.path.exists(path):
+        raise StorageError(_no_such_file(path))
+    if not is_database(path):
+        raise StorageError(f"{path}: this is no database; only those have numbered sessions")
+    return path, number
+
+
+def is_database(path: str) -> bool:
+    """Whether a file is an SQLite database. Raises StorageError if it cannot be read."""
+    # Of a pipe nothing may be read here: it cannot be put back.
+    if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError as error:
+        raise StorageError(sentence(path, error)) from error
 
 
 def since(timeline: Timeline, ns: int | None) -> float | None:
@@ -86,24 +111,6 @@ def _numbered(found: Sequence[SessionRow], number: int, path: str) -> SessionRow
     raise StorageError(f"{path}: there is no session {number}; {nearest_number(number, known)}")
 
 
-def split_number(given: str) -> tuple[str, int | None]:
-    """The file that is meant, and the number of a session in it if one is. Raises StorageError.
-
-    Whether there is such a session is not looked at.
-    """
-    if given == "-" or os.path.exists(given):
-        return given, None
-    form = _NUMBERED.fullmatch(given)
-    if form is None:
-        raise StorageError(_no_such_file(given))
-    path, number = form[1], int(form[2])
-    if not os.path.exists(path):
-        raise StorageError(_no_such_file(path))
-    if not _is_database(path):
-        raise StorageError(f"{path}: this is no database; only those have numbered sessions")
-    return path, number
-
-
 def _no_such_file(path: str) -> str:
     folder, name = os.path.split(path)
     names = []
@@ -112,17 +119,6 @@ def _no_such_file(path: str) -> str:
     near = get_close_matches(name, names, n=3)
     hint = " or ".join(printable(os.path.join(folder, name)) for name in near)
     return f"{path}: there is no such file" + (f"; did you mean {hint}?" if near else "")
-
-
-def _is_database(path: str) -> bool:
-    # Of a pipe nothing may be read here: it cannot be put back.
-    if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-    except OSError as error:
-        raise StorageError(sentence(path, error)) from error
 
 
 def _imported(path: str) -> sqlite3.Connection:

@@ -17,6 +17,9 @@ import msgspec
 
 from dissectors.records import Blame, Direction, Group, Severity
 
+UNREADABLE = "unreadable"
+"""The name of a message in which no message type could be made out; its diagnostic says why."""
+
 _JSON = msgspec.json.Encoder(order="sorted")
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from dissectors.dissector import Dissector
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, blame_of
+from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of
 from dissectors.records import (
     Chunk,
     Diagnostic,
@@ -229,46 +229,45 @@ class Inspector:
         table = server.table
         assert table is not None
         decoded = self._decode(server, direction, frame)
-        stream = conversation.stream
-        message_id = None
-        message = None
-        if decoded.row is not None:
-            self._ids.message = message_id = self._ids.message + 1
-            message = Message(
-                message_id,
-                stream,
-                direction,
-                ts_ns,
-                decoded.row.name,
-                decoded.fields,
-                decoded.fields_json,
-                offset,
-                len(frame),
-            )
-            self._findings.messages.append(message)
+        row = decoded.row
+        self._ids.message += 1
+        message = Message(
+            self._ids.message,
+            conversation.stream,
+            direction,
+            ts_ns,
+            row.name if row is not None else UNREADABLE,
+            decoded.fields,
+            decoded.fields_json,
+            offset,
+            len(frame),
+        )
+        self._findings.messages.append(message)
         for flaw in decoded.flaws:
-            self._findings.diagnostics.append(
-                Diagnostic(
-                    stream,
-                    direction,
-                    ts_ns,
-                    flaw.severity,
-                    flaw.group,
-                    flaw.code,
-                    flaw.text,
-                    offset + flaw.offset,
-                    flaw.length,
-                    flaw.expected,
-                    flaw.clause,
-                    blame_of(direction),
-                    message_id,
-                )
-            )
-        if message is not None:
-            assert decoded.row is not None
-            table.message(message, decoded.row, decoded.sound)
+            self._report(message, flaw)
+        if row is not None:
+            table.message(message, row, decoded.sound)
         else:
-            table.unreadable(stream, direction)
+            table.unreadable(conversation.stream, direction)
+
+    def _report(self, message: Message, flaw: Flaw) -> None:
+        self._findings.diagnostics.append(
+            Diagnostic(
+                message.stream,
+                message.direction,
+                message.ts_ns,
+                flaw.severity,
+                flaw.group,
+                flaw.code,
+                flaw.text,
+                message.offset + flaw.offset,
+                flaw.length,
+                flaw.expected,
+                flaw.clause,
+                blame_of(message.direction),
+                message.id,
+            )
+        )
 
     def _decode(self, server: _Server, direction: Direction, frame: bytes) -> Decoded:
         memo = server.memo[direction]

@@ -86,9 +86,10 @@ Item = Chunk | Gap | Fault | End
 
 
 class Message(msgspec.Struct, eq=False, gc=False):
-    """One decoded message. `fields` maps field names to JSON values; `fields_json` is the same as JSON text.
+    """One frame and what it says; `name` is `unreadable` where that cannot be told.
 
-    `event_id` is the event that the message tells of, `game_id` the game it belongs to; both may be None.
+    `fields` maps field names to JSON values; `fields_json` is the same as JSON text. `event_id` is the event
+    that the message tells of, `game_id` the game it belongs to; both may be None.
     """
 
     id: int

@@ -73,9 +73,3 @@ def follow(reader: JournalReader) -> Iterator[list[Item]]:
             yield items
             # Asked before the next read: what was written before the parent's death is then read, too.
             gone = bool(wait([parent.sentinel], _POLL_SECONDS))
-
-
-def forwarder_lives() -> bool:
-    """Whether the parent is still there. Only inside a process of `start_recorder`."""
-    parent = multiprocessing.parent_process()
-    return parent is not None and parent.is_alive()

@@ -114,12 +114,15 @@ class _Recorded:
             self._streams[number] = Stream(number, transport, client, server, opened)
             if closed is not None:
                 ends.append((closed, number, reason))
-        self._ends = deque(End(self._streams[number], closed, reason) for closed, number, reason in sorted(ends))
+        self._ends = deque(
+            End(self._streams[number], closed, reason) for closed, number, reason in sorted(ends)
+        )
         self._faults = deque(
             Fault(self._streams[number], *rest)
             for number, *rest in self._rows(
                 "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text FROM diagnostics AS d"
-                f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT} ORDER BY d.id"
+                f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT}"
+                " ORDER BY d.id"
             )
         )
 
@@ -147,7 +150,8 @@ class _Recorded:
 
 def _spoken(timeline: Timeline) -> set[Spoken]:
     rows = timeline.connection.execute(
-        "SELECT DISTINCT transport, server, protocol FROM streams WHERE session_id = ? AND protocol IS NOT NULL",
+        "SELECT DISTINCT transport, server, protocol FROM streams"
+        " WHERE session_id = ? AND protocol IS NOT NULL",
         (timeline.session.id,),
     )
     return {(transport, server, protocol) for transport, server, protocol in rows}

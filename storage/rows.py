@@ -31,7 +31,7 @@ def no_rows() -> Rows:
 
 
 def gather(found: Findings, session_id: int, rows: Rows) -> None:
-    """Append the rows of all findings. What comes twice (a stream, a game) makes two rows; the last counts."""
+    """Append the rows of all findings. What comes twice (a stream, a game) makes two; the last counts."""
     rows["streams"] += [
         (
             s.id,

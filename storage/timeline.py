@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,12 +143,17 @@ class Timeline:
 
     def seq_upto(self, table_id: int, event_id: int) -> int:
         """The number of a table's last event that is not after the event `event_id`; 0 if there is none."""
-        # The plus keeps SQLite from taking the table's own index and sorting the whole table's events.
-        row = self.connection.execute(
-            "SELECT seq FROM events WHERE id <= ? AND +table_id = ? ORDER BY id DESC LIMIT 1",
-            (event_id, table_id),
-        ).fetchone()
-        return row[0] if row is not None else 0
+        last = self.connection.execute(
+            "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
+        ).fetchone()[0]
+        query = "SELECT id FROM events WHERE table_id = ? AND seq = ?"
+
+        def event_with(seq: int) -> int:
+            number: int = self.connection.execute(query, (table_id, seq)).fetchone()[0]
+            return number
+
+        # Both numbers grow together, so a table that has long been silent costs no more than a busy one.
+        return bisect_right(range(1, (last or 0) + 1), event_id, key=event_with)
 
     def span(self, game_id: int) -> tuple[Event, Event] | None:
         """The first and the last event of a game, None if it has none."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
+import msgspec
 from filter_rows import Session, database, live, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,12 +135,12 @@ FIELD_NAMES = st.builds(
     | st.sampled_from(["maexchen.", "maexchen.ROLL.", 'maexchen."PLAYER LOST".', "maexchen.chat."]).flatmap(
         lambda prefix: st.sampled_from([prefix + name for name in SHORT_NAMES if name != "scores"])
     ),
-    st.sampled_from(["", "", "[0]", "[1]", ".x", '."0"', '."\0"', ".x[0]", "[0].x"]),
+    st.sampled_from(["", "", "", "", "[0]", "[1]", ".x", '."0"', '."\0"', ".x[0]", "[0].x"]),
 )
 EQUALITY = st.sampled_from(["==", "!="])
 ORDER = st.sampled_from(["<", "<=", ">", ">="])
 PATTERNS = st.sampled_from(["", "^PLAYER", "^a.b$", r"\d", r"\x00", "(?i)Ü", "[[a]"])
-COLUMN_NUMBERS = INTEGERS | FLOATS | st.integers(0, 3) | st.integers(99, 202) | st.sampled_from([1e-9, 5e-10])
+BARE = st.sampled_from(["diag", "maexchen", "catan", "maexchen.PLAYER_LOST", "catan.Wurf", "maexchen.chat"])
 
 
 def _joined(*parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -155,39 +157,65 @@ def _sets(values: st.SearchStrategy[Any]) -> st.SearchStrategy[str]:
     )
 
 
-def _any_text() -> st.SearchStrategy[str]:
-    return TEXTS | st.sampled_from([*MESSAGES, "lost", "c2s", "udp", "maexchen", "error", "rule"])
+def _leaves(value: object) -> Iterator[str | int | float]:
+    """Every scalar in a row, whole or inside its JSON values."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner)
+    elif value is not None:
+        yield cast(str | int | float, value)
 
 
-CONDITIONS = st.one_of(
-    TEXT_COLUMNS,
-    NUMBER_COLUMNS,
-    FIELD_NAMES,
-    st.sampled_from(["diag", "maexchen", "catan", "maexchen.PLAYER_LOST", "catan.Wurf", "maexchen.chat"]),
-    _joined(TEXT_COLUMNS, EQUALITY | ORDER | st.just("contains"), _constants(_any_text())),
-    _joined(TEXT_COLUMNS, st.just("in"), _sets(_any_text())),
-    _joined(NUMBER_COLUMNS, EQUALITY | ORDER, _constants(COLUMN_NUMBERS)),
-    _joined(NUMBER_COLUMNS, st.just("in"), _sets(COLUMN_NUMBERS)),
-    _joined(FIELD_NAMES, EQUALITY, _constants(SCALARS)),
-    _joined(FIELD_NAMES, ORDER, _constants(TEXTS | INTEGERS | FLOATS)),
-    _joined(FIELD_NAMES, st.just("in"), _sets(SCALARS)),
-    _joined(FIELD_NAMES, st.just("contains"), _constants(TEXTS)),
-    _joined(FIELD_NAMES | TEXT_COLUMNS, st.just("matches"), _constants(PATTERNS)),
-)
-FILTERS = st.recursive(
-    CONDITIONS,
-    lambda inner: st.one_of(
-        inner.map("!({})".format),
-        st.tuples(inner, st.sampled_from([" && ", " || "]), inner).map("".join),
-        inner.map("({})".format),
-    ),
-    max_leaves=5,
-)
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Session, Session, list[str]]:
+    """Two sessions, and filters that mostly ask for values that are in them."""
+    first, second = draw(sessions(1)), draw(sessions(2))
+    rows = [[each.messages, each.events, each.diagnostics] for each in (first, second)]
+    leaves = list(dict.fromkeys(_leaves(rows)))
+    seconds = [
+        (row.ts_ns - each.started_ns) / 10**9
+        for each in (first, second)
+        for row in (*each.messages, *each.events)
+    ]
+    texts = TEXTS | st.sampled_from([leaf for leaf in leaves if isinstance(leaf, str)])
+    integers = INTEGERS | st.sampled_from([leaf for leaf in leaves if type(leaf) is int])
+    numbers = integers | FLOATS | st.sampled_from([1e-9, 5e-10, *seconds])
+    return first, second, draw(st.lists(_filters(texts, numbers), min_size=5, max_size=15))
+
+
+def _filters(texts: st.SearchStrategy[str], numbers: st.SearchStrategy[float]) -> st.SearchStrategy[str]:
+    scalars = texts | numbers | st.booleans()
+    conditions = st.one_of(
+        TEXT_COLUMNS | NUMBER_COLUMNS | FIELD_NAMES | BARE,
+        _joined(TEXT_COLUMNS, EQUALITY | ORDER | st.just("contains"), _constants(texts)),
+        _joined(TEXT_COLUMNS, st.just("in"), _sets(texts)),
+        _joined(NUMBER_COLUMNS, EQUALITY | ORDER, _constants(numbers)),
+        _joined(NUMBER_COLUMNS, st.just("in"), _sets(numbers)),
+        _joined(FIELD_NAMES, EQUALITY, _constants(scalars)),
+        _joined(FIELD_NAMES, ORDER, _constants(texts | numbers)),
+        _joined(FIELD_NAMES, st.just("in"), _sets(scalars)),
+        _joined(FIELD_NAMES, st.just("contains"), _constants(texts)),
+        _joined(FIELD_NAMES | TEXT_COLUMNS, st.just("matches"), _constants(PATTERNS)),
+    )
+    return st.recursive(
+        conditions,
+        lambda inner: st.one_of(
+            inner.map("!({})".format),
+            st.tuples(inner, st.sampled_from([" && ", " || "]), inner).map("".join),
+            inner.map("({})".format),
+        ),
+        max_leaves=5,
+    )
 
 
 @settings(max_examples=200, deadline=None)  # one example makes a database: its time says nothing
-@given(sessions(1), sessions(2), st.lists(FILTERS, min_size=5, max_size=15))
-def test_stored_and_live_rows_agree(first: Session, second: Session, filters: list[str]) -> None:
+@given(worlds())
+def test_stored_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:
+    first, second, filters = world
     connection = database(first, second)
     for text in filters:
         compiled = compile_filter(text, CATALOG)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from cli.importing import PacketRecording, RawPacket
+from cli.importing import PacketRecording
 from proxy.capture_files import open_capture
+from proxy.packets import PacketDecoder, RawPacket, endpoints
 from storage.recorder import Recorder
 from storage.schema import MEMORY
 
@@ -99,8 +100,6 @@ def server_errors(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
     """The packets of the client that is the `number`th by how much it talks."""
-    from proxy.packets import PacketDecoder, endpoints
-
     decoder = PacketDecoder()
     by_client: dict[str, list[RawPacket]] = {}
     for packet in traffic:

@@ -130,7 +130,7 @@ def _around(look: _Look, seats: Seating, pen: _Pen) -> Text:
 def _draw_felt(canvas: Canvas, look: _Look, seats: Seating, pen: _Pen) -> None:
     top_left, top_right, bottom_right, bottom_left, line, side, *_ = pen.glyphs.box
     inner = seats.felt - 2
-    title = f" round {look.part.get('round', '?')} " if look.part else ""
+    title = f" {_round(look, pen)} " if look.part else ""
     unknown = not_known(look.part)
     remark = shorten(f" ? {unknown} ", inner - 4, pen.glyphs) if unknown else ""
     top, bottom = SEAT_ROWS, SEAT_ROWS + TABLE_ROWS - 1
@@ -139,6 +139,10 @@ def _draw_felt(canvas: Canvas, look: _Look, seats: Seating, pen: _Pen) -> None:
     for row in range(top + 1, bottom):
         canvas.put(seats.x, row, Text(side, _FELT))
         canvas.put(seats.x + seats.felt - 1, row, Text(side, _FELT))
+
+
+def _round(look: _Look, pen: _Pen) -> str:
+    return pen.words(f"round {look.part.get('round', '?')}", 24).plain if look.part else ""
 
 
 def _edge(left: str, label: str, inner: int, right: str, line: str) -> Text:
@@ -261,7 +265,7 @@ def _listed(look: _Look, width: int, pen: _Pen) -> Text:
     canvas = Canvas(-(-len(look.seated) // across))
     for number, name in enumerate(look.seated):
         canvas.put(number % across * each, number // across, _seat_lines(look, name, seat, False, pen)[0])
-    title = Text(f"round {look.part.get('round', '?')}" if look.part else "", "bold")
+    title = Text(_round(look, pen), "bold")
     unknown = not_known(look.part)
     remark = Text(shorten(f"? {unknown}", width, pen.glyphs) if unknown else "")
     shape = _dice(look.part, pen)

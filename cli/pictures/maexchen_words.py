@@ -46,7 +46,7 @@ def told(part: dict[str, Any], events: Sequence[Event], name: Say, words: Say) -
         return Text.assemble(
             "who plays?", f" {len(joined)} joined" if joined else "", "\n", between(events, name, words)
         )
-    return _play(part, name)
+    return _play(part, name, words)
 
 
 def between(events: Sequence[Event], name: Say, words: Say) -> Text:
@@ -70,7 +70,7 @@ def result(
     if reason not in _REASONS:
         # The oldest servers give their reasons in words of their own.
         return Text.assemble(who, (" lost", "bold"), "\n", words(reason))
-    return Text.assemble(who, (" lost", "bold"), f"\n{_why(reason, events)}\n", (reason, "dim"))
+    return Text.assemble(who, (" lost", "bold"), "\n", words(_why(reason, events)), "\n", (reason, "dim"))
 
 
 def _why(reason: str, events: Sequence[Event]) -> str:
@@ -109,45 +109,46 @@ def not_known(part: dict[str, Any]) -> str:
     return ", ".join(_UNKNOWN.get(field, field) for field in part.get("unknown", ()))
 
 
-def _play(part: dict[str, Any], name: Say) -> Text:
+def _play(part: dict[str, Any], name: Say, words: Say) -> Text:
     announced = part.get("announced")
     private = part.get("private", {})
     if "actual" in part:
-        return Text.assemble(_seer(part, name), "the dice were ", (part["actual"], "bold"))
+        return Text.assemble(_seer(part, name), "the dice were ", words(part["actual"]))
     if "seer" in part:
         return _seer(part, name)
     if (roller := part.get("rolling")) is not None:
         dice = private.get(roller, {}).get("dice")
         if dice is None:
-            return Text.assemble(name(roller), " rolls\n", _to_beat(part))
+            return Text.assemble(name(roller), " rolls\n", _to_beat(part, words))
         return Text.assemble(
-            name(roller), " has rolled ", (dice, "bold"), ("\nunder the cup\n", "dim"), _to_beat(part)
+            name(roller), " has rolled ", words(dice), ("\nunder the cup\n", "dim"), _to_beat(part, words)
         )
     if announced is not None:
-        story = Text.assemble(name(announced["name"]), " announced ", (announced["dice"], "bold"))
+        story = Text.assemble(name(announced["name"]), " announced ", words(announced["dice"]))
         own = private.get(announced["name"], {})
         if "bluff" in own:
-            real = own.get("dice", "?")
+            real = words(own.get("dice", "?")).plain
             story.append("\n")
-            story.append_text(
-                Text(f"a bluff: it is {real}", "bold red") if own["bluff"] else Text("which is true", "green")
-            )
+            if own["bluff"]:
+                story.append(f"a bluff: it is {real}", "bold red")
+            else:
+                story.append("which is true", "green")
         if (player := player_to_move(part)) is not None:
             story.append("\n").append_text(name(player)).append(": roll, or see?")
         return story
     if "turn" in part:
-        return Text.assemble(name(part["turn"]), " is to roll\n", _to_beat(part))
-    return _to_beat(part) if "announced" in part.get("unknown", ()) else Text("the round begins")
+        return Text.assemble(name(part["turn"]), " is to roll\n", _to_beat(part, words))
+    return _to_beat(part, words) if "announced" in part.get("unknown", ()) else Text("the round begins")
 
 
 def _seer(part: dict[str, Any], name: Say) -> Text:
     return Text.assemble(name(part["seer"]), " wants to see\n") if "seer" in part else Text()
 
 
-def _to_beat(part: dict[str, Any]) -> Text:
+def _to_beat(part: dict[str, Any], words: Say) -> Text:
     if "announced" in part:
         dice = part["announced"]["dice"]
-        return Text.assemble("to beat: ", ("Mäxchen" if dice == MIA else dice, "bold"))
+        return Text.assemble("to beat: ", Text("Mäxchen") if dice == MIA else words(dice))
     return Text("to beat: ?") if "announced" in part.get("unknown", ()) else Text()
 
 

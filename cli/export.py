@@ -1,0 +1,59 @@
+"""`kiebitz export`: a session as a file for other programs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import click
+
+from cli.sessions import open_session, session_argument
+from storage.export import BINARY, FORMATS
+from storage.schema import StorageError, sentence
+
+
+@click.command()
+@session_argument
+@click.option("-T", "form", type=click.Choice(list(FORMATS)), required=True, help="The format.")
+@click.option(
+    "-o", "output", type=click.Path(), metavar="FILE", help="Write to this new file; else to standard output."
+)
+def export(session: str, form: str, output: str | None) -> None:
+    """Write a session for other programs: Wireshark (pcapng), scripts (jsonl), tables (csv, parquet).
+
+    pcapng has each datagram with comments that say what it means; jsonl has every record of the session in
+    order of time; csv and parquet have a row for each message.
+
+    \b
+    Example:
+      kiebitz export game.db -T pcapng -o game.pcapng
+      kiebitz export game.db -T jsonl | jq 'select(.record == "event").sentence'
+    """
+    if output is None and form in BINARY and sys.stdout.isatty():
+        raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
+    timeline = open_session(session)
+    with _opened(output) as file:
+        FORMATS[form](timeline, file)
+
+
+@contextmanager
+def _opened(path: str | None) -> Iterator[BinaryIO]:
+    """A new file that only its owner may read, taken away again if it is not written to its end."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise StorageError(f"{path} is there already: name another file, or delete it first") from None
+    except OSError as error:
+        raise StorageError(sentence(path, error)) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+    except BaseException:
+        os.unlink(path)
+        raise

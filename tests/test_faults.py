@@ -1,0 +1,278 @@
+"""When things go wrong: a sentence on stderr, the right exit status, no traceback, and a sound database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from test_live import KIEBITZ, free_port
+
+CAPTURE = Path(__file__).parent.parent / "captures" / "maexchen-head-port4711.pcap"
+
+
+def run(*arguments: str, limit_s: float = 30) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KIEBITZ, *arguments], capture_output=True, text=True, timeout=limit_s)
+
+
+def assert_sound(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+class Echo:
+    """A server that sends back what it gets, and the relay in front of it, driven datagram by datagram."""
+
+    def __init__(self, database: Path) -> None:
+        self.server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.server.bind(("127.0.0.1", 0))
+        self.server.settimeout(5)
+        self.client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.client.settimeout(5)
+        self.port = free_port()
+        mode = f"reverse:udp://127.0.0.1:{self.server.getsockname()[1]}@{self.port}"
+        self.relay = subprocess.Popen(
+            [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q"],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.said = ""
+        self.wait_for("listening on")
+
+    def wait_for(self, words: str) -> None:
+        """Read what the relay says until these words come."""
+        assert self.relay.stderr is not None
+        while words not in self.said:
+            line = self.relay.stderr.readline()
+            assert line, f"the relay ended and said only: {self.said}"
+            self.said += line
+
+    def round_trip(self, data: bytes) -> None:
+        self.client.sendto(data, ("127.0.0.1", self.port))
+        got, address = self.server.recvfrom(65_535)
+        assert got == data
+        self.server.sendto(data, address)
+        assert self.client.recv(65_535) == data
+
+    def recorder(self) -> int:
+        """The process id of the recorder."""
+        (child,) = Path(f"/proc/{self.relay.pid}/task/{self.relay.pid}/children").read_text().split()
+        return int(child)
+
+    def stop(self) -> int:
+        """Ctrl-C; the exit status."""
+        self.relay.send_signal(signal.SIGINT)
+        assert self.relay.stderr is not None
+        self.said += self.relay.stderr.read()
+        return self.relay.wait(30)
+
+
+@contextmanager
+def relaying(database: Path) -> Iterator[Echo]:
+    echo = Echo(database)
+    try:
+        yield echo
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(echo.relay.pid, signal.SIGKILL)
+        echo.relay.wait()
+        assert echo.relay.stderr is not None
+        echo.relay.stderr.close()
+        echo.server.close()
+        echo.client.close()
+
+
+def recorded(database: Path) -> list[bytes]:
+    with closing(sqlite3.connect(database)) as connection:
+        return [data for (data,) in connection.execute("SELECT data FROM chunks ORDER BY id")]
+
+
+def wait_until_gone(process: int) -> None:
+    for _ in range(500):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {process} is still there")
+
+
+def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        echo.round_trip(b"REGISTER;alice")
+        assert echo.stop() == 0
+    assert_sound(database)
+    assert recorded(database) == [b"REGISTER;alice"] * 2
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT ended_ns > started_ns FROM sessions").fetchall() == [(1,)]
+        assert connection.execute("SELECT close_reason FROM streams").fetchall() == [("end",)]
+    assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
+
+
+def test_the_recorder_is_killed(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        echo.round_trip(b"before")
+        time.sleep(0.3)
+        os.kill(echo.recorder(), signal.SIGKILL)
+        echo.wait_for("the recorder has died")
+        for number in range(20):
+            echo.round_trip(b"after %d" % number)
+        assert echo.stop() == 1
+    assert "Traceback" not in echo.said
+    assert_sound(database)
+    assert recorded(database) == [b"before"] * 2
+
+
+def test_the_relay_is_killed(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        recorder = echo.recorder()
+        for number in range(50):
+            echo.round_trip(b"%d" % number)
+        time.sleep(0.2)
+        echo.relay.kill()
+        echo.wait_for("the relay has died")
+        wait_until_gone(recorder)
+    assert "Traceback" not in echo.said
+    assert_sound(database)
+    assert recorded(database) == [b"%d" % (number // 2) for number in range(100)]
+
+
+def test_both_are_killed(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        for number in range(50):
+            echo.round_trip(b"%d" % number)
+        time.sleep(0.3)
+        echo.round_trip(b"too late to be promised")
+        os.killpg(echo.relay.pid, signal.SIGKILL)
+        echo.relay.wait()
+        time.sleep(0.2)
+    assert_sound(database)
+    assert recorded(database)[:100] == [b"%d" % (number // 2) for number in range(100)]
+    assert run("messages", str(database)).returncode == 0
+
+
+def test_another_program_locks_the_database_for_a_while(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        echo.round_trip(b"before")
+        time.sleep(0.3)
+        with closing(sqlite3.connect(database)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for number in range(50):
+                echo.round_trip(b"%d" % number)
+            echo.wait_for("another program is writing to it")
+            other.rollback()
+        echo.wait_for("nothing is missing")
+        assert echo.stop() == 0
+    assert "Traceback" not in echo.said
+    assert recorded(database)[2:] == [b"%d" % (number // 2) for number in range(100)]
+
+
+@contextmanager
+def small_disk(path: Path, size: str) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("a small disk needs root, to mount it")
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, text=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_the_disk_is_full_on_import(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "400k") as disk:
+        database = disk / "game.db"
+        done = run("import", str(CAPTURE), "-w", str(database))
+        assert done.returncode == 1
+        assert "disk is full" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert_sound(database)
+
+
+def test_the_disk_is_full_while_relaying(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        database = disk / "game.db"
+        with relaying(database) as echo:
+            ballast = disk / "ballast"
+            with suppress(OSError), ballast.open("wb", buffering=0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+            for number in range(40):
+                echo.round_trip(b"%d" % number + b"x" * 10_000)
+            ballast.unlink()
+            time.sleep(2.5)
+            echo.round_trip(b"there is room again")
+            time.sleep(0.5)
+            echo.stop()
+        assert "Traceback" not in echo.said
+        assert "full" in echo.said or "No space" in echo.said
+        assert_sound(database)
+        assert recorded(database)[-2:] == [b"there is room again"] * 2
+
+
+BAD_CALLS = [
+    (("import", "missing.pcap"), 1, "missing.pcap"),
+    (("import", "."), 1, "directory"),
+    (("import", "text.txt"), 1, "pcap"),
+    (("import", str(CAPTURE), "-w", "no/such/folder/game.db"), 1, "no/such/folder/game.db"),
+    (("import", str(CAPTURE), "-w", "."), 1, "folder"),
+    (("import", str(CAPTURE), "-w", "text.txt"), 1, "text.txt"),
+    (("import", str(CAPTURE), "-w", "/proc/game.db"), 1, "/proc/game.db"),
+    (("import", str(CAPTURE), "-d", "udp.port==9000"), 2, "udp.port==9000,maexchen"),
+    (("import", str(CAPTURE), "-d", "udp.port==9000,maxchen"), 2, "did you mean maexchen"),
+    (("import",), 2, "FILE"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@127.0.0.1:TAKEN"), 1, "TAKEN"),
+    (("relay", "-m", "reverse:udp://no.such.host.invalid:9@0"), 1, "no.such.host.invalid"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-w", "no/such/game.db"), 1, "no/such"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-w", "text.txt"), 1, "text.txt"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-Y", "maexchen.dise"), 2, "maexchen.dice"),
+    (("relay", "-m", "udp:9000"), 2, "reverse:"),
+    (("relay",), 2, "-m"),
+    (("sniff", "-i", "nosuchif0"), 1, "nosuchif0"),
+    (("sniff", "-i", "lo", "-f", "udp prt 9"), 1, "udp prt 9"),
+    (("sniff", "-i", "lo", "-a", "60"), 2, "duration:60"),
+    (("messages", "missing.db"), 1, "missing.db"),
+    (("messages", "text.txt"), 1, "text.txt"),
+    (("messages", f"{CAPTURE}", "-Y", "msg == "), 2, "^"),
+    (("nonsense",), 2, "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("call", "status", "words"), BAD_CALLS)
+def test_a_bad_call_gets_a_sentence_and_its_status(
+    tmp_path: Path, call: tuple[str, ...], status: int, words: str
+) -> None:
+    (tmp_path / "text.txt").write_text("only text\n")
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [*KIEBITZ, *(part.replace("TAKEN", port) for part in call)],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        )
+    assert done.returncode == status, done.stderr
+    assert words.replace("TAKEN", port) in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".db") == ["text.txt"]
