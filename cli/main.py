@@ -38,7 +38,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "follow": ("cli.follow:follow", "The bytes of one stream."),
     },
     "Play it again": {
-        "replay": ("cli.replay:replay", "A game again, in the terminal or to a live peer."),
+        "replay": ("cli.replay:replay", "A game again, in the terminal."),
     },
     "Keep it": {
         "export": ("cli.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),

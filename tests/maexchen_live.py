@@ -88,7 +88,8 @@ class Server(threading.Thread):
         deadline = time.monotonic() + ANSWER_WINDOW_S
         while (got := self._receive(deadline)) is not None:
             parts, address = got
-            if address == self._players[name] and parts[0] in answers and parts[-1] == token:
+            sound = parts[0] != "ANNOUNCE" or parts[1] in ROLLS
+            if address == self._players[name] and parts[0] in answers and parts[-1] == token and sound:
                 return parts
         return None
 

@@ -64,8 +64,9 @@ class Echo:
 
     def recorder(self) -> int:
         """The process id of the recorder."""
-        (child,) = Path(f"/proc/{self.relay.pid}/task/{self.relay.pid}/children").read_text().split()
-        return int(child)
+        children = Path(f"/proc/{self.relay.pid}/task/{self.relay.pid}/children").read_text().split()
+        (recorder,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+        return int(recorder)
 
     def stop(self) -> int:
         """Ctrl-C; the exit status."""

@@ -43,8 +43,9 @@ def told(part: dict[str, Any], events: Sequence[Event], name: Say, words: Say) -
         return cancellation(canceled.data["reason"] if canceled else None, words)
     if phase == "starting":
         joined = part.get("joined", [])
+        last = between(events, name, words)
         return Text.assemble(
-            "who plays?", f" {len(joined)} joined" if joined else "", "\n", between(events, name, words)
+            "who plays?", f" {len(joined)} joined" if joined else "", "\n", ("last: ", "dim"), last
         )
     return _play(part, name, words)
 
@@ -53,7 +54,7 @@ def between(events: Sequence[Event], name: Say, words: Say) -> Text:
     """What became of the last round, between two of them."""
     end = next((event for event in reversed(events) if event.kind in ("lost", "round_canceled")), None)
     if end is None:
-        return Text("no round yet", "dim")
+        return Text("no round yet")
     if end.kind == "round_canceled":
         return cancellation(end.data["reason"], words)
     played = _last_game(events)

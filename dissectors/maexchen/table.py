@@ -529,7 +529,8 @@ class MaexchenTable(GameTable):
         if question is None or question.over:
             return
         question.over = True
-        if question.answer is not None and question.answer.fields["dice"] != dice:
+        # What is flawed to us may have been good enough for the server.
+        if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
             text = f"{name} announced {question.answer.fields['dice']}, and here it is {dice}"
             self.diagnose(message, "error", "state", "other-dice", text, blame="server", clause="ANNOUNCED")
 
