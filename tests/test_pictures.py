@@ -200,7 +200,6 @@ def scenes(draw_: st.DrawFn) -> dict[str, Any]:
             optional={
                 "round": st.integers(0, 10**9),
                 "players": st.just(names),
-                "joined": st.just(names[:3]),
                 "turn": some,
                 "rolling": some,
                 "seer": some,
@@ -210,7 +209,9 @@ def scenes(draw_: st.DrawFn) -> dict[str, Any]:
                 "unknown": st.lists(st.sampled_from(["players", "round", "announced", "turn"])),
                 "private": st.dictionaries(
                     some,
-                    st.fixed_dictionaries({}, optional={"dice": _DICE, "bluff": st.booleans()}),
+                    st.fixed_dictionaries(
+                        {}, optional={"dice": _DICE, "bluff": st.booleans(), "joined": st.booleans()}
+                    ),
                     max_size=2,
                 ),
             },

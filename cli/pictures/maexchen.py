@@ -254,7 +254,7 @@ def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> Text:
         return Text("bluffs", "bold red")
     if player_to_move(part) == name:
         return Text("to move", "bold")
-    return Text("joins", "green") if name in part.get("joined", ()) else Text()
+    return Text("joins", "green") if part.get("private", {}).get(name, {}).get("joined") else Text()
 
 
 def _listed(look: _Look, width: int, pen: _Pen) -> Text:

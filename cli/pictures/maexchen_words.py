@@ -42,7 +42,7 @@ def told(part: dict[str, Any], events: Sequence[Event], name: Say, words: Say) -
         canceled = next((event for event in reversed(events) if event.kind == "round_canceled"), None)
         return cancellation(canceled.data["reason"] if canceled else None, words)
     if phase == "starting":
-        joined = part.get("joined", [])
+        joined = [player for player, own in part.get("private", {}).items() if own.get("joined")]
         last = between(events, name, words)
         return Text.assemble(
             "who plays?", f" {len(joined)} joined" if joined else "", "\n", ("last: ", "dim"), last

@@ -19,7 +19,6 @@ class Round(msgspec.Struct, eq=False):
     number: int | None = None
     phase: Phase = "starting"
     players: list[str] | None = None
-    joined: list[str | None] = msgspec.field(default_factory=list)
     turn: str | None = None
     rolling: str | None = None
     rolled: dict[str, str] = msgspec.field(default_factory=dict)

@@ -232,9 +232,8 @@ class MaexchenTable(GameTable):
         played = self._round
         if played is None or played.game.id != question.game_id:
             return
-        played.joined.append(seat.name)
         if seat.name is not None:
-            self._put(played, [name for name in played.joined if name is not None], "joined")
+            self._put(played, True, "private", seat.name, "joined")
         self._tell(message, "joined", seat.name, {"name": seat.name}, played)
 
     def _round_started(self, message: Message, seat: Seat) -> None:
@@ -260,7 +259,7 @@ class MaexchenTable(GameTable):
         played.started_ns = message.ts_ns
         self._put(played, "started", "phase")
         self._now_known(played, "players", players)
-        self._put(played, None, "joined")
+        self._put(played, None, "private")
         for name in players:
             self._registration.seen(name)
         self._count_start(played)

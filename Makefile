@@ -1,0 +1,34 @@
+# What a fresh machine with Python 3.11, make and git needs: `make demo` and `make test`.
+
+PYTHON ?= python3
+KIEBITZ = .venv/bin/kiebitz
+ROUND = captures/maexchen-head-tiny.pcap
+DEMO_DB = .demo/game.db
+
+.PHONY: demo test clean
+
+demo: .venv/installed
+	@rm -rf .demo && mkdir -p .demo
+	@printf '\n-- A recorded round goes into a database --\n'
+	$(KIEBITZ) import $(ROUND) -w $(DEMO_DB)
+	@printf '\n-- Its timeline --\n'
+	$(KIEBITZ) events $(DEMO_DB)
+	@printf '\n-- The table at one moment --\n'
+	$(KIEBITZ) state $(DEMO_DB) --at 1.386s
+	@printf '\n-- The round again, at recorded speed --\n'
+	$(KIEBITZ) replay $(DEMO_DB) --game 1
+
+test: .venv/installed
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/pytest
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --upgrade pip
+	.venv/bin/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+clean:
+	rm -rf .venv .demo *.egg-info
