@@ -49,7 +49,7 @@ class PacketRecording:
         items.clear()
 
     def expire(self, now_ns: int) -> None:
-        """End the streams that have been silent for long; for a live source, where nothing else tells the time."""
+        """End the streams that are silent for long; for a live source, where nothing else tells the time."""
         self._conversations.expire(now_ns, self._items)
         self.recorder.record(self._items)
         self._items.clear()

@@ -14,7 +14,6 @@ from cli.sessions import DEFAULT_DB
 from proxy.sniff import Sniffer
 from storage.recorder import COMMIT_EVERY_S, Recorder
 
-
 _AT_ONCE = 1000
 """Packets taken before the next commit is thought of."""
 

@@ -150,7 +150,7 @@ class Server(threading.Thread):
 
 
 class Player(threading.Thread):
-    """Plays honestly; one who `bluffs` announces more than he rolled, one who `babbles` also sends rubbish."""
+    """Plays honestly, but `bluffs` announces more than was rolled, and `babbles` sends rubbish, too."""
 
     def __init__(self, name: str, server: Address, *, bluffs: bool = False, babbles: bool = False) -> None:
         super().__init__(daemon=True)

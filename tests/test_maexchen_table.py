@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playing import Play
+from playing import MS, Play
 
 from dissectors.maexchen.dissector import MAEXCHEN
+from dissectors.records import Chunk, Stream
 from dissectors.state import seen_by
 
 ALL = "alice bob carl"
@@ -354,3 +355,14 @@ def test_a_straggler_of_a_round_that_is_over_does_not_bring_it_back() -> None:
     play.server(ALL, "ANNOUNCED;bob;6,5")
     assert play.state["games"] == {}
     assert len(play.games) == 1
+
+
+def test_who_was_silent_for_long_is_still_known() -> None:
+    play = a_round()
+    play.close("alice")
+    silent = play.stream("alice")
+    again = Stream(99, "udp", silent.client, silent.server, play.now_ns)
+    token = b"YOUR TURN;after-a-long-time"
+    play.inspector.feed(Chunk(again, "s2c", play.now_ns + MS, 0, token))
+    turn = next(event for event in play.events if event.kind == "turn")
+    assert turn.actor == "alice"

@@ -1,4 +1,4 @@
-"""Every datagram that the manifest of the odd capture lists as flawed gets one diagnostic, and no other one."""
+"""Each datagram that the manifest of the odd capture lists as flawed gets one diagnostic, and no other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def flaws_of(connection: sqlite3.Connection, client: str) -> list[Flaw]:
     return connection.execute(
         "SELECT d.severity, d.code, d.blame, d.offset, d.length, d.expected, coalesce(m.offset, d.offset)"
         " FROM diagnostics d LEFT JOIN messages m ON m.id = d.message_id"
-        " JOIN streams s ON s.id = d.stream_id WHERE s.client = ? AND d.direction = 'c2s' AND d.code != 'dialect'"
+        " JOIN streams s ON s.id = d.stream_id"
+        " WHERE s.client = ? AND d.direction = 'c2s' AND d.code != 'dialect'"
         " ORDER BY d.offset",
         (client,),
     ).fetchall()

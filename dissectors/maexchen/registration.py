@@ -115,6 +115,10 @@ class Registration:
         """Where a player sits, None if no conversation of his is known."""
         return self._owner.get(name)
 
+    def names_at(self, client: str) -> list[str]:
+        """The players at an address, from an earlier conversation."""
+        return [name for name, seat in self._owner.items() if seat.stream.client == client]
+
     def split(self, names: list[str]) -> list[str]:
         """Put together again the names that hold commas themselves (old servers allow them)."""
         if not self._with_commas or len(names) < 2:

@@ -61,35 +61,40 @@ class MaexchenTable(GameTable):
         }
 
     def message(self, message: Message, row: MessageType, sound: bool) -> None:
-        seat = self._seat(message.stream)
-        if row.deviation is not None and row.direction == "s2c":
-            self.remark_dialect(message, row)
+        seat = self._seats.get(message.stream.id) or self._sit_down(message.stream)
         if message.direction == "s2c":
-            self._answers.addressed(seat)
+            if row.deviation is not None:
+                self.remark_dialect(message, row)
+            if not seat.addressed:
+                self._answers.addressed(seat)
         elif not sound:
             seat.fumbled()
-        if sound or (len(message.fields) == len(row.fields) and row.name.startswith("REGISTER")):
-            if row.name in ("REGISTER", "REGISTER_SPECTATOR"):
+        handler = self._handlers.get(row.name)
+        if handler is None:
+            # A registration. One with bytes that are not UTF-8 is flawed, but real servers take it.
+            if len(message.fields) == len(row.fields):
                 seat.registering.append((message, row))
-            else:
-                self._handlers[row.name](message, seat)
+        elif sound:
+            handler(message, seat)
         if self._answers.unsure:
             self._answers.look_back(message.ts_ns)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         if direction == "c2s":
-            self._seat(stream).fumbled()
+            (self._seats.get(stream.id) or self._sit_down(stream)).fumbled()
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._log.forget(stream.id)
+        self._seats.pop(stream.id, None)
 
     def finish(self, ts_ns: int) -> None:
         self._answers.look_back(None)
 
-    def _seat(self, stream: Stream) -> Seat:
-        seat = self._seats.get(stream.id)
-        if seat is None:
-            seat = self._seats[stream.id] = Seat(stream)
+    def _sit_down(self, stream: Stream) -> Seat:
+        """The seat of a new conversation; a client who was only silent for long is known from before."""
+        seat = self._seats[stream.id] = Seat(stream)
+        for name in self._registration.names_at(stream.client):
+            self._registration.learn(seat, name)
         return seat
 
     # Copies of a broadcast: the first is news, the others are witnesses.
