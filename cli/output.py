@@ -7,7 +7,6 @@ nothing has to wait for the last row.
 from __future__ import annotations
 
 import csv
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
@@ -26,6 +25,9 @@ Command = Callable[..., Any]
 
 BATCH = 500
 """Rows that are looked at together."""
+
+_NARROWEST = 8
+"""Cells that the last column of a table on a terminal keeps, however narrow that is."""
 
 _FORMS: dict[Form, str] = {
     "json": "One JSON array.",
@@ -175,18 +177,16 @@ def _plain(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
 
 
 def _rich(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     widths, written = _texts(columns, rows)
-    room = shutil.get_terminal_size().columns
+    console = Console(highlight=False)
     # The last column takes what the others leave; what is too long for it ends in an ellipsis.
-    widths[-1] = max(room - sum(widths[:-1]) - 2 * len(widths), columns[-1].width, 8)
-    console = Console(highlight=False, soft_wrap=False)
+    widths[-1] = max(console.width - sum(widths[:-1]) - 2 * (len(widths) - 1), columns[-1].width, _NARROWEST)
     for number, batch in enumerate(written):
-        table = Table(box=SIMPLE_HEAD if number == 0 else None, show_header=number == 0, pad_edge=False)
+        table = Table(box=None, show_header=number == 0, padding=(0, 2, 0, 0), pad_edge=False)
         for column, width in zip(columns, widths, strict=True):
             justify: Literal["left", "right"] = "right" if column.right else "left"
             table.add_column(column.title, justify=justify, width=width, no_wrap=True, overflow="ellipsis")
