@@ -16,7 +16,7 @@ from cli.main import VIOLATIONS
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
 from dissectors.grammar import UNREADABLE
-from dissectors.records import Blame, Severity
+from dissectors.records import Severity
 from storage.escaping import printable
 from storage.timeline import Timeline
 from storage.traffic import Bytes, DiagnosticRow, diagnostics, streams
@@ -47,13 +47,6 @@ _COLUMNS = tuple(
 )
 
 _MARGIN = "   | "
-
-_BLAME: dict[Blame, str] = {
-    "client": "the client is to blame",
-    "server": "the server is to blame",
-    "network": "the network is to blame",
-    "unknown": "nobody knows who is to blame",
-}
 
 _COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -126,7 +119,11 @@ def _blocks(timeline: Timeline, flaws: Iterable[DiagnosticRow], ends: dict[int, 
             lines += [_MARGIN + line for line in excerpt(data, flaw.offset - start, flaw.length, room)]
         lines += [
             f"   = {name}: {printable(text)}"
-            for name, text in (("expected", flaw.expected), ("clause", flaw.clause))
+            for name, text in (
+                ("expected", flaw.expected),
+                ("clause", flaw.clause),
+                ("blame", f"{flaw.blame} ({flaw.group})"),
+            )
             if text is not None
         ]
         click.echo("\n".join(lines) + "\n")
@@ -140,7 +137,7 @@ def _head(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> 
     message = f", in {printable(flaw.message or '')}" if known else ""
     yield (
         f"  --> {seconds(since(timeline, flaw.ts_ns))} s, stream {flaw.stream_id}, {way} ({flaw.direction}),"
-        f" byte {flaw.offset}{message}; {flaw.group}, {_BLAME[flaw.blame]}"
+        f" byte {flaw.offset}{message}"
     )
 
 

@@ -21,6 +21,9 @@ from dissectors.maexchen.rules import Announcement, objection
 from dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
 from dissectors.table import GameTable, Ids
 
+_STRAGGLING_NS = 5_000_000
+"""How long after a round's end its other messages may come. Some servers begin the next one soon after."""
+
 _LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_ANNOUNCE": "announce"}
 
 
@@ -188,7 +191,9 @@ class MaexchenTable(GameTable):
 
     @staticmethod
     def _just_over(played: Round, ts_ns: int) -> bool:
-        return played.over_ns is not None and ts_ns - played.over_ns < REORDERED_NS
+        """Whether something of a round that is over may still be on its way; its loss, if that is missing."""
+        patience_ns = REORDERED_NS if played.game.result is None else _STRAGGLING_NS
+        return played.over_ns is not None and ts_ns - played.over_ns < patience_ns
 
     @staticmethod
     def _overtaken(played: Round, ts_ns: int) -> bool:
@@ -398,23 +403,34 @@ class MaexchenTable(GameTable):
         self._put(played, name, "seer")
 
     def _infer_see(self, message: Message, played: Round) -> None:
-        """The oldest servers tell nobody who wants to see; a SEE that was rightly sent tells it."""
-        if played.seer is None and (played.last is None or played.last.dice != MIA):
-            for seat in self._seats.values():
-                question = seat.open.get("turn")
-                if (
-                    question is not None
-                    and question.game_id == played.game.id
-                    and not question.over
-                    and question.answer is not None
-                    and question.answer.name == "SEE"
-                    and seat.name is not None
-                ):
-                    self._sees(played, seat.name)
-                    data = {"name": seat.name}
-                    event = self.emit("wants_to_see", message.ts_ns, seat.name, data, played.game)
-                    self._log.expect(("sees", seat.name), event)
-                    return
+        """The oldest servers tell nobody who wants to see; elsewhere the datagram may be lost.
+
+        A SEE that was rightly sent tells it. And unless Mäxchen is announced, dice are uncovered only for the
+        player who is next.
+        """
+        if played.seer is not None or (played.last is not None and played.last.dice == MIA):
+            return
+        name = self._who_sees(played)
+        if name is None and message.name == "ACTUAL DICE":
+            name = played.due
+        if name is not None:
+            self._sees(played, name)
+            event = self.emit("wants_to_see", message.ts_ns, name, {"name": name}, played.game)
+            self._log.expect(("sees", name), event)
+
+    def _who_sees(self, played: Round) -> str | None:
+        """The player whose SEE the server has not yet answered."""
+        for seat in self._seats.values():
+            question = seat.open.get("turn")
+            if (
+                question is not None
+                and question.game_id == played.game.id
+                and not question.over
+                and question.answer is not None
+                and question.answer.name == "SEE"
+            ):
+                return seat.name
+        return None
 
     def _actual_dice(self, message: Message, seat: Seat) -> None:
         dice: str = message.fields["dice"]

@@ -1,0 +1,185 @@
+"""How fast questions about a session of a million messages are answered.
+
+    python tests/benchmarks/queries.py
+
+A long capture is imported first. Each question is then asked inside this process, on a connection of its own
+every time as a command has it, and as the whole command, whose start costs more than most answers. The first
+time is told apart from the median of all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import click
+import msgspec
+from repeating import PACKETS, SHIFT_S, repeat
+from rich.console import Console
+from rich.table import Table
+from running import KIEBITZ, run
+
+from cli.catalog import field_catalog, sql_condition
+from storage.filters import compile_filter
+from storage.moments import game_at, parse_moment, tables_at
+from storage.schema import open_existing
+from storage.timeline import Timeline, sessions
+from storage.traffic import messages
+
+COMMON = 'msg == "ROLL"'
+RARE = 'msg == "ROUND CANCELED"'
+INSIDE = 'maexchen.dice == "2,1"'
+"""Not one of the promised: the name is in no index, so each message is read."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Something to ask: how in this process, which gives the number of rows, and with which command if any.
+
+    `target` is in ms, None where nothing is promised.
+    """
+
+    title: str
+    target: float | None
+    ask: Callable[[Timeline], int]
+    command: tuple[str, ...] | None = None
+
+
+def state_at(moment: str) -> Callable[[Timeline], int]:
+    return lambda timeline: len(tables_at(timeline, parse_moment(moment)))
+
+
+def game(number: int) -> Callable[[Timeline], int]:
+    def ask(timeline: Timeline) -> int:
+        return len(game_at(timeline, number, parse_moment("end")).state)
+
+    return ask
+
+
+def filtered(text: str) -> Callable[[Timeline], int]:
+    def ask(timeline: Timeline) -> int:
+        wanted = compile_filter(text, field_catalog())
+        return sum(1 for _ in messages(timeline, *sql_condition(timeline, wanted, "messages")))
+
+    return ask
+
+
+def counted(text: str) -> Callable[[Timeline], int]:
+    def ask(timeline: Timeline) -> int:
+        wanted = compile_filter(text, field_catalog())
+        condition, parameters = sql_condition(timeline, wanted, "messages")
+        query = f"SELECT count(*) FROM messages AS m WHERE {condition}"
+        number: int = timeline.connection.execute(query, parameters).fetchone()[0]
+        return number
+
+    return ask
+
+
+def questions(repetitions: int, games: int) -> list[Question]:
+    # In the midst of a repetition: between two of them no round is on.
+    middle = f"{repetitions // 2 * SHIFT_S + 20}s"
+    late = f"{(repetitions - 1) * SHIFT_S + 20}s"
+    asked = [
+        Question(f"state at {moment}", 50, state_at(moment), ("state", "--at", moment, "--json"))
+        for moment in ("20s", middle, late, "end")
+    ]
+    number = games // 2
+    asked.append(
+        Question(f"state of game {number}", 50, game(number), ("state", "--game", str(number), "--json"))
+    )
+    asked += [
+        Question(text, target, filtered(text), ("messages", "-Y", text, "--nl"))
+        for text, target in ((COMMON, 500), (RARE, 500), (INSIDE, None))
+    ]
+    asked.append(Question(f"count of {COMMON}", None, counted(COMMON)))
+    return asked
+
+
+def latest(connection: sqlite3.Connection) -> Timeline:
+    return Timeline(connection, sessions(connection)[-1])
+
+
+def asked_inside(database: Path, question: Question, rounds: int) -> tuple[list[float], int]:
+    """Ask again and again; the times in ms, and how many rows the answer has."""
+    times: list[float] = []
+    rows = 0
+    for _ in range(rounds):
+        with closing(open_existing(str(database))) as connection:
+            begin = time.perf_counter()
+            rows = question.ask(latest(connection))
+            times.append((time.perf_counter() - begin) * 1e3)
+    return times, rows
+
+
+def asked_outside(database: Path, command: tuple[str, ...], rounds: int) -> float:
+    """Run the command again and again; the median of its times in ms."""
+    name, *rest = command
+    return statistics.median(
+        run([*KIEBITZ, name, str(database), *rest]).wall * 1e3 for _ in range(rounds)
+    )
+
+
+def plans(database: Path, question: Question) -> list[str]:
+    """What SQLite does for a question, statement by statement."""
+    statements: dict[str, None] = {}
+    with closing(open_existing(str(database))) as connection:
+        timeline = latest(connection)
+        connection.set_trace_callback(lambda statement: statements.setdefault(statement, None))
+        question.ask(timeline)
+        connection.set_trace_callback(None)
+        # A search asks the same of many rows: one of each kind is enough.
+        kinds = {" ".join(filter(str.isalpha, statement.split())): statement for statement in statements}
+        lines: list[str] = []
+        for statement in kinds.values():
+            lines.append(statement)
+            # Functions of Python cannot be written into a plan twice, so they are asked for on this connection.
+            for _, _, _, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}"):
+                lines.append(f"    {step}")
+    return lines
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--messages", "number", default=1_000_000, show_default=True, help="Length of the session.")
+@click.option("--rounds", default=7, show_default=True, help="How often each question is asked.")
+@click.option("--explain", is_flag=True, help="Print how SQLite finds the answers (EXPLAIN QUERY PLAN).")
+def main(number: int, rounds: int, explain: bool) -> None:
+    console = Console(width=110)
+    repetitions = -(-number // PACKETS)
+    with tempfile.TemporaryDirectory() as folder:
+        capture, database = Path(folder) / "long.pcap", Path(folder) / "long.db"
+        packets = repeat(capture, repetitions)
+        cost = run([*KIEBITZ, "import", str(capture), "-w", str(database)])
+        console.print(
+            f"{packets:,} messages, imported in {cost.cpu:.1f} CPU s; {database.stat().st_size / 1e6:.0f} MB"
+        )
+        capture.unlink()
+        with closing(open_existing(str(database))) as connection:
+            games = len(latest(connection).games())
+        result = Table(title="Answers", title_justify="left")
+        result.add_column("question")
+        for heading in ("rows", "first ms", "median ms", "target ms", "whole command ms"):
+            result.add_column(heading, justify="right")
+        for question in questions(repetitions, games):
+            times, rows = asked_inside(database, question, rounds)
+            command = question.command
+            result.add_row(
+                question.title,
+                f"{rows:,}",
+                f"{times[0]:,.1f}",
+                f"{statistics.median(times):,.1f}",
+                f"{question.target:,.0f}" if question.target is not None else "–",
+                f"{asked_outside(database, command, rounds):,.0f}" if command is not None else "–",
+            )
+            if explain:
+                console.print(f"\n{question.title}", style="bold", markup=False)
+                for line in plans(database, question):
+                    console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(result)
+
+
+if __name__ == "__main__":
+    main()

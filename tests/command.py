@@ -1,0 +1,55 @@
+"""Runs the real command, as a process of its own or, where that is not the point, in this one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cli.main import run
+
+ROOT = Path(__file__).parent.parent
+CAPTURES = ROOT / "captures"
+TINY = str(CAPTURES / "maexchen-head-tiny.pcap")
+ODD = str(CAPTURES / "maexchen-head-odd.pcap")
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def kiebitz(*arguments: str) -> Done:
+    """Run a command in this process."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    err = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = run(arguments)
+        out.flush()
+    return Done(status, out.buffer.getvalue().decode(), err.getvalue())  # type: ignore[attr-defined]
+
+
+def spawn(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """Start a command as a process."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        **options,
+    )

@@ -1,0 +1,60 @@
+"""Sessions made up datagram by datagram, for what no capture at hand has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dissectors.records import Chunk, Direction, End, Fault, Item, Stream
+from storage.recorder import Recorder
+
+SERVER = "127.0.0.1:9000"
+START_NS = 1_700_000_000_000_000_000
+
+
+class Conversation:
+    """One client and the server; `says` and `hears` take datagrams a millisecond apart."""
+
+    def __init__(self, client: str = "127.0.0.1:40000", server: str = SERVER, number: int = 1) -> None:
+        self.stream = Stream(number, "udp", client, server, START_NS)
+        self.items: list[Item] = []
+        self._offsets: dict[Direction, int] = {"c2s": 0, "s2c": 0}
+        self._now_ns = START_NS
+
+    def says(self, data: bytes, missing: int = 0) -> Conversation:
+        return self._sent("c2s", data, missing)
+
+    def hears(self, data: bytes, missing: int = 0) -> Conversation:
+        return self._sent("s2c", data, missing)
+
+    def fault(self) -> Conversation:
+        self._now_ns += 1_000_000
+        offset = self._offsets["c2s"]
+        self.items.append(
+            Fault(self.stream, "c2s", self._now_ns, offset, "unreachable", "nobody listens there")
+        )
+        return self
+
+    def ends(self) -> Conversation:
+        self._now_ns += 1_000_000
+        self.items.append(End(self.stream, self._now_ns, "idle"))
+        return self
+
+    def _sent(self, direction: Direction, data: bytes, missing: int) -> Conversation:
+        self._now_ns += 1_000_000
+        offset = self._offsets[direction]
+        self.items.append(Chunk(self.stream, direction, self._now_ns, offset, data, missing))
+        self._offsets[direction] += len(data) + missing
+        return self
+
+
+def record(path: Path, items: Sequence[Item], ended: bool = True) -> str:
+    """Record a session of these items and give the database's name."""
+    recorder = Recorder(str(path), "relay", "made up", started_ns=START_NS)
+    recorder.record(items)
+    if ended:
+        recorder.close()
+    else:
+        recorder.commit()
+        recorder.release()
+    return str(path)

@@ -1,0 +1,149 @@
+"""check: where the carets stand, what is counted, and the exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import ODD, TINY, kiebitz
+from hypothesis import given
+from hypothesis import strategies as st
+from made_sessions import Conversation, record
+from rich.cells import cell_len
+
+from cli.excerpt import ROOM, excerpt
+
+
+def _marked(lines: list[str]) -> str:
+    """What stands over the carets of the first two lines."""
+    text, carets = lines[:2]
+    start = len(carets) - len(carets.lstrip())
+    return "".join(c for at, c in _cells(text) if start <= at < len(carets))
+
+
+def _cells(text: str) -> list[tuple[int, str]]:
+    return [(cell_len(text[:at]), c) for at, c in enumerate(text)]
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "length", "text", "marked"),
+    [
+        (b"ROLL;tok extra", 8, 6, "ROLL;tok extra", " extra"),
+        (b"ROLL;tok\n", 8, 1, r"ROLL;tok\n", r"\n"),
+        (b"R\x00O\x00", 2, 1, r"R\x00O\x00", "O"),
+        ("J;🎲🎲;x".encode(), 11, 1, "J;🎲🎲;x", "x"),
+        ("J;🎲🎲;x".encode(), 6, 4, "J;🎲🎲;x", "🎲"),
+        ("Größe;ö".encode(), 8, 2, "Größe;ö", "ö"),
+        (b"a\\b;c", 4, 1, r"a\\b;c", "c"),
+        (b"REGISTER;\xff\xfeabc", 9, 2, r"REGISTER;\xff\xfeabc", r"\xff\xfe"),
+        ("x\u202ey;z".encode(), 6, 1, r"x\u202ey;z", "z"),
+    ],
+)
+def test_carets_stand_under_the_bytes(data: bytes, offset: int, length: int, text: str, marked: str) -> None:
+    lines = excerpt(data, offset, length)
+    assert lines[0] == text
+    assert _marked(lines) == marked
+
+
+@pytest.mark.parametrize(("data", "offset"), [(b"REGISTER", 8), ("Größe🎲".encode(), 11), (b"x\n", 2)])
+def test_the_end_of_a_message_has_one_caret_behind_it(data: bytes, offset: int) -> None:
+    text, carets = excerpt(data, offset, 0)[:2]
+    assert carets == " " * cell_len(text) + "^"
+
+
+def test_an_empty_datagram() -> None:
+    assert excerpt(b"", 0, 0) == ["(no bytes)", "^"]
+
+
+def test_what_is_not_printable_is_shown_in_hexadecimal_too() -> None:
+    assert excerpt(b"ROLL;\x1b[2J", 5, 1)[2:] == ["52 4f 4c 4c 3b 1b 5b 32 4a", " " * 15 + "^^"]
+    assert len(excerpt(b"ROLL;x", 5, 1)) == 2
+
+
+@pytest.mark.parametrize("place", [0, 3, 30_000, 59_999])
+@pytest.mark.parametrize("letter", ["x", "🎲", "\x1b", "é"])
+def test_a_long_datagram_is_shown_around_the_place(place: int, letter: str) -> None:
+    size = len(letter.encode())
+    data = (letter * place + "!" + letter * (60_000 - place - 1)).encode()
+    text, carets = excerpt(data, place * size, 1)
+    assert len(carets) <= cell_len(text) <= ROOM + 2
+    assert _marked([text, carets]) == "!"
+    assert text.startswith("…") == (place > 3)
+
+
+@given(st.binary(max_size=300), st.integers(0, 300), st.integers(0, 300))
+def test_any_bytes_can_be_shown(data: bytes, offset: int, length: int) -> None:
+    lines = excerpt(data, offset, length)
+    assert len(lines) in (2, 4)
+    for text, carets in zip(lines[::2], lines[1::2], strict=True):
+        assert text.isprintable()
+        assert cell_len(text) <= ROOM + 2
+        assert set(carets) <= {" ", "^"}
+        assert carets.endswith("^")
+        assert len(carets) <= cell_len(text) + 1
+
+
+def test_a_block_says_where_what_and_whose() -> None:
+    done = kiebitz("check", ODD, "-Y", 'diag.code == "missing-field"')
+    assert done.status == 3
+    first = done.out.split("\n\n")[0].splitlines()
+    assert first == [
+        "error[missing-field]: REGISTER ends before its name",
+        first[1],
+        "   | REGISTER",
+        "   |         ^",
+        "   = expected: REGISTER;name",
+        "   = clause: Anmelden",
+        "   = blame: client (malformed)",
+    ]
+    assert first[1].startswith("  --> 1.087402 s, stream ")
+    assert first[1].endswith(" → 127.0.0.1:9000 (c2s), byte 8, in REGISTER")
+    assert done.out.splitlines()[-1].endswith(" errors, no warnings, no notes")
+
+
+def test_notes_alone_are_no_failure() -> None:
+    done = kiebitz("check", TINY)
+    assert done.status == 0
+    assert done.out.splitlines()[-1].startswith("no errors, no warnings, ")
+    assert kiebitz("check", ODD, "-Y", 'diag.severity == "note"').status == 0
+
+
+def test_the_status_is_the_same_in_every_form() -> None:
+    done = kiebitz("check", ODD, "--json")
+    assert done.status == 3
+    assert {row["severity"] for row in done.json} == {"error", "warning", "note"}
+    assert set(done.json[0]) >= {
+        "time",
+        "severity",
+        "group",
+        "code",
+        "blame",
+        "stream",
+        "dir",
+        "offset",
+        "text",
+    }
+    assert kiebitz("check", ODD, "--csv", "-Y", 'diag.severity == "note"').status == 0
+
+
+def test_the_bytes_are_those_of_the_right_datagram(tmp_path: Path) -> None:
+    """Where one datagram ends the next begins, and between them stand two empty ones."""
+    talk = (
+        Conversation().says(b"REGISTER").says(b"").says(b"").says(b"HELLO;x").says(b"REGISTER;al", missing=5)
+    )
+    database = record(tmp_path / "x.db", talk.items)
+    blocks = kiebitz("check", database).out.split("\n\n")
+    shown = [
+        (
+            block.split("[")[1].split("]")[0],
+            [line[5:] for line in block.splitlines() if line.startswith("   | ")],
+        )
+        for block in blocks[:-1]
+    ]
+    assert shown == [
+        ("missing-field", ["REGISTER", "        ^"]),
+        ("empty-datagram", ["(no bytes)", "^"]),
+        ("empty-datagram", ["(no bytes)", "^"]),
+        ("unknown-message", ["HELLO;x", "^^^^^"]),
+        ("cut-off", ["REGISTER;al", "^^^^^^^^^^^"]),
+    ]

@@ -1,0 +1,104 @@
+"""Every command says what it does, with an example, and starts without loading the others."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+
+import click
+import pytest
+
+from cli.main import COMMANDS, kiebitz as group
+from command import ROOT, kiebitz
+
+NAMES = [name for section in COMMANDS.values() for name in section]
+
+
+def _command(name: str) -> click.Command:
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    return command
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_has_a_sentence_and_an_example(name: str) -> None:
+    done = kiebitz(name, "-h")
+    assert done.status == 0
+    first = (_command(name).help or "").strip().split("\n\n")[0]
+    assert first.endswith(".")
+    assert first[0].isupper()
+    examples = re.findall(r"^ +(?:.*\| *)?kiebitz (\w+)", done.out, re.MULTILINE)
+    assert name in examples or f"kiebitz {name}" in done.out.partition("Example")[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_is_explained(name: str) -> None:
+    for parameter in _command(name).params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.opts
+
+
+def test_the_list_of_commands_has_them_all() -> None:
+    done = kiebitz("-h")
+    assert done.status == 0
+    for name in NAMES:
+        assert re.search(rf"^  {name} +\S", done.out, re.MULTILINE)
+
+
+def test_version() -> None:
+    assert kiebitz("--version").out == f"kiebitz {version('kiebitz')}\n"
+
+
+def test_an_unknown_command_is_told_with_the_nearest() -> None:
+    done = kiebitz("mesages")
+    assert done.status == 2
+    assert done.err.startswith("kiebitz: there is no command mesages; did you mean messages?")
+
+
+def test_wrong_usage_is_status_2() -> None:
+    assert kiebitz("messages").status == 2
+    assert kiebitz("messages", "a", "b", "c").status == 2
+    assert kiebitz("follow", "a", "no number").status == 2
+
+
+def test_start_loads_only_what_is_asked_for() -> None:
+    program = "import sys; from cli.main import run; run(['sessions', '-h']); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    loaded = set(done.stdout.split())
+    for heavy in ("scapy", "pyarrow", "lark", "rich.console", "asyncio", "cli.check", "proxy"):
+        assert heavy not in loaded
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = kiebitz("completion", shell)
+    assert done.status == 0
+    assert "_KIEBITZ_COMPLETE" in done.out
+
+
+def test_filter_names_are_completed() -> None:
+    option = next(parameter for parameter in _command("messages").params if parameter.name == "wanted")
+    found = option.shell_complete(click.Context(group), 'msg == "ROLL" && maexchen.di')
+    assert 'msg == "ROLL" && maexchen.dice' in [item.value for item in found]
+
+
+def test_the_reference_of_a_protocol_names_its_messages_and_events() -> None:
+    done = kiebitz("protocols", "maexchen")
+    assert done.status == 0
+    for text in (
+        "PLAYER WANTS TO SEE",
+        "9000",
+        "each client gets a copy",
+        "answers YOUR TURN",
+        "dialect: REGISTERED carries points",
+        "see: Reason-Codes",
+        "rolled{name, dice}: {name} has rolled {dice} (known to the actor alone)",
+        "maexchen.dice",
+    ):
+        assert text in done.out
+    assert "did you mean maexchen?" in kiebitz("protocols", "mexchen").err
+    assert re.search(r"maexchen +Mäxchen +udp +9000", kiebitz("protocols").out)
