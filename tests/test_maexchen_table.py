@@ -366,3 +366,15 @@ def test_who_was_silent_for_long_is_still_known() -> None:
     play.inspector.feed(Chunk(again, "s2c", play.now_ns + MS, 0, token))
     turn = next(event for event in play.events if event.kind == "turn")
     assert turn.actor == "alice"
+
+
+def test_one_conversation_alone_accuses_no_server_of_an_error() -> None:
+    play = Play()
+    play.register("bob")
+    play.server("bob", "ROUND STARTED;4;alice,bob")
+    play.server("bob", "PLAYER ROLLS;alice")
+    play.server("bob", "ANNOUNCED;alice;5,3")
+    play.server("bob", "PLAYER LOST;alice;ANNOUNCED_LOSING_DICE")
+    assert [(flaw.code, flaw.severity, flaw.blame) for flaw in play.flaws] == [
+        ("wrong-verdict", "warning", "unknown")
+    ]

@@ -10,39 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from dissectors.broadcast import REORDERED_NS, BroadcastLog
+from dissectors.broadcast import BroadcastLog
 from dissectors.grammar import MessageType, to_json
 from dissectors.maexchen.answers import Answers
 from dissectors.maexchen.dice import MIA
 from dissectors.maexchen.questions import QuestionKind, Seat
 from dissectors.maexchen.registration import Registration
 from dissectors.maexchen.round import Round
+from dissectors.maexchen.rounds import RoundTable
 from dissectors.maexchen.rules import Announcement, objection
 from dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
-from dissectors.table import GameTable, Ids
-
-_STRAGGLING_NS = 5_000_000
-"""How long after a round's end its other messages may come. Some servers begin the next one soon after."""
+from dissectors.table import Ids
 
 _LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_ANNOUNCE": "announce"}
 
 
-class MaexchenTable(GameTable):
+class MaexchenTable(RoundTable):
     """One Mäxchen server: its players, its rounds, one after another, and the points."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
-        self._seats: dict[int, Seat] = {}
         self._log = BroadcastLog()
         self._answers = Answers(self)
         self._registration = Registration(self, self._seats)
-        self._round: Round | None = None
-        self._unscored: Round | None = None
-        """A round that is over and whose points have not come yet, while the next is already starting."""
-        self._previous: Round | None = None
-        self._points: dict[str, int] | None = None
-        """What the points must be now; None while that cannot be known."""
-        self._last_number: int | None = None
         self._handlers: dict[str, Callable[[Message, Seat], None]] = {
             "ROUND STARTING": self._round_starting,
             "JOIN": self._join,
@@ -129,101 +119,6 @@ class MaexchenTable(GameTable):
         return event
 
     # Rounds begin and end.
-
-    def _begin(self, message: Message, number: int | None, *missing: str) -> Round:
-        """Open a round; `missing` are the parts of its state that nobody will tell any more."""
-        if self._round is not None:
-            self._leave(self._round, message.ts_ns)
-        label = f"round {number}" if number is not None else "round"
-        played = self._round = Round(self.open_game(label, message.ts_ns), number)
-        played.whole = not missing
-        self._put(played, "starting", "phase")
-        if number is not None:
-            self._put(played, number, "round")
-        if missing:
-            self._put(played, sorted(missing), "unknown")
-        return played
-
-    def _leave(self, played: Round, ts_ns: int) -> None:
-        """Another round begins or the points are told: this one is no longer on."""
-        if played.game.ended_ns is None:
-            played.game.ended_ns = ts_ns
-            self.changed_game(played.game)
-        if played.over_ns is None:
-            played.over_ns = ts_ns
-        if not played.left:
-            played.left = True
-            self.put(None, "games", played.key)
-        if not played.scored and played.phase in ("lost", "canceled"):
-            self._unscored = played
-        if not played.scored and played.phase == "started":
-            # Its loss was not seen, so the points cannot be foretold.
-            self._points = None
-        if self._round is played:
-            self._round = None
-        self._previous = played
-
-    def _playing(self, message: Message) -> Round:
-        """The round that a message of play belongs to; an unknown one if its beginning was not seen."""
-        played = self._round
-        if played is not None and played.phase == "started":
-            return played
-        before = self._previous
-        if before is not None and self._just_over(before, message.ts_ns):
-            # Servers wait for players before they start the next round: this was overtaken by SCORE.
-            before.whole = False
-            return before
-        if played is not None and played.phase == "starting":
-            self._missing(played, "players")
-            played.started_ns = message.ts_ns
-            played.phase = "started"
-            self._put(played, "started", "phase")
-            self._points = None
-            return played
-        if played is not None and self._just_over(played, message.ts_ns):
-            played.whole = False
-            return played
-        played = self._begin(message, None, "players", "round", "announced")
-        played.phase = "started"
-        self._put(played, "started", "phase")
-        self._points = None
-        return played
-
-    @staticmethod
-    def _just_over(played: Round, ts_ns: int) -> bool:
-        """Whether something of a round that is over may still be on its way; its loss, if that is missing."""
-        patience_ns = REORDERED_NS if played.game.result is None else _STRAGGLING_NS
-        return played.over_ns is not None and ts_ns - played.over_ns < patience_ns
-
-    @staticmethod
-    def _overtaken(played: Round, ts_ns: int) -> bool:
-        """Whether a round was taken for started just because its first turn overtook ROUND STARTED."""
-        return (
-            played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
-        )
-
-    def _put(self, played: Round, value: Any, *path: str) -> None:
-        """Change a round's part of the state, unless it has left it."""
-        if not played.left:
-            self.put(value, "games", played.key, *path)
-
-    def _now_known(self, played: Round, name: str, value: Any) -> None:
-        """A part of a round's state is told, whether it was unknown before or not."""
-        self._put(played, value, name)
-        unknown = self.state.get("games", {}).get(played.key, {}).get("unknown", ())
-        if name in unknown:
-            rest = [other for other in unknown if other != name]
-            self._put(played, rest or None, "unknown")
-
-    def _missing(self, played: Round, *parts: str) -> None:
-        """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
-        played.whole = False
-        part = self.state.get("games", {}).get(played.key)
-        if part is not None:
-            self._put(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
-            for name in parts:
-                if name in part:
-                    self._put(played, None, name)
 
     def _round_starting(self, message: Message, seat: Seat) -> None:
         number = message.fields.get("round")
@@ -445,7 +340,7 @@ class MaexchenTable(GameTable):
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
             text = f"{name} was told to have rolled {played.rolled[name]}, and here it is {dice}"
-            self.diagnose(message, "error", "state", "other-dice", text, blame="server", clause="ACTUAL DICE")
+            self._accuse(message, "state", "other-dice", text, "ACTUAL DICE")
 
     # The end of a round.
 
@@ -478,9 +373,7 @@ class MaexchenTable(GameTable):
         self._tell(message, "lost", None, {"names": names, "reason": reason}, played, (seat, key))
         if against is not None:
             text = f"{', '.join(names)} lost for {reason}, but {against}"
-            self.diagnose(
-                message, "error", "rule", "wrong-verdict", text, clause="Reason-Codes", blame="server"
-            )
+            self._accuse(message, "rule", "wrong-verdict", text, "Reason-Codes")
 
     def _score(self, message: Message, seat: Seat) -> None:
         scores: dict[str, int] = message.fields["scores"]
@@ -504,33 +397,6 @@ class MaexchenTable(GameTable):
         self._points = dict(scores)
         self._tell(message, "score", None, {"scores": scores}, played, (seat, key))
 
-    def _count_start(self, played: Round) -> None:
-        """A point for each player (protocol page: points); what must be told later rests on it."""
-        if (
-            self._last_number is not None
-            and played.number is not None
-            and played.number != self._last_number + 1
-        ):
-            # Rounds have passed that are not in the capture, or were called off before anybody heard of them.
-            self._points = None
-        self._last_number = played.number
-        if self._points is not None and played.players is not None:
-            for name in played.players:
-                self._points[name] = self._points.get(name, 0) + 1
-
-    def _check_points(self, message: Message, played: Round, scores: dict[str, int]) -> None:
-        if self._points is None or not played.whole or played.game.result is None:
-            return
-        wrong = [
-            f"{name} has {scores.get(name, 0)} points and should have {self._points.get(name, 0)}"
-            for name in sorted({*scores, *self._points})
-            if scores.get(name, 0) != self._points.get(name, 0)
-        ]
-        if wrong:
-            self.diagnose(
-                message, "error", "rule", "wrong-score", "; ".join(wrong), clause="SCORE", blame="server"
-            )
-
     # Checks.
 
     def _check_order(self, message: Message, played: Round, name: str) -> None:
@@ -552,7 +418,7 @@ class MaexchenTable(GameTable):
         # What is flawed to us may have been good enough for the server.
         if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
             text = f"{name} announced {question.answer.fields['dice']}, and here it is {dice}"
-            self.diagnose(message, "error", "state", "other-dice", text, blame="server", clause="ANNOUNCED")
+            self._accuse(message, "state", "other-dice", text, "ANNOUNCED")
 
     def _close_questions(self, kind: QuestionKind, played: Round) -> None:
         for seat in self._seats.values():

@@ -98,6 +98,7 @@ def compare(console: Console, folder: Path, repetitions: int, rounds: int) -> No
 
 
 def comparison(measured: list[dict[str, Cost]], packets: int) -> Table:
+    """The medians, and how many times a peer's CPU time is ours."""
     result = Table(title=f"Import of {packets:,} messages", title_justify="left")
     result.add_column("")
     for heading in ("messages/CPU s", "CPU s", "wall s", "peak MiB", "kiebitz is × as fast"):
@@ -144,7 +145,7 @@ def memory(folder: Path) -> Table:
 )
 @click.option("--only", type=click.Choice(["speed", "memory"]), help="One of the two parts.")
 def main(rounds: int, repetitions: int, only: str | None) -> None:
-    console = Console()
+    console = Console(width=110)
     with tempfile.TemporaryDirectory() as folder:
         if only != "memory":
             compare(console, Path(folder), repetitions, rounds)

@@ -374,7 +374,7 @@ def recording(rounds: list[Measured]) -> Table:
 @click.option("--seconds", default=2.0, show_default=True, help="How long each measurement takes.")
 @click.option("--only", multiple=True, type=click.Choice(PEERS), help="Only this one; may be repeated.")
 def main(rounds: int, seconds: float, only: tuple[str, ...]) -> None:
-    console = Console()
+    console = Console(width=110)
     names = [name for name in PEERS if name in (only or PEERS) and installed(name)]
     server = free_port()
     with process(serve, server), SPAWN.Pool(1) as pool:
