@@ -35,12 +35,13 @@ class Done:
 
 def kiebitz(*arguments: str) -> Done:
     """Run a command in this process."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    written = io.BytesIO()
+    out = io.TextIOWrapper(written, encoding="utf-8", newline="")
     err = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = run(arguments)
         out.flush()
-    return Done(status, out.buffer.getvalue().decode(), err.getvalue())  # type: ignore[attr-defined]
+    return Done(status, written.getvalue().decode(), err.getvalue())
 
 
 def spawn(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:

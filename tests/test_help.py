@@ -9,9 +9,10 @@ from importlib.metadata import version
 
 import click
 import pytest
-
-from cli.main import COMMANDS, kiebitz as group
 from command import ROOT, kiebitz
+
+from cli.main import COMMANDS
+from cli.main import kiebitz as group
 
 NAMES = [name for section in COMMANDS.values() for name in section]
 

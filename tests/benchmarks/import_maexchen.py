@@ -1,4 +1,4 @@
-"""How fast a capture is imported, beside tshark with the same protocol in Lua, and how much memory that takes.
+"""How fast a capture is imported, beside tshark with the same protocol in Lua, and in how much memory.
 
     python tests/benchmarks/import_maexchen.py
 

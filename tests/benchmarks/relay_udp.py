@@ -257,6 +257,16 @@ class OurRelay:
             raise RuntimeError(f"kiebitz relay did not start: {first}")
         self._recorder = _recorder_of(self._running.pid)
 
+    def __enter__(self) -> OurRelay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Only where a measurement broke off; the recorder then ends by itself.
+        if self._running.poll() is None:
+            self._running.kill()
+            self._running.wait()
+        self._stderr.close()
+
     def measure(self, pool: Any, clients: int, seconds: float) -> Measured:
         """Load it, wait until all is recorded, stop it, and see that what was recorded is what was sent."""
         forwarder, recorder = _cpu_seconds(self._running.pid), _cpu_seconds(self._recorder)
@@ -275,7 +285,6 @@ class OurRelay:
         """End it as Ctrl-C does. Raises RuntimeError unless it ends well and has nothing to complain of."""
         self._running.send_signal(signal.SIGINT)
         said = self._stderr.read()
-        self._stderr.close()
         if self._running.wait() != 0 or "kiebitz:" in said or " 0 diagnostics" not in said:
             raise RuntimeError(f"kiebitz relay said: {said}")
 
@@ -316,8 +325,8 @@ def _cpu_seconds(pid: int) -> float:
 
 def measure_one(name: str, server: int, pool: Any, clients: int, seconds: float) -> Measured:
     if name == OURS:
-        with tempfile.TemporaryDirectory() as folder:
-            return OurRelay(Path(folder), server).measure(pool, clients, seconds)
+        with tempfile.TemporaryDirectory() as folder, OurRelay(Path(folder), server) as relay:
+            return relay.measure(pool, clients, seconds)
     with other_relay(name, server) as port:
         return Measured(pool.apply(measure, (port, clients, seconds)))
 

@@ -1,7 +1,7 @@
 """A capture many times as long as a recorded one: its games again and again, a minute apart.
 
-Every repetition has tokens of its own. Otherwise the later ones would be words that a dissector has just read,
-and remembering them would pass for speed.
+Every repetition has tokens of its own. Otherwise the later ones would be what a dissector has just read, and
+remembering that would pass for speed.
 """
 
 from __future__ import annotations

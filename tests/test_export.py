@@ -1,0 +1,159 @@
+"""export: other programs read what was written, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import ODD, ROOT, TINY, kiebitz
+from made_sessions import START_NS, Conversation, record
+from pyarrow import parquet
+
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+
+
+def _tshark(path: Path, *arguments: str) -> list[list[str]]:
+    done = subprocess.run(
+        ["tshark", "-r", str(path), "-T", "fields", *arguments], capture_output=True, text=True, check=True
+    )
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def odd_pcapng(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("export") / "odd.pcapng"
+    done = kiebitz("export", ODD, "-T", "pcapng", "-o", str(path))
+    assert (done.status, done.out, done.err) == (0, "", "")
+    return path
+
+
+def test_pcapng_imports_as_the_same_session(odd_pcapng: Path) -> None:
+    for command in ("messages", "events", "games", "check"):
+        again = kiebitz(command, str(odd_pcapng), "--json")
+        assert again.json == kiebitz(command, ODD, "--json").json
+
+
+@needs_tshark
+def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
+    rows = _tshark(odd_pcapng, "-e", "frame.comment", "-e", "_ws.malformed")
+    messages = kiebitz("messages", ODD, "--json").json
+    assert len(rows) == len(messages)
+    for (comment, malformed), message in zip(rows, messages, strict=True):
+        assert comment.startswith(message["name"])
+        assert malformed == ""
+    assert rows[0][0] == "unreadable,error[empty-datagram]: an empty datagram says nothing"
+    assert any(comment == "ANNOUNCED dice=6,5 name=odd: odd announces 6,5" for comment, _ in rows)
+
+
+@needs_tshark
+@pytest.mark.parametrize(
+    ("client", "server", "shown"),
+    [
+        ("192.0.2.1:4000", "192.0.2.2:9000", ["192.0.2.1", "192.0.2.2"]),
+        ("[2001:db8::1]:4000", "[2001:db8::2]:9000", ["2001:db8::1", "2001:db8::2"]),
+        ("[fe80::1%eth0]:4000", "[fe80::2%eth0]:9000", ["fe80::1", "fe80::2"]),
+        ("127.0.0.1:4000", "[::1]:9000", ["::ffff:127.0.0.1", "::1"]),
+    ],
+)
+def test_headers_are_sound(tmp_path: Path, client: str, server: str, shown: list[str]) -> None:
+    talk = (
+        Conversation(client, server)
+        .says(b"REGISTER;alice")
+        .hears(b"REGISTERED")
+        .says(b"")
+        .says(b"x" * 60_000)
+    )
+    database = record(tmp_path / "x.db", talk.items)
+    kiebitz("export", database, "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    version = "ip" if "." in shown[1] else "ipv6"
+    rows = _tshark(
+        tmp_path / "x.pcapng",
+        *("-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"),
+        *("-e", f"{version}.src", "-e", f"{version}.dst", "-e", "udp.length", "-e", "udp.checksum.status"),
+        *("-e", "ip.checksum.status", "-e", "frame.time_epoch", "-e", "_ws.expert"),
+    )
+    assert [row[:2] for row in rows] == [shown, shown[::-1], shown, shown]
+    assert [row[2] for row in rows] == ["22", "18", "8", "60008"]
+    assert {row[3] for row in rows} == {"1"}
+    assert {row[4] for row in rows} == {"1" if version == "ip" else ""}
+    assert rows[0][5] == f"{START_NS // 10**9}.001000000"
+
+
+def test_nanoseconds_and_cut_datagrams_survive(tmp_path: Path) -> None:
+    talk = Conversation().says(b"REGISTER;alice").says(b"ROLL;to", missing=30).says(b"JOIN;tok")
+    talk.items[2].ts_ns += 7
+    database = record(tmp_path / "x.db", talk.items)
+    kiebitz("export", database, "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("import", str(tmp_path / "x.pcapng"), "-w", str(tmp_path / "y.db"))
+    import sqlite3
+
+    query = "SELECT direction, ts_ns, offset, length, data FROM chunks ORDER BY id"
+    rows = [sqlite3.connect(tmp_path / name).execute(query).fetchall() for name in ("x.db", "y.db")]
+    assert rows[0] == rows[1]
+    assert rows[0][-1][1] == START_NS + 3_000_007
+
+
+def test_jsonl_has_every_record_in_order_of_time() -> None:
+    records = [json.loads(line) for line in kiebitz("export", TINY, "-T", "jsonl").out.splitlines()]
+    kinds = [record["record"] for record in records]
+    assert kinds[:2] == ["session", "stream"]
+    assert {kind: kinds.count(kind) for kind in ("session", "stream", "message", "game")} == {
+        "session": 1,
+        "stream": 5,
+        "message": 69,
+        "game": 2,
+    }
+    times = [record.get("ts_ns") or record.get("opened_ns") or record["started_ns"] for record in records]
+    assert times == sorted(times)
+    rolled = next(record for record in records if record.get("kind") == "rolled")
+    assert rolled["sentence"] == "carl has rolled 3,3"
+    assert rolled["data"] == {"dice": "3,3", "name": "carl"}
+
+
+def test_csv_and_parquet_have_the_same_rows(tmp_path: Path) -> None:
+    assert kiebitz("export", TINY, "-T", "parquet", "-o", str(tmp_path / "x.parquet")).status == 0
+    table = parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    text = kiebitz("export", TINY, "-T", "csv").out
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert len(rows) == len(table) == 69
+    for row, typed in zip(rows, table, strict=True):
+        assert row == {key: "" if value is None else str(value) for key, value in typed.items()}
+    rolled = next(row for row in table if row["event"] == "rolled")
+    assert (rolled["name"], rolled["sentence"]) == ("ROLLED", "carl has rolled 3,3")
+    assert json.loads(rolled["fields"])["dice"] == "3,3"
+
+
+def test_an_empty_session_can_be_exported(tmp_path: Path) -> None:
+    database = record(tmp_path / "x.db", [])
+    for form in ("pcapng", "jsonl", "csv", "parquet"):
+        assert kiebitz("export", database, "-T", form, "-o", str(tmp_path / form)).status == 0
+    assert parquet.read_table(tmp_path / "parquet").num_rows == 0
+    assert kiebitz("messages", str(tmp_path / "pcapng")).status == 0
+
+
+def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    assert kiebitz("export", TINY, "-T", "csv", "-o", str(path)).status == 0
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    before = path.read_bytes()
+    done = kiebitz("export", TINY, "-T", "csv", "-o", str(path))
+    assert done.status == 1
+    assert "is there already" in done.err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["pcapng", "parquet"])
+def test_binary_formats_go_through_a_pipe(form: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", "export", TINY, "-T", form], capture_output=True, cwd=ROOT, check=True
+    )
+    assert kiebitz("export", TINY, "-T", form, "-o", str(tmp_path / "x")).status == 0
+    assert done.stdout == (tmp_path / "x").read_bytes()

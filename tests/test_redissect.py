@@ -1,0 +1,139 @@
+"""redissect: the same rows again from the bytes alone, and nothing lost that only the source knew."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from command import CAPTURES, ODD, TINY, kiebitz
+from made_sessions import Conversation, record
+
+DERIVED = ("tables", "games", "messages", "diagnostics", "events", "snapshots")
+
+
+def _dump(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    lines = list(connection.iterdump())
+    connection.close()
+    return lines
+
+
+def _change(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("redissect") / "all.db"
+    captures = sorted(str(capture) for capture in CAPTURES.glob("maexchen-head-*.pcap"))
+    assert kiebitz("import", *captures, "-w", str(path)).status == 0
+    return path
+
+
+@pytest.fixture
+def database(recorded: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(recorded, tmp_path / "copy.db"))
+
+
+def test_all_derived_rows_come_back(database: Path) -> None:
+    before = _dump(database)
+    _change(database, *(f"DELETE FROM {table}" for table in DERIVED), "UPDATE streams SET protocol = NULL")
+    done = kiebitz("redissect", str(database))
+    assert (done.status, done.out, done.err) == (0, "", "")
+    assert _dump(database) == before
+
+
+def test_one_session_leaves_the_others_alone(database: Path) -> None:
+    last = kiebitz("sessions", str(database), "--json").json[-1]["id"]
+    before = _dump(database)
+    assert kiebitz("redissect", f"{database}:{last}").status == 0
+    assert _dump(database) == before
+    listed = [
+        [
+            {**row, "id": None, "game": None}
+            for row in kiebitz("events", f"{database}:{number}", "--json").json
+        ]
+        for number in (1, 2)
+    ]
+    assert kiebitz("redissect", f"{database}:1").status == 0
+    assert listed == [
+        [
+            {**row, "id": None, "game": None}
+            for row in kiebitz("events", f"{database}:{number}", "--json").json
+        ]
+        for number in (1, 2)
+    ]
+    # And all together bring the old numbers back.
+    assert kiebitz("redissect", str(database)).status == 0
+    assert _dump(database) == before
+
+
+def test_what_only_the_source_knew_is_kept(tmp_path: Path) -> None:
+    talk = (
+        Conversation()
+        .says(b"REGISTER;alice")
+        .hears(b"REGISTERED")
+        .fault()
+        .says(b"")
+        .says(b"ROLL;x", missing=9)
+    )
+    other = Conversation("127.0.0.1:40001", number=2).says(b"REGISTER;bob").fault()
+    path = tmp_path / "x.db"
+    record(path, sorted([*talk.ends().items, *other.items], key=lambda item: item.ts_ns))
+    before = _dump(path)
+    assert kiebitz("redissect", str(path)).status == 0
+    assert _dump(path) == before
+    codes = [row["code"] for row in kiebitz("check", str(path), "--json").json]
+    assert codes.count("unreachable") == 2
+    assert codes.count("cut-off") == 1
+
+
+def test_a_session_that_broke_off_stays_open(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    record(path, Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items, ended=False)
+    before = _dump(path)
+    assert kiebitz("redissect", str(path)).status == 0
+    assert _dump(path) == before
+
+
+def test_a_server_no_longer_recognised_is_told_and_can_be_forced(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    talk = Conversation(server="127.0.0.1:4711")
+    for _ in range(3):
+        talk.says(b"what is this")
+    record(path, talk.items)
+    assert kiebitz("messages", str(path), "--json").json == []
+    force = ("-d", "udp.port==4711,maexchen")
+    assert kiebitz("redissect", str(path), *force).err == ""
+    assert len(kiebitz("messages", str(path), "--json").json) == 3
+    done = kiebitz("redissect", str(path))
+    assert done.status == 0
+    assert "127.0.0.1:4711 was read as maexchen before and is not recognised now" in done.err
+    assert "-d udp.port==4711,maexchen" in done.err
+
+
+def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import storage.redissect
+
+    before = _dump(database)
+
+    def fails(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(storage.redissect, "gather", fails)
+    done = kiebitz("redissect", str(database))
+    assert done.status == 1
+    assert "the disk is full" in done.err
+    assert _dump(database) == before
+
+
+def test_what_cannot_be_redissected(database: Path) -> None:
+    assert "there is no session 9; there are 1 to 3" in kiebitz("redissect", f"{database}:9").err
+    assert "this is no session database" in kiebitz("redissect", TINY).err
+    assert "there is no such file" in kiebitz("redissect", ODD + ".db").err
