@@ -104,15 +104,15 @@ def _objects(columns: Sequence[Column], rows: Iterable[list[Row]]) -> Iterator[s
 
 
 def _json(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
-    write = sys.stdout.write
-    separator = "["
+    sys.stdout.write("[")
+    separator = ""
     try:
         for text in _objects(columns, rows):
-            write(separator + text)
+            sys.stdout.write(separator + text)
             separator = ",\n "
     finally:
         # An interrupted listing is sound JSON, too.
-        write("[]\n" if separator == "[" else "]\n")
+        sys.stdout.write("]\n")
 
 
 def _lines(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:

@@ -93,8 +93,8 @@ def relay(
     source = " ".join(_written(mode) for mode in modes)
     name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
     try:
-        folder = Path(database).absolute()
-        spool = Path(tempfile.mkdtemp(prefix=f".{folder.name}-spool-", dir=folder.parent))
+        file = Path(database).absolute()
+        spool = Path(tempfile.mkdtemp(prefix=_spool_prefix(file), dir=file.parent))
     except OSError as error:
         raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
     notices = _Notices()
@@ -116,6 +116,7 @@ def relay(
         )
         theirs.close()
         _wait_until_ready(ours, forwarder)
+        _tidy(file, spool)
         for running in forwarder.relays:
             click.echo(f"listening on udp {running.address}, passing on to {running.server}", err=True)
         forwarder.watch_recorder(recorder.sentinel, _recorder_died)
@@ -136,6 +137,17 @@ def _wait_until_ready(recorder: Connection, forwarder: Forwarder) -> None:
     if failure is not None:
         forwarder.close()
         raise StorageError(failure)
+
+
+def _tidy(database: Path, spool: Path) -> None:
+    """Remove the spools of relays that were killed; the recorder has made sure that none is running."""
+    for path in database.parent.iterdir():
+        if path.name.startswith(_spool_prefix(database)) and path != spool:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _spool_prefix(database: Path) -> str:
+    return f".{database.name}-spool-"
 
 
 def _recorder_died() -> None:

@@ -14,7 +14,7 @@ from storage.escaping import json_text, printable, printable_json
 from storage.sentences import sentence
 from storage.timeline import Timeline
 
-ROW_GROUP = 50_000
+ROW_GROUP = 20_000
 """Messages that are in memory at once while Parquet is written."""
 
 # Kind of record -> its rows, their time first. `time` is its name in the rest of the row.

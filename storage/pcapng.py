@@ -96,19 +96,14 @@ class _Comments:
 
     def of(self, row: ChunkRow) -> list[str]:
         """A comment for each message that begins in these bytes, and for each thing that is wrong there."""
+        end = row.offset + len(row.data or b"")
         found = self._connection.execute(
-            "SELECT kind, id FROM temp.places WHERE stream_id = ? AND direction = ? AND offset >= ?"
+            "SELECT kind, id FROM temp.places"
+            " WHERE stream_id = ? AND direction = ? AND offset BETWEEN ? AND ?"
             # Where an empty datagram stands the next one begins: the length and the time tell them apart.
-            " AND CASE WHEN length = 0 THEN offset = ? AND ts_ns = ? ELSE offset < ? END"
+            " AND CASE WHEN length = 0 THEN ? AND ts_ns = ? ELSE offset < ? END"
             " ORDER BY offset, kind DESC, id",
-            (
-                row.stream_id,
-                row.direction,
-                row.offset,
-                row.offset if not row.data else None,
-                row.ts_ns,
-                row.offset + len(row.data or b""),
-            ),
+            (row.stream_id, row.direction, row.offset, end, not row.data, row.ts_ns, end),
         ).fetchall()
         comments: list[str] = []
         for kind, number in found:

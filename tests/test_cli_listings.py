@@ -260,7 +260,9 @@ def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
     database = record(tmp_path / "live.db", Conversation().says(b"REGISTER;alice").items, ended=False)
     process = spawn("messages", database, "-F", "--json")
     assert process.stdout is not None
-    first = os.read(process.stdout.fileno(), 65536)
+    first = b""
+    while b"REGISTER" not in first:
+        first += os.read(process.stdout.fileno(), 65536)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=5)
     assert process.returncode == 130

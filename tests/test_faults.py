@@ -162,6 +162,10 @@ def test_both_are_killed(tmp_path: Path) -> None:
     assert_sound(database)
     assert recorded(database)[:100] == [b"%d" % (number // 2) for number in range(100)]
     assert run("messages", str(database)).returncode == 0
+    assert len(list(tmp_path.glob(".*spool*"))) == 1
+    with relaying(database) as echo:
+        assert echo.stop() == 0
+    assert list(tmp_path.glob(".*spool*")) == []
 
 
 def test_another_program_locks_the_database_for_a_while(tmp_path: Path) -> None:
