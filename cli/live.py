@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 import click
 
-from cli.output import printable
 from dissectors.records import Diagnostic, Findings, Message, TableInfo
 from dissectors.registry import BY_PROTOCOL
+from storage.escaping import printable
 from storage.filters import Filter, Row
 
 _COLOURS = {"error": "red", "warning": "yellow"}

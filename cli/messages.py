@@ -10,8 +10,9 @@ import click
 
 from cli.catalog import filter_option, sql_condition
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
-from cli.sessions import open_session, session_argument, since
+from cli.sessions import open_session, session_argument, since, split_number
 from storage.escaping import field_words
+from storage.recorder import RecorderWatch
 from storage.timeline import Timeline, sessions
 from storage.traffic import messages as message_rows
 
@@ -47,7 +48,7 @@ def messages(session: str, wanted: Filter | None, following: bool, form: Form | 
       kiebitz messages game.db -F --nl
     """
     timeline = open_session(session)
-    rows = _followed(timeline, wanted) if following else batches(_rows(timeline, wanted, 0))
+    rows = _followed(session, timeline, wanted) if following else batches(_rows(timeline, wanted, 0))
     show(_COLUMNS, rows, form, "no messages match" if wanted else "there are no messages in this session")
 
 
@@ -69,17 +70,25 @@ def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row
         )
 
 
-def _followed(timeline: Timeline, wanted: Filter | None) -> Iterator[list[Row]]:
-    """What is there, then what comes, until the session has ended."""
+def _followed(session: str, timeline: Timeline, wanted: Filter | None) -> Iterator[list[Row]]:
+    """What is there, then what comes, until the session has ended, or its recorder has died."""
+    path, _ = split_number(session)
+    watch = RecorderWatch(path) if timeline.session.ended_ns is None else None
     latest = 0
     while True:
         # The end first: what was written before it is then not missed.
+        abandoned = watch is not None and not watch.is_recording()
         timeline = _reread(timeline)
         over = timeline.session.ended_ns is not None
+        newest = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
         for batch in batches(_rows(timeline, wanted, latest)):
             yield batch
-            latest = batch[-1][0]
+            newest = max(newest, batch[-1][0])
+        latest = newest
         if over:
+            return
+        if abandoned:
+            click.echo("kiebitz: nobody records this session any more; it was never ended", err=True)
             return
         time.sleep(POLL_S)
 

@@ -16,8 +16,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from storage.escaping import json_text
-from storage.escaping import printable as printable
+from storage.escaping import json_text, printable
 
 Form = Literal["json", "nl", "csv", "tsv"]
 Row = Sequence[Any]

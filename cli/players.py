@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from difflib import get_close_matches
 
 from storage.escaping import printable
@@ -13,16 +14,19 @@ _LISTED = 8
 
 
 def check_player(timeline: Timeline, player: str) -> None:
-    """Raise StorageError, with the nearest names, unless somebody called `player` acts in the session."""
-    actors = [
-        name
-        for (name,) in timeline.connection.execute(
-            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL ORDER BY actor",
-            (timeline.session.id,),
-        )
-    ]
-    if player in actors:
+    """Raise StorageError, with the nearest names, unless `player` acts in the session or is known in it."""
+    acting = timeline.connection.execute(
+        "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL",
+        (timeline.session.id,),
+    )
+    known = {name for (name,) in acting}
+    if player in known:
         return
+    for table in timeline.tables():
+        known |= timeline.state_at(table.id, sys.maxsize).get("players", {}).keys()
+    if player in known:
+        return
+    actors = sorted(known)
     near = get_close_matches(player, actors, n=3)
     if near:
         hint = f"did you mean {' or '.join(map(printable, near))}?"

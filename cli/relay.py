@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from cli.sessions import DEFAULT_DB
 from proxy.journal import JournalWriter
 from proxy.modes import Mode, parse_mode
 from proxy.processes import start_recorder
-from proxy.relay import Forwarder, run_relay
+from proxy.relay import Forwarder, hold_signals, run_relay
 from storage.schema import StorageError
 
 _NOTICE_EVERY_S = 5.0
@@ -98,6 +99,8 @@ def relay(
     except OSError as error:
         raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
     notices = _Notices()
+    recorder: SpawnProcess | None = None
+    hold_signals()
     try:
         journal = JournalWriter(spool / "journal", on_trouble=lambda sentence: notices("journal", sentence))
         # The sockets first: a port that is in use leaves no session behind.
@@ -123,6 +126,11 @@ def relay(
         run_relay(forwarder)
         ours.close()
         recorder.join()
+    except BaseException:
+        if recorder is not None:
+            # Else it would wait for the end of this process, and this process for its.
+            recorder.kill()
+        raise
     finally:
         shutil.rmtree(spool, ignore_errors=True)
     if recorder.exitcode != 0:

@@ -109,13 +109,22 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+def hold_signals() -> None:
+    """Keep SIGINT and SIGTERM waiting until `run_relay` can end with them, so that no start is half done."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+
 def run_relay(forwarder: Forwarder) -> None:
     """Run it until SIGINT or SIGTERM, in the main thread, on the fastest event loop there is."""
 
     async def until_signal() -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _ENDING:
             loop.add_signal_handler(number, forwarder.stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         await forwarder.run()
 
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:

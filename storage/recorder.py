@@ -213,3 +213,22 @@ def lock(path: str) -> int | None:
             f"{path}: another kiebitz is recording into it; use another file with -w"
         ) from error
     return descriptor
+
+
+class RecorderWatch:
+    """Tells whether somebody is recording into the database at `path`. Keep it as long as a connection to it.
+
+    Closing it would end the SQLite locks of this process (see `lock`), so it holds the file open meanwhile.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def is_recording(self) -> bool:
+        """Whether a recorder holds the file now."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        return False

@@ -5,7 +5,6 @@ State at a moment = the latest snapshot at or before it, plus the changes up to 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -109,13 +108,13 @@ class Timeline:
             "SELECT seq, state FROM snapshots WHERE table_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
             (table_id, seq),
         ).fetchone()
-        start, state = (row[0], json.loads(row[1])) if row is not None else (0, {})
+        start, state = (row[0], msgspec.json.decode(row[1])) if row is not None else (0, {})
         changes = self.connection.execute(
             "SELECT changes FROM events WHERE table_id = ? AND seq > ? AND seq <= ? ORDER BY seq",
             (table_id, start, seq),
         )
         for (step,) in changes:
-            apply(state, json.loads(step))
+            apply(state, msgspec.json.decode(step))
         return state
 
     def last_event(self) -> int:
@@ -186,9 +185,13 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
 
 def _game(row: tuple[Any, ...]) -> GameRow:
     number, table, protocol, label, started, ended, result = row
-    return GameRow(number, table, protocol, label, started, ended, json.loads(result) if result else None)
+    return GameRow(
+        number, table, protocol, label, started, ended, msgspec.json.decode(result) if result else None
+    )
 
 
 def _event(row: tuple[Any, ...]) -> Event:
     number, table, game, seq, ts_ns, kind, actor, data, changes = row
-    return Event(number, table, game, seq, ts_ns, kind, actor, json.loads(data), json.loads(changes))
+    return Event(
+        number, table, game, seq, ts_ns, kind, actor, msgspec.json.decode(data), msgspec.json.decode(changes)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from array import array
 from bisect import bisect_right
@@ -106,7 +105,7 @@ def messages(
     )
     for number, stream, direction, ts_ns, name, fields, offset, length, game, event in rows:
         yield MessageRow(
-            number, stream, direction, ts_ns, name, json.loads(fields), offset, length, game, event
+            number, stream, direction, ts_ns, name, msgspec.json.decode(fields), offset, length, game, event
         )
 
 

@@ -12,11 +12,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz, spawn
 from made_sessions import Conversation, record
+
+from storage.recorder import lock
 
 NASTY = "a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f"
 """Clears the screen, rings, colours and turns what follows around, if it is let."""
@@ -236,35 +240,49 @@ def test_a_reader_that_has_enough_is_no_failure(database: str) -> None:
     process.stderr.close()
 
 
+@contextmanager
+def recorder_at(path: Path) -> Iterator[None]:
+    """As if a recorder had the database open: it holds the lock that recorders hold."""
+    descriptor = lock(str(path))
+    assert descriptor is not None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
     path = tmp_path / "live.db"
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
     database = record(path, talk.items, ended=False)
-    process = spawn("messages", database, "-F", "--nl")
-    assert process.stdout is not None
-    names = [json.loads(process.stdout.readline())["name"] for _ in range(2)]
-    assert names == ["REGISTER", "REGISTERED"]
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "INSERT INTO messages VALUES (3, 1, 'c2s', 1700000000003000000, 'JOIN', '{}', 14, 6, 1, 1)"
-        )
-    assert json.loads(process.stdout.readline())["name"] == "JOIN"
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE sessions SET ended_ns = 1700000000003000000")
-    connection.close()
-    out, err = process.communicate(timeout=5)
+    with recorder_at(path):
+        process = spawn("messages", database, "-F", "--nl")
+        assert process.stdout is not None
+        names = [json.loads(process.stdout.readline())["name"] for _ in range(2)]
+        assert names == ["REGISTER", "REGISTERED"]
+        with sqlite3.connect(path) as connection:
+            connection.execute(
+                "INSERT INTO messages VALUES (3, 1, 'c2s', 1700000000003000000, 'JOIN', '{}', 14, 6, 1, 1)"
+            )
+        assert json.loads(process.stdout.readline())["name"] == "JOIN"
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE sessions SET ended_ns = 1700000000003000000")
+        connection.close()
+        out, err = process.communicate(timeout=5)
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
 def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
-    database = record(tmp_path / "live.db", Conversation().says(b"REGISTER;alice").items, ended=False)
-    process = spawn("messages", database, "-F", "--json")
-    assert process.stdout is not None
-    first = b""
-    while b"REGISTER" not in first:
-        first += os.read(process.stdout.fileno(), 65536)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=5)
+    path = tmp_path / "live.db"
+    database = record(path, Conversation().says(b"REGISTER;alice").items, ended=False)
+    with recorder_at(path):
+        process = spawn("messages", database, "-F", "--json")
+        assert process.stdout is not None
+        first = b""
+        while b"REGISTER" not in first:
+            first += os.read(process.stdout.fileno(), 65536)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=5)
     assert process.returncode == 130
     assert [row["name"] for row in json.loads(first + out)] == ["REGISTER"]
     assert b"Traceback" not in err

@@ -119,6 +119,22 @@ def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
+@pytest.mark.parametrize("after_s", [0.05, 0.2, 0.4, 0.8])
+def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
+    mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port()}"
+    relay = subprocess.Popen(
+        [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(after_s)
+    relay.send_signal(signal.SIGINT)
+    _, said = relay.communicate(timeout=20)
+    assert relay.returncode in (0, 130, -signal.SIGINT)
+    assert "Traceback" not in said or relay.returncode == -signal.SIGINT
+    assert [path.name for path in tmp_path.iterdir() if path.name != "game.db"] == []
+
+
 def test_the_recorder_is_killed(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:
@@ -161,7 +177,9 @@ def test_both_are_killed(tmp_path: Path) -> None:
         time.sleep(0.2)
     assert_sound(database)
     assert recorded(database)[:100] == [b"%d" % (number // 2) for number in range(100)]
-    assert run("messages", str(database)).returncode == 0
+    followed = run("messages", str(database), "-F", "--nl")
+    assert followed.returncode == 0
+    assert "never ended" in followed.stderr
     assert len(list(tmp_path.glob(".*spool*"))) == 1
     with relaying(database) as echo:
         assert echo.stop() == 0
