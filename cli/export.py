@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import click
 
-from cli.sessions import open_session, session_argument
+from cli.sessions import is_database, open_session, session_argument
 from storage.export import BINARY, FORMATS
 from storage.schema import StorageError, sentence
 
@@ -19,7 +19,7 @@ from storage.schema import StorageError, sentence
 @session_argument
 @click.option("-T", "form", type=click.Choice(list(FORMATS)), required=True, help="The format.")
 @click.option(
-    "-o", "output", type=click.Path(), metavar="FILE", help="Write to this new file; else to standard output."
+    "-o", "output", type=click.Path(), metavar="FILE", help="Write to this file; else to standard output."
 )
 def export(session: str, form: str, output: str | None) -> None:
     """Write a session for other programs: Wireshark (pcapng), scripts (jsonl), tables (csv, parquet).
@@ -41,19 +41,27 @@ def export(session: str, form: str, output: str | None) -> None:
 
 @contextmanager
 def _opened(path: str | None) -> Iterator[BinaryIO]:
-    """A new file that only its owner may read, taken away again if it is not written to its end."""
+    """A file that only its owner may read. It takes an older one's place once it is written to its end."""
     if path is None:
         yield sys.stdout.buffer
         return
+    if os.path.isfile(path) and is_database(path):
+        raise StorageError(
+            f"{path} is a database and may hold recordings: name another file, or delete it first"
+        )
+    # A device or a pipe is written to as it is.
+    in_place = os.path.exists(path) and not os.path.isfile(path)
+    target = path if in_place else f"{path}.{os.getpid()}.part"
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise StorageError(f"{path} is there already: name another file, or delete it first") from None
+        file = os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT, 0o600), "wb")
     except OSError as error:
         raise StorageError(sentence(path, error)) from error
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with file:
             yield file
+        if not in_place:
+            os.replace(target, path)
     except BaseException:
-        os.unlink(path)
+        if not in_place:
+            os.unlink(target)
         raise

@@ -17,8 +17,6 @@ from importlib.metadata import version
 from itertools import count
 from typing import Literal
 
-from sqlite_utils import Database
-
 from dissectors.inspector import DecodeAs, Inspector
 from dissectors.records import Chunk, Findings, Gap, Item
 from dissectors.registry import DISSECTORS
@@ -178,7 +176,7 @@ class Recorder:
             self._lock = None
 
     def _create_indexes(self) -> None:
-        create_indexes(Database(self.connection))
+        create_indexes(self.connection)
         self.connection.commit()
 
     def _gap(self, gap: Gap) -> None:

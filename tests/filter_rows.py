@@ -6,7 +6,6 @@ import sqlite3
 from dataclasses import dataclass, field
 
 import msgspec
-from sqlite_utils import Database
 
 from dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
 from storage import schema
@@ -71,12 +70,12 @@ class Session:
 
 def database(*sessions: Session) -> sqlite3.Connection:
     """A database in memory that holds these sessions and knows the filters' functions."""
-    db = Database(memory=True)
-    schema.create(db)
-    register_functions(db.conn)
+    connection = schema.open_for_writing(schema.MEMORY)
+    schema.create_indexes(connection)
+    register_functions(connection)
     for session in sessions:
-        session.store(db.conn)
-    return db.conn
+        session.store(connection)
+    return connection
 
 
 def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> list[int]:

@@ -139,15 +139,22 @@ def test_an_empty_session_can_be_exported(tmp_path: Path) -> None:
     assert kiebitz("messages", str(tmp_path / "pcapng")).status == 0
 
 
-def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
+def test_an_older_file_is_replaced_and_only_its_owner_may_read_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
+    path.write_text("old and longer than what comes" * 1000)
     assert kiebitz("export", TINY, "-T", "csv", "-o", str(path)).status == 0
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    before = path.read_bytes()
-    done = kiebitz("export", TINY, "-T", "csv", "-o", str(path))
+    assert path.read_text().startswith("time,")
+    assert [file.name for file in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_a_database_is_never_replaced(tmp_path: Path) -> None:
+    database = record(tmp_path / "x.db", [])
+    before = (tmp_path / "x.db").read_bytes()
+    done = kiebitz("export", TINY, "-T", "csv", "-o", database)
     assert done.status == 1
-    assert "is there already" in done.err
-    assert path.read_bytes() == before
+    assert "is a database" in done.err
+    assert (tmp_path / "x.db").read_bytes() == before
 
 
 @pytest.mark.parametrize("form", ["pcapng", "parquet"])
