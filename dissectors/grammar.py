@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -86,6 +87,11 @@ class MessageType:
     answers: tuple[str, ...] = ()
     broadcast: bool = False
     deviation: str | None = None
+
+    @cached_property
+    def is_fresh(self) -> bool:
+        """Whether no two messages of this type are the same."""
+        return any(field.fresh for field in self.fields)
 
 
 @dataclass(frozen=True)

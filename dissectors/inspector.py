@@ -275,7 +275,7 @@ class Inspector:
         if decoded is None:
             assert server.dissector is not None
             decoded = server.dissector.decode(frame, direction)
-            if len(frame) <= MEMO_FRAME:
+            if len(frame) <= MEMO_FRAME and (decoded.row is None or not decoded.row.is_fresh):
                 if len(memo) >= MEMO_SIZE:
                     memo.clear()
                 memo[frame] = decoded

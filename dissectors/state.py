@@ -6,25 +6,30 @@ Under a key `private` stand, by player, the things that only this player could k
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 State = dict[str, Any]
 
 
 def apply(state: State, changes: Iterable[tuple[list[str], Any]]) -> None:
-    """Make the changes in place. Objects on the way that are not there yet are made; [] is not a path."""
+    """Make the changes in place."""
     for path, value in changes:
-        place = state
-        for step in path[:-1]:
-            inner = place.get(step)
-            if not isinstance(inner, dict):
-                inner = place[step] = {}
-            place = inner
-        if value is None:
-            place.pop(path[-1], None)
-        else:
-            place[path[-1]] = value
+        set_at(state, path, value)
+
+
+def set_at(state: State, path: Sequence[str], value: Any) -> None:
+    """Make one change in place. Objects on the way that are not there yet are made; [] is not a path."""
+    place = state
+    for step in path[:-1]:
+        inner = place.get(step)
+        if not isinstance(inner, dict):
+            inner = place[step] = {}
+        place = inner
+    if value is None:
+        place.pop(path[-1], None)
+    else:
+        place[path[-1]] = value
 
 
 def seen_by(state: Any, player: str) -> Any:

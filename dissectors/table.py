@@ -27,7 +27,7 @@ from dissectors.records import (
     Stream,
     TableInfo,
 )
-from dissectors.state import State, apply
+from dissectors.state import State, set_at
 
 SNAPSHOT_EVERY = 200
 """Events between two snapshots: what a jump to any moment has to replay at the most."""
@@ -75,7 +75,7 @@ class GameTable(ABC):
         steps = list(path)
         self._changes.append((steps, value))
         # The state gets its own object: what is put into it later must not alter this change.
-        apply(self.state, ((steps, dict(value) if isinstance(value, dict) else value),))
+        set_at(self.state, steps, dict(value) if isinstance(value, dict) else value)
 
     def emit(
         self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None

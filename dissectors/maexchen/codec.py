@@ -6,12 +6,12 @@ before one with fewer (real servers ignore surplus fields). What fits no row is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
-from dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
+from dissectors.grammar import Decoded, FieldType, Flaw, MessageType, Mismatch, to_json
 from dissectors.maexchen.grammar import GRAMMAR
 from dissectors.records import Direction
 
@@ -24,10 +24,10 @@ def decode(frame: bytes, direction: Direction) -> Decoded:
         parts = frame.decode().split(";")
     except UnicodeDecodeError as error:
         return _decode_not_utf8(frame, direction, error)
-    rows = _candidates(direction, parts[0], len(parts) - 1)
-    if not rows:
+    candidates = _candidates(direction, parts[0], len(parts) - 1)
+    if candidates is None:
         return _unknown(frame, parts[0], direction)
-    return _decode_rows(frame, parts, rows)
+    return _decode_rows(frame, parts, candidates)
 
 
 def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
@@ -38,50 +38,78 @@ def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
     raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
 
 
+class _Reading(NamedTuple):
+    """A row as the hot path wants it: how each field is decoded, and which of them are remarked upon."""
+
+    row: MessageType
+    decoders: tuple[tuple[str, Callable[[str], Any]], ...]
+    remarkable: tuple[int, ...]
+
+
+class _Candidates(NamedTuple):
+    """What a message of some name and number of fields can be: rows in the order to try them.
+
+    `nearest` is the row whose shape is told where none fits.
+    """
+
+    readings: tuple[_Reading, ...]
+    surplus: bool
+    nearest: MessageType
+
+
 @lru_cache(maxsize=1024)
-def _candidates(direction: Direction, name: str, fields: int) -> tuple[MessageType, ...]:
-    """The rows of a name in the order to try them: as many fields as there are, then the specification's."""
+def _candidates(direction: Direction, name: str, fields: int) -> _Candidates | None:
+    """The rows with as many fields as there are, else those with fewer; None for an unknown name."""
     rows = GRAMMAR.rows_named(direction, name)
-    return tuple(sorted(rows, key=lambda row: (len(row.fields) != fields, row.deviation is not None)))
+    if not rows:
+        return None
+    exact = [row for row in rows if len(row.fields) == fields]
+    # Where fields are left over the specification's row goes first.
+    fitting = exact or sorted(
+        (row for row in rows if len(row.fields) < fields), key=lambda row: row.deviation is not None
+    )
+    nearest = min(rows, key=lambda row: abs(len(row.fields) - fields))
+    return _Candidates(tuple(map(_reading, fitting)), not exact, nearest)
 
 
-def _decode_rows(frame: bytes, parts: list[str], rows: tuple[MessageType, ...]) -> Decoded:
+def _reading(row: MessageType) -> _Reading:
+    return _Reading(
+        row,
+        tuple((field.name, field.type.decode) for field in row.fields),
+        tuple(
+            number
+            for number, field in enumerate(row.fields)
+            if type(field.type).remark is not FieldType.remark
+        ),
+    )
+
+
+def _decode_rows(frame: bytes, parts: list[str], candidates: _Candidates) -> Decoded:
     values = parts[1:]
-    exact = len(rows[0].fields) == len(values)
-    for row in rows:
-        if len(row.fields) > len(values) or (exact and len(row.fields) != len(values)):
-            continue
+    readings, surplus, nearest = candidates
+    for row, decoders, remarkable in readings:
         try:
-            fields = {
-                field.name: field.type.decode(value) for field, value in zip(row.fields, values, strict=False)
-            }
+            fields = {name: decode(value) for (name, decode), value in zip(decoders, values, strict=False)}
         except Mismatch:
             continue
-        return Decoded(row, fields, to_json(fields), True, _remarks(frame, row, values))
-    # No row fits. The one nearest in length says what was expected.
-    row = min(rows, key=lambda row: abs(len(row.fields) - len(values)))
-    fields, flaw = _first_flaw(frame, row, values)
-    return Decoded(row, fields, to_json(fields), False, (flaw,))
+        notes = _remarks(frame, row, values, remarkable) if remarkable or surplus else ()
+        return Decoded(row, fields, to_json(fields), True, notes)
+    fields, flaw = _first_flaw(frame, nearest, values)
+    return Decoded(nearest, fields, to_json(fields), False, (flaw,))
 
 
-def _remarks(frame: bytes, row: MessageType, values: list[str]) -> tuple[Flaw, ...]:
+def _remarks(
+    frame: bytes, row: MessageType, values: list[str], remarkable: tuple[int, ...]
+) -> tuple[Flaw, ...]:
     """Notes on a message that its row allows."""
     notes = []
-    for number, field in enumerate(row.fields):
-        remark = field.type.remark(values[number])
+    for number in remarkable:
+        kind = row.fields[number].type
+        remark = kind.remark(values[number])
         if remark is not None:
             offset, length = _place(frame, number + 1)
             notes.append(
-                Flaw(
-                    "note",
-                    "malformed",
-                    "loose-spelling",
-                    remark,
-                    offset,
-                    length,
-                    field.type.title,
-                    row.clause,
-                )
+                Flaw("note", "malformed", "loose-spelling", remark, offset, length, kind.title, row.clause)
             )
     if len(values) > len(row.fields):
         offset, _ = _place(frame, len(row.fields) + 1)
@@ -156,10 +184,10 @@ def _decode_not_utf8(frame: bytes, direction: Direction, error: UnicodeDecodeErr
         _FRAMING,
     )
     parts = [part.decode("utf-8", "replace") for part in frame.split(b";")]
-    rows = _candidates(direction, parts[0], len(parts) - 1)
-    if not rows:
+    candidates = _candidates(direction, parts[0], len(parts) - 1)
+    if candidates is None:
         return Decoded(None, {}, "{}", False, (flaw,))
-    decoded = _decode_rows(frame, parts, rows)
+    decoded = _decode_rows(frame, parts, candidates)
     return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (flaw,))
 
 

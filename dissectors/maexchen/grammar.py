@@ -57,8 +57,8 @@ class Token(FieldType):
     _good = re.compile(r"[^\s\x00-\x1f]+")
 
     def decode(self, text: str) -> str:
-        found = self._good.match(text)
-        if found is None or found.end() != len(text):
+        if self._good.fullmatch(text) is None:
+            found = self._good.match(text)
             at = found.end() if found else 0
             problem = "surplus characters after the token" if found else "no token here"
             expected = "the end of the message" if found else "the token of the server's question"
