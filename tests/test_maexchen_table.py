@@ -378,3 +378,16 @@ def test_one_conversation_alone_accuses_no_server_of_an_error() -> None:
     assert [(flaw.code, flaw.severity, flaw.blame) for flaw in play.flaws] == [
         ("wrong-verdict", "warning", "unknown")
     ]
+
+
+def test_what_is_only_worked_out_is_marked_as_inferred() -> None:
+    play = Play()
+    play.register("bob", "zuschauer")
+    play.server("zuschauer", "ROUND STARTED;4;alice,bob")
+    play.server("zuschauer", "ANNOUNCED;alice;5,3")
+    (part,) = play.state["games"].values()
+    assert part["turn"] == "bob"
+    assert part["inferred"] == ["turn"]
+    play.server("bob", "YOUR TURN;t1")
+    (part,) = play.state["games"].values()
+    assert "inferred" not in part

@@ -253,7 +253,7 @@ def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> Text:
     if announces and part.get("private", {}).get(name, {}).get("bluff"):
         return Text("bluffs", "bold red")
     if player_to_move(part) == name:
-        return Text("to move", "bold")
+        return Text("next?" if "turn" in part.get("inferred", ()) else "to move", "bold")
     return Text("joins", "green") if part.get("private", {}).get(name, {}).get("joined") else Text()
 
 

@@ -127,7 +127,8 @@ class Answers:
         for unsure in self.unsure:
             if ts_ns is not None and ts_ns - unsure.message.ts_ns < PATIENCE_NS:
                 waiting.append(unsure)
-            elif self._server_speaks:
+            # Who was seen to register may have been answered where the capture does not look.
+            elif self._server_speaks and not unsure.seat.registering:
                 self._object(
                     unsure.message,
                     "not-registered",

@@ -29,6 +29,7 @@ class Round(msgspec.Struct, eq=False):
     whole: bool = True
     started_ns: int = 0
     over_ns: int | None = None
+    inferred: set[str] = msgspec.field(default_factory=set)
     scored: bool = False
     left: bool = False
     """Whether it is no longer part of the table's state."""

@@ -117,6 +117,12 @@ class RoundTable(GameTable):
             rest = [other for other in unknown if other != name]
             self._put(played, rest or None, "unknown")
 
+    def _mark_inferred(self, played: Round, name: str, inferred: bool) -> None:
+        """Note in a round's state whether one of its parts was told or only worked out."""
+        if inferred != (name in played.inferred):
+            played.inferred ^= {name}
+            self._put(played, sorted(played.inferred) or None, "inferred")
+
     def _missing(self, played: Round, *parts: str) -> None:
         """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
         played.whole = False

@@ -199,11 +199,12 @@ class MaexchenTable(RoundTable):
     def _your_turn(self, message: Message, seat: Seat) -> None:
         played = self._playing(message)
         name = seat.name
-        if name is None and not seat.names:
+        inferred = name is None and not seat.names
+        if inferred:
             name = played.due
             if name is not None:
                 self._registration.learn(seat, name)
-        self._set_turn(played, name)
+        self._set_turn(played, name, inferred)
         self._tell(message, "turn", name, {"name": name}, played)
         self._answers.asked(seat, "turn", message, played.game.id)
 
@@ -217,12 +218,13 @@ class MaexchenTable(RoundTable):
         if question is not None:
             message.game_id = question.game_id
 
-    def _set_turn(self, played: Round, name: str | None) -> None:
+    def _set_turn(self, played: Round, name: str | None, inferred: bool = False) -> None:
         if played.phase == "started":
             if played.due is not None and name is not None and name != played.due:
                 self._missing(played, "announced")
             played.turn = name
             self._put(played, name, "turn")
+            self._mark_inferred(played, "turn", inferred and name is not None)
 
     def _player_rolls(self, message: Message, seat: Seat) -> None:
         name: str = message.fields["name"]
@@ -235,17 +237,18 @@ class MaexchenTable(RoundTable):
         self._tell(message, "rolls", name, {"name": name}, played, (seat, key))
         self._registration.learn_from_turn(name)
 
-    def _rolls(self, played: Round, name: str | None) -> None:
-        self._set_turn(played, name)
+    def _rolls(self, played: Round, name: str | None, inferred: bool = False) -> None:
+        self._set_turn(played, name, inferred)
         played.rolling = name
         played.rolled.clear()
         self._put(played, None, "private")
         self._put(played, name, "rolling")
+        self._mark_inferred(played, "rolling", inferred)
 
     def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
         """The oldest servers tell nobody who rolls; elsewhere the datagram may be lost."""
         if played.rolling != name and name is not None:
-            self._rolls(played, name)
+            self._rolls(played, name, inferred=True)
             event = self.emit("rolls", message.ts_ns, name, {"name": name}, played.game)
             self._log.expect(("rolls", name), event)
 
@@ -275,6 +278,9 @@ class MaexchenTable(RoundTable):
         played.before, played.last = played.last, Announcement(name, dice)
         played.rolling = None
         self._put(played, None, "rolling")
+        self._mark_inferred(played, "rolling", False)
+        # Mäxchen is uncovered at once; after any other announcement it is the next player's turn.
+        self._set_turn(played, played.due if dice != MIA else None, inferred=True)
         self._now_known(played, "announced", {"name": name, "dice": dice})
         if name in played.rolled:
             self._put(played, played.rolled[name] != dice, "private", name, "bluff")
@@ -292,10 +298,11 @@ class MaexchenTable(RoundTable):
         self._tell(message, "wants_to_see", name, {"name": name}, played, (seat, key))
         self._registration.learn_from_turn(name)
 
-    def _sees(self, played: Round, name: str) -> None:
-        self._set_turn(played, name)
+    def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
+        self._set_turn(played, name, inferred)
         played.seer = name
         self._put(played, name, "seer")
+        self._mark_inferred(played, "seer", inferred)
 
     def _infer_see(self, message: Message, played: Round) -> None:
         """The oldest servers tell nobody who wants to see; elsewhere the datagram may be lost.
@@ -309,7 +316,7 @@ class MaexchenTable(RoundTable):
         if name is None and message.name == "ACTUAL DICE":
             name = played.due
         if name is not None:
-            self._sees(played, name)
+            self._sees(played, name, inferred=True)
             event = self.emit("wants_to_see", message.ts_ns, name, {"name": name}, played.game)
             self._log.expect(("sees", name), event)
 
