@@ -18,18 +18,24 @@ def apply(state: State, changes: Iterable[tuple[list[str], Any]]) -> None:
         set_at(state, path, value)
 
 
-def set_at(state: State, path: Sequence[str], value: Any) -> None:
-    """Make one change in place. Objects on the way that are not there yet are made; [] is not a path."""
+def set_at(state: State, path: Sequence[str], value: Any) -> bool:
+    """Make one change in place, and say whether it changed anything.
+
+    Objects on the way that are not there yet are made; [] is not a path.
+    """
     place = state
     for step in path[:-1]:
         inner = place.get(step)
         if not isinstance(inner, dict):
             inner = place[step] = {}
         place = inner
+    last = path[-1]
     if value is None:
-        place.pop(path[-1], None)
-    else:
-        place[path[-1]] = value
+        return place.pop(last, None) is not None
+    if place.get(last) == value:
+        return False
+    place[last] = value
+    return True
 
 
 def seen_by(state: Any, player: str) -> Any:

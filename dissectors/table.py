@@ -72,10 +72,9 @@ class GameTable(ABC):
 
     def put(self, value: Any, *path: str) -> None:
         """Change the state at `path`; the change belongs to the next event. None takes the path away."""
-        steps = list(path)
-        self._changes.append((steps, value))
         # The state gets its own object: what is put into it later must not alter this change.
-        set_at(self.state, steps, dict(value) if isinstance(value, dict) else value)
+        if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
+            self._changes.append((list(path), value))
 
     def emit(
         self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
