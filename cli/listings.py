@@ -88,12 +88,14 @@ def sessions(database: str, form: Form | None) -> None:
     rows = open_database(database).execute(
         "SELECT id, name, kind, started_ns, ended_ns,"
         " (SELECT count(*) FROM streams WHERE session_id = x.id),"
-        " (SELECT count(*) FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
-        "  WHERE s.session_id = x.id),"
+        " coalesce(told.messages, 0),"
         " (SELECT count(*) FROM games WHERE session_id = x.id),"
         " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
         "  WHERE s.session_id = x.id AND d.severity = 'error')"
-        " FROM sessions AS x ORDER BY id"
+        " FROM sessions AS x LEFT JOIN"
+        " (SELECT s.session_id, count(*) AS messages FROM messages AS m"
+        "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
+        " ON told.session_id = x.id ORDER BY id"
     )
     listed = (
         (number, name, kind, _utc(started), _between(started, ended), *counts)

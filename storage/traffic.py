@@ -86,9 +86,11 @@ def streams(timeline: Timeline) -> list[StreamRow]:
     """The session's streams, oldest first."""
     rows = timeline.connection.execute(
         "SELECT s.id, s.protocol, s.transport, s.client, s.server, s.opened_ns, s.closed_ns, s.close_reason,"
-        " (SELECT count(*) FROM messages WHERE stream_id = s.id),"
+        " coalesce(told.messages, 0),"
         " (SELECT coalesce(sum(length), 0) FROM chunks WHERE stream_id = s.id AND data IS NOT NULL)"
-        " FROM streams AS s WHERE s.session_id = ? ORDER BY s.id",
+        " FROM streams AS s LEFT JOIN"
+        " (SELECT stream_id, count(*) AS messages FROM messages GROUP BY stream_id) AS told"
+        " ON told.stream_id = s.id WHERE s.session_id = ? ORDER BY s.id",
         (timeline.session.id,),
     )
     return [StreamRow(*row) for row in rows]

@@ -348,9 +348,7 @@ def plan(text: str, connection: sqlite3.Connection) -> str:
         ('msg == "ROLL"', "name=?"),
         ('msg in {"ROLL", "SEE"}', "name=?"),
         ("maexchen.ROLLED", "name=?"),
-        ("stream == 3", "stream_id=?"),
         ("event == 3", "event_id=?"),
-        ('client == "10.0.0.1:4000"', "stream_id=?"),
     ],
 )
 def test_a_plain_condition_uses_its_index(text: str, index: str, connection: sqlite3.Connection) -> None:
