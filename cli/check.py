@@ -133,11 +133,13 @@ def _head(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> 
     label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS[flaw.severity], bold=True)
     yield f"{label}: {printable(flaw.text)}"
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
-    known = flaw.message is not None and flaw.message != UNREADABLE
-    message = f", in {printable(flaw.message or '')}" if known else ""
+    place = f"byte {flaw.offset} of that direction"
+    if flaw.message is not None and flaw.message_offset is not None:
+        message = "the message" if flaw.message == UNREADABLE else printable(flaw.message)
+        place = f"byte {flaw.offset - flaw.message_offset} of {message} ({flaw.offset} of that direction)"
     yield (
         f"  --> {seconds(since(timeline, flaw.ts_ns))} s, stream {flaw.stream_id}, {way} ({flaw.direction}),"
-        f" byte {flaw.offset}{message}"
+        f" {place}"
     )
 
 
