@@ -26,11 +26,10 @@ class Glyphs(msgspec.Struct, frozen=True):
     turn: str
     ellipsis: str
     dot: str
-    cross: str
 
 
-UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", "✗")
-ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", "x")
+UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·")
+ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-")
 
 
 def glyphs_for(encoding: str) -> Glyphs:
@@ -105,7 +104,6 @@ def boxed(words: Text, glyphs: Glyphs, style: str, tail: str | None = None) -> l
     ]
 
 
-DIE_WIDTH = 9
 DIE_HEIGHT = 5
 
 _PIPS = {
@@ -119,7 +117,7 @@ _PIPS = {
 
 
 def die(face: str, glyphs: Glyphs, style: str) -> list[Text]:
-    """A big die, `DIE_WIDTH` by `DIE_HEIGHT`; a face that no die has is written as it is."""
+    """A big die, 9 by `DIE_HEIGHT` cells; a face that no die has is written as it is."""
     number = int(face) if face.isascii() and face.isdigit() and len(face) == 1 else 0
     rows = _PIPS.get(number, ("       ", shorten(face, 5, glyphs).center(7), "       "))
     top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
@@ -130,11 +128,8 @@ def die(face: str, glyphs: Glyphs, style: str) -> list[Text]:
     ]
 
 
-CUP_WIDTH = 13
-
-
 def cup(words: str, glyphs: Glyphs, style: str) -> list[Text]:
-    """The cup upside down, `CUP_WIDTH` by `DIE_HEIGHT`, with up to five characters of words on it."""
+    """The cup upside down, 13 by `DIE_HEIGHT` cells, with up to five characters of words on it."""
     top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
     left, right = glyphs.slopes
     return [

@@ -11,16 +11,14 @@ def written(first: int, second: int) -> str:
     return f"{max(first, second)},{min(first, second)}"
 
 
-_ORDER = [
+ROLLS = (
     *(written(high, low) for high in range(3, 7) for low in range(1, high)),
     *(written(pips, pips) for pips in range(1, 7)),
     MIA,
-]
-
-_RANK = {roll: rank for rank, roll in enumerate(_ORDER)}
-
-ROLLS = tuple(_ORDER)
+)
 """All 21 rolls, low to high: 3,1 3,2 4,1 … 6,5, then 1,1 … 6,6, then 2,1."""
+
+_RANK = {roll: rank for rank, roll in enumerate(ROLLS)}
 
 
 def rank(roll: str) -> int | None:
