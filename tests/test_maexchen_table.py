@@ -391,3 +391,21 @@ def test_what_is_only_worked_out_is_marked_as_inferred() -> None:
     play.server("bob", "YOUR TURN;t1")
     (part,) = play.state["games"].values()
     assert "inferred" not in part
+
+
+def test_old_servers_register_who_gives_no_name_as_undefined() -> None:
+    play = Play()
+    play.client("x", "REGISTER")
+    play.server("x", "REGISTERED")
+    assert [event.data for event in play.events] == [{"name": "undefined"}]
+    assert [flaw.code for flaw in play.flaws] == ["missing-field"]
+
+
+def test_names_with_commas_are_put_together_again() -> None:
+    play = Play()
+    for client, name in (("x", "a,b"), ("y", "c")):
+        play.client(client, f"REGISTER;{name}")
+        play.server(client, "REGISTERED")
+    play.server("x y", "ROUND STARTED;c,a,b")
+    started = next(event for event in play.events if event.kind == "round_started")
+    assert started.data["players"] == ["c", "a,b"]

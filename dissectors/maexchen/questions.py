@@ -51,6 +51,8 @@ class Seat(msgspec.Struct, eq=False):
         default_factory=lambda: deque(maxlen=QUESTIONS_KEPT)
     )
     """Registrations that the server has not answered yet, oldest first."""
+    nameless: bool = False
+    """Whether a registration without a name was sent; old servers take it for one as `undefined`."""
     questions: OrderedDict[str, Question] = msgspec.field(default_factory=OrderedDict)
     open: dict[QuestionKind, Question] = msgspec.field(default_factory=dict)
     addressed: bool = False

@@ -29,15 +29,18 @@ class Registration:
     def registered(self, message: Message, seat: Seat) -> None:
         """REGISTERED: the oldest request that is not answered yet was granted."""
         name: str | None = None
+        spectator = False
         seat.refused = False
         if seat.registering:
             request, row = seat.registering.popleft()
             # Told here, not when it was sent: a request that is refused has its own diagnostic.
             self._table.remark_dialect(request, row)
             name = request.fields["name"]
-            assert name is not None
-            self.learn(seat, name)
             spectator = request.name == "REGISTER_SPECTATOR"
+        elif seat.nameless:
+            name = "undefined"
+        if name is not None:
+            self.learn(seat, name)
             self._table.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
             if "," in name:
                 self._with_commas.add(name)

@@ -67,6 +67,8 @@ class MaexchenTable(RoundTable):
             # A registration. One with bytes that are not UTF-8 is flawed, but real servers take it.
             if len(message.fields) == len(row.fields):
                 seat.registering.append((message, row))
+            else:
+                seat.nameless = True
         elif sound:
             handler(message, seat)
         if self._answers.unsure:
