@@ -24,6 +24,9 @@ _COLUMNS = (
     Column("kind", "kind", width=14),
     Column("actor", "actor", width=8),
     Column("sentence", "what happened"),
+    Column("data"),
+    Column("table"),
+    Column("seq"),
 )
 
 
@@ -59,4 +62,7 @@ def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iter
                 event.kind,
                 event.actor,
                 dissector.describe(event),
+                event.data,
+                event.table_id,
+                event.seq,
             )

@@ -31,6 +31,10 @@ _COLUMNS = (
     Column("client", "who", width=15),
     Column("name", "name", width=15),
     Column("fields", "fields", text=field_words),
+    Column("offset"),
+    Column("length"),
+    Column("game"),
+    Column("event"),
 )
 
 
@@ -67,6 +71,10 @@ def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row
             clients[message.stream_id],
             message.name,
             message.fields,
+            message.offset,
+            message.length,
+            message.game_id,
+            message.event_id,
         )
 
 

@@ -51,11 +51,12 @@ def seconds(value: Any) -> str:
 class Column(msgspec.Struct, frozen=True):
     """A column: its `key` for programs, its `title` for people, and how a table writes its values.
 
-    `right` aligns it to the right, `width` is the least number of cells it takes.
+    Without a title it is for programs only. `right` aligns it to the right, `width` is the least number of
+    cells it takes.
     """
 
     key: str
-    title: str
+    title: str = ""
     right: bool = False
     width: int = 0
     text: Callable[[Any], str] = words
@@ -87,12 +88,20 @@ def show(columns: Sequence[Column], rows: Iterable[list[Row]], form: Form | None
 
     if form is not None:
         {"json": _json, "nl": _lines, "csv": _csv, "tsv": _tsv}[form](columns, counted())
-    elif sys.stdout.isatty():
-        _rich(columns, counted())
     else:
-        _plain(columns, counted())
+        table = _rich if sys.stdout.isatty() else _plain
+        table(*_for_people(columns, counted()))
     if not seen:
         click.echo(f"kiebitz: {nothing}", err=True)
+
+
+def _for_people(
+    columns: Sequence[Column], rows: Iterable[list[Row]]
+) -> tuple[list[Column], Iterator[list[Row]]]:
+    """What of a listing stands in a table."""
+    titled = [column for column in columns if column.title]
+    places = [number for number, column in enumerate(columns) if column.title]
+    return titled, ([[row[place] for place in places] for row in batch] for batch in rows)
 
 
 def _objects(columns: Sequence[Column], rows: Iterable[list[Row]]) -> Iterator[str]:

@@ -75,4 +75,5 @@ def _words(value: Any) -> str:
         return ", ".join(f"{key} {_words(part)}" for key, part in value.items()) or "nobody"
     if isinstance(value, list):
         return ", ".join(map(_words, value)) or "nobody"
-    return str(value)
+    # An empty name is one, too, and is seen.
+    return str(value) or '""'

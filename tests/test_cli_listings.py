@@ -115,7 +115,11 @@ def test_all_forms_say_the_same(database: str) -> None:
         text = kiebitz(*arguments, form).out
         listed = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
         assert [{**row, "fields": json.loads(row["fields"])} for row in listed] == [
-            {key: value if key == "fields" else str(value) for key, value in row.items()} for row in rows
+            {
+                key: value if key == "fields" else "" if value is None else str(value)
+                for key, value in row.items()
+            }
+            for row in rows
         ]
     assert len(kiebitz(*arguments).out.splitlines()) == len(rows) + 1
 

@@ -56,7 +56,7 @@ def test_one_session_leaves_the_others_alone(database: Path) -> None:
     assert _dump(database) == before
     listed = [
         [
-            {**row, "id": None, "game": None}
+            {**row, "id": None, "game": None, "table": None}
             for row in kiebitz("events", f"{database}:{number}", "--json").json
         ]
         for number in (1, 2)
@@ -64,7 +64,7 @@ def test_one_session_leaves_the_others_alone(database: Path) -> None:
     assert kiebitz("redissect", f"{database}:1").status == 0
     assert listed == [
         [
-            {**row, "id": None, "game": None}
+            {**row, "id": None, "game": None, "table": None}
             for row in kiebitz("events", f"{database}:{number}", "--json").json
         ]
         for number in (1, 2)
