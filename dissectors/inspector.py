@@ -32,6 +32,9 @@ from dissectors.table import GameTable, Ids
 UNDECIDED_ITEMS = 64
 """How many items of a server wait for its protocol to be recognised."""
 
+UNDECIDED_BYTES = 8 << 20
+"""How many bytes wait for all servers together: a capture may hold much that is no game."""
+
 MEMO_SIZE = 4096
 """How many decoded frames are remembered: a server says the same to each of its clients."""
 
@@ -73,6 +76,7 @@ class Inspector:
         self._servers: dict[tuple[str, str], _Server] = {}
         self._conversations: dict[int, _Conversation] = {}
         self._latest_ns = 0
+        self._waiting_bytes = 0
 
     def feed(self, item: Item) -> None:
         """Take the next item of any stream."""
@@ -129,13 +133,14 @@ class Inspector:
         """Keep an item of a server whose protocol is unknown, unless it is what makes it known."""
         server.waiting.append(item)
         if isinstance(item, Chunk):
+            self._waiting_bytes += len(item.data)
             for dissector in self._dissectors:
                 if dissector.transport == item.stream.transport:
                     seen = dissector.recognise(item.data)
                     if seen == (item.direction, "certain"):
                         self._decide(server, dissector, item.stream)
                         return
-        if len(server.waiting) >= UNDECIDED_ITEMS:
+        if len(server.waiting) >= UNDECIDED_ITEMS or self._waiting_bytes > UNDECIDED_BYTES:
             self._decide_by_likeness(server)
 
     def _decide_by_likeness(self, server: _Server) -> None:
@@ -148,7 +153,12 @@ class Inspector:
                         self._decide(server, dissector, item.stream)
                         return
         server.given_up = True
-        server.waiting.clear()
+        self._no_longer_wait(server)
+
+    def _no_longer_wait(self, server: _Server) -> list[Item]:
+        waiting, server.waiting = server.waiting, []
+        self._waiting_bytes -= sum(len(item.data) for item in waiting if isinstance(item, Chunk))
+        return waiting
 
     def _decide(self, server: _Server, dissector: Dissector, stream: Stream) -> None:
         self._ids.table += 1
@@ -160,8 +170,7 @@ class Inspector:
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
                 self._findings.streams.append(conversation.stream)
-        waiting, server.waiting = server.waiting, []
-        for item in waiting:
+        for item in self._no_longer_wait(server):
             # A stream may have ended while its items waited.
             conversation = self._conversations.get(item.stream.id) or _Conversation(item.stream, server)
             self._dissect(conversation, item)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from maexchen_cases import FLAWED, LOOSE, SOUND
 from playing import Play
 
 from dissectors.grammar import UNREADABLE
-from dissectors.inspector import UNDECIDED_ITEMS, Inspector
+from dissectors.inspector import UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
 from dissectors.maexchen.dissector import MAEXCHEN
 from dissectors.records import Chunk, Direction, End, Fault, Findings, Gap, Item, Stream
 from dissectors.registry import DISSECTORS
@@ -134,6 +136,22 @@ def test_foreign_traffic_is_left_alone_and_does_not_pile_up() -> None:
     assert found.messages == []
     assert found.diagnostics == []
     assert stream.protocol is None
+
+
+def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either() -> None:
+    inspector = Inspector(DISSECTORS, Ids())
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            stream = Stream(number, "udp", "127.0.0.1:5", f"10.0.{number >> 8}.{number & 255}:53", 0)
+            for piece in range(UNDECIDED_ITEMS - 1):
+                # Each time new bytes, as they come from a file.
+                data = bytes([piece]) * 1000
+                inspector.feed(Chunk(stream, "s2c", number, piece * 1000, data))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * UNDECIDED_BYTES
 
 
 def test_snapshots_are_the_state_that_the_changes_lead_to() -> None:
