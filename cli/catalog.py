@@ -44,12 +44,17 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     return wanted.sql(target)
 
 
-def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
+def compile_wanted(text: str | None) -> Filter | None:
+    """The filter of a -Y, None if there is none. Raises FilterError."""
     if text is None:
         return None
     from storage.filters import compile_filter
 
     return compile_filter(text, field_catalog())
+
+
+def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
+    return compile_wanted(text)
 
 
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:

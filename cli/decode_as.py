@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import click
 
 from dissectors.dissector import Dissector
+from dissectors.inspector import DecodeAs
 from dissectors.records import Transport
 from dissectors.registry import BY_PROTOCOL, DISSECTORS
 
@@ -35,7 +36,7 @@ def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector]:
     return forced
 
 
-def server_ports(forced: dict[tuple[str, int], Dissector]) -> frozenset[int]:
+def server_ports(forced: DecodeAs) -> frozenset[int]:
     """The UDP ports that are servers': the forced ones and each protocol's own."""
     return frozenset(port for transport, port in forced if transport == "udp").union(
         *(dissector.default_ports for dissector in DISSECTORS if dissector.transport == "udp")

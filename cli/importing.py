@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.decode_as import server_ports
-from dissectors.dissector import Dissector
+from dissectors.dissector import recognise
+from dissectors.inspector import DecodeAs
 from dissectors.records import Direction, Findings, Item
 from dissectors.registry import DISSECTORS
 from proxy.conversations import UdpConversations
@@ -20,13 +22,11 @@ if TYPE_CHECKING:
 _BATCH = 2000
 """Packets between two looks at the progress."""
 
-Forced = dict[tuple[str, int], Dissector]
-
 
 class PacketRecording:
     """Records the game traffic of captured packets into one session."""
 
-    def __init__(self, recorder: Recorder, forced: Forced) -> None:
+    def __init__(self, recorder: Recorder, forced: DecodeAs) -> None:
         self.recorder = recorder
         self.packets = 0
         self.decoder = PacketDecoder()
@@ -45,43 +45,42 @@ class PacketRecording:
             if datagram is not None:
                 feed(datagram, ts_ns, items)
                 self._latest_ns = ts_ns
-        self.recorder.record(items)
-        items.clear()
+        self._record()
 
     def expire(self, now_ns: int) -> None:
         """End the streams that are silent for long; for a live source, where nothing else tells the time."""
         self._conversations.expire(now_ns, self._items)
-        self.recorder.record(self._items)
-        self._items.clear()
+        self._record()
 
     def close(self) -> Findings:
         """End all streams and the session. Raises StorageError."""
         self.decoder.close()
         self._conversations.close(self._latest_ns, self._items)
-        self.recorder.record(self._items)
+        self._record()
         return self.recorder.close()
+
+    def _record(self) -> None:
+        self.recorder.record(self._items)
+        self._items.clear()
 
 
 def _orient(payload: bytes, source: str, destination: str) -> Direction | None:
     """Which way a datagram of an unknown pair goes, where only one protocol can have sent it."""
-    for dissector in DISSECTORS:
-        if dissector.transport == "udp":
-            seen = dissector.recognise(payload)
-            if seen is not None and seen[1] == "certain":
-                return seen[0]
+    for _, direction, likeness in recognise(DISSECTORS, "udp", payload):
+        if likeness == "certain":
+            return direction
     return None
 
 
 def import_capture(
-    source: str, database: str, forced: Forced, on_progress: Callable[[int, int | None], None]
+    source: str, database: str, forced: DecodeAs, on_progress: Callable[[int, int | None], None]
 ) -> tuple[PacketRecording, str | None]:
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
 
     Gives the recording, closed, and what is missing at the end of a file that is cut short. An interruption
     leaves what has been read as a whole session. Raises CaptureError and StorageError.
     """
-    from itertools import islice
-
+    # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
     from proxy.capture_files import open_capture
 
     with open_capture(source) as capture:

@@ -81,11 +81,3 @@ class LiveView:
 
     def _time(self, ts_ns: int) -> str:
         return f"{(ts_ns - self._started_ns) / 1e9:12.6f}"
-
-
-def compile_wanted(text: str | None) -> Filter | None:
-    """The filter of -Y, None if there is none. Raises FilterError."""
-    from cli.catalog import field_catalog
-    from storage.filters import compile_filter
-
-    return compile_filter(text, field_catalog()) if text is not None else None

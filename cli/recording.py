@@ -12,8 +12,9 @@ from pathlib import Path
 
 import click
 
+from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
-from cli.live import LiveView, compile_wanted
+from cli.live import LiveView
 from proxy.journal import JournalError, JournalReader
 from proxy.processes import follow
 from storage.recorder import COMMIT_EVERY_S, Recorder

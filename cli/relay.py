@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
+from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
-from cli.live import compile_wanted
 from cli.recording import record_journal
 from cli.sessions import DEFAULT_DB
 from proxy.journal import JournalWriter

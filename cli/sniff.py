@@ -7,9 +7,10 @@ import time
 
 import click
 
+from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import PacketRecording
-from cli.live import LiveView, compile_wanted
+from cli.live import LiveView
 from cli.sessions import DEFAULT_DB
 from proxy.sniff import Sniffer
 from storage.recorder import COMMIT_EVERY_S, Recorder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from dissectors.framing import Framer
@@ -56,6 +56,17 @@ class Dissector(ABC):
         """Whether `player` could know of an event."""
         kind: EventKind = self.grammar.events[event.kind]
         return not kind.secret or event.actor == player
+
+
+def recognise(
+    dissectors: Iterable[Dissector], transport: Transport, data: bytes
+) -> Iterator[tuple[Dissector, Direction, Likeness]]:
+    """The protocols that could have sent these bytes, with the side that would have and how sure that is."""
+    for dissector in dissectors:
+        if dissector.transport == transport:
+            seen = dissector.recognise(data)
+            if seen is not None:
+                yield dissector, *seen
 
 
 class _Spoken(dict[str, str]):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from dissectors.dissector import Dissector
+from dissectors.dissector import Dissector, recognise
 from dissectors.framing import Framer
 from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of
 from dissectors.records import (
@@ -134,12 +134,10 @@ class Inspector:
         server.waiting.append(item)
         if isinstance(item, Chunk):
             self._waiting_bytes += len(item.data)
-            for dissector in self._dissectors:
-                if dissector.transport == item.stream.transport:
-                    seen = dissector.recognise(item.data)
-                    if seen == (item.direction, "certain"):
-                        self._decide(server, dissector, item.stream)
-                        return
+            for dissector, *seen in recognise(self._dissectors, item.stream.transport, item.data):
+                if seen == [item.direction, "certain"]:
+                    self._decide(server, dissector, item.stream)
+                    return
         if len(server.waiting) >= UNDECIDED_ITEMS or self._waiting_bytes > UNDECIDED_BYTES:
             self._decide_by_likeness(server)
 
@@ -147,11 +145,9 @@ class Inspector:
         """Nothing certain came: take the protocol whose messages these look like, or give the server up."""
         for item in server.waiting:
             if isinstance(item, Chunk):
-                for dissector in self._dissectors:
-                    seen = dissector.recognise(item.data)
-                    if dissector.transport == item.stream.transport and seen is not None:
-                        self._decide(server, dissector, item.stream)
-                        return
+                for dissector, *_ in recognise(self._dissectors, item.stream.transport, item.data):
+                    self._decide(server, dissector, item.stream)
+                    return
         server.given_up = True
         self._no_longer_wait(server)
 

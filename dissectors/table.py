@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dissectors.grammar import MessageType, to_json
+from dissectors.grammar import MessageType, blame_of, to_json
 from dissectors.records import (
     Blame,
     Change,
@@ -118,55 +118,21 @@ class GameTable(ABC):
     ) -> None:
         """Report a flaw of `message`, or of `at`: (offset, length) in bytes inside it."""
         offset, length = at if at is not None else (0, message.length)
-        self.report(
-            message.stream,
-            message.direction,
-            message.ts_ns,
-            message.offset + offset,
-            length,
-            severity,
-            group,
-            code,
-            text,
-            expected=expected,
-            clause=clause,
-            blame=blame,
-            message_id=message.id,
-        )
-
-    def report(
-        self,
-        stream: Stream,
-        direction: Direction,
-        ts_ns: int,
-        offset: int,
-        length: int,
-        severity: Severity,
-        group: Group,
-        code: str,
-        text: str,
-        *,
-        expected: str | None = None,
-        clause: str | None = None,
-        blame: Blame = "unknown",
-        message_id: int | None = None,
-    ) -> None:
-        """Report a flaw at a place of a stream."""
         self._findings.diagnostics.append(
             Diagnostic(
-                stream,
-                direction,
-                ts_ns,
+                message.stream,
+                message.direction,
+                message.ts_ns,
                 severity,
                 group,
                 code,
                 text,
-                offset,
+                message.offset + offset,
                 length,
                 expected,
                 clause,
                 blame,
-                message_id,
+                message.id,
             )
         )
 
@@ -181,5 +147,5 @@ class GameTable(ABC):
                 "dialect",
                 row.deviation,
                 clause=row.clause,
-                blame="client" if row.direction == "c2s" else "server",
+                blame=blame_of(row.direction),
             )

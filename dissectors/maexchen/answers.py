@@ -105,12 +105,8 @@ class Answers:
                     verdict, "warning", "rule", "answer-ignored", text, clause="Reason-Codes"
                 )
         elif not question.tried:
-            self._table.report(
-                asked.stream,
-                asked.direction,
-                asked.ts_ns,
-                asked.offset,
-                asked.length,
+            self._table.diagnose(
+                asked,
                 "warning",
                 "sequence",
                 "no-answer",
@@ -118,7 +114,6 @@ class Answers:
                 expected=f"{ANSWERED_BY[kind]} within {ANSWER_WINDOW_NS // 1_000_000} ms",
                 clause="Reason-Codes",
                 blame="client",
-                message_id=asked.id,
             )
 
     def look_back(self, ts_ns: int | None) -> None:

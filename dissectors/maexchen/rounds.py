@@ -78,14 +78,14 @@ class RoundTable(GameTable):
         if played is not None and played.phase == "starting":
             self._missing(played, "players")
             played.started_ns = message.ts_ns
-            played.phase = "started"
-            self._put(played, "started", "phase")
-            self._points = None
-            return played
+            return self._started_unseen(played)
         if played is not None and self._just_over(played, message.ts_ns):
             played.whole = False
             return played
-        played = self._begin(message, None, "players", "round", "announced")
+        return self._started_unseen(self._begin(message, None, "players", "round", "announced"))
+
+    def _started_unseen(self, played: Round) -> Round:
+        """A round goes on whose ROUND STARTED was not seen: who has a point for it is not known."""
         played.phase = "started"
         self._put(played, "started", "phase")
         self._points = None

@@ -14,7 +14,7 @@ from dissectors.broadcast import BroadcastLog
 from dissectors.grammar import MessageType, to_json
 from dissectors.maexchen.answers import Answers
 from dissectors.maexchen.dice import MIA
-from dissectors.maexchen.questions import QuestionKind, Seat
+from dissectors.maexchen.questions import Question, QuestionKind, Seat
 from dissectors.maexchen.registration import Registration
 from dissectors.maexchen.round import Round
 from dissectors.maexchen.rounds import RoundTable
@@ -132,12 +132,9 @@ class MaexchenTable(RoundTable):
         self._answers.asked(seat, "join", message, message.game_id)
 
     def _join(self, message: Message, seat: Seat) -> None:
-        question = self._answers.answered(seat, "join", message)
-        if question is None:
-            return
-        message.game_id = question.game_id
+        question = self._answer("join", message, seat)
         played = self._round
-        if played is None or played.game.id != question.game_id:
+        if question is None or played is None or played.game.id != question.game_id:
             return
         if seat.name is not None:
             self._put(played, True, "private", seat.name, "joined")
@@ -210,15 +207,22 @@ class MaexchenTable(RoundTable):
         self._tell(message, "turn", name, {"name": name}, played)
         self._answers.asked(seat, "turn", message, played.game.id)
 
-    def _take_turn(self, message: Message, seat: Seat) -> None:
-        question = self._answers.answered(seat, "turn", message)
+    def _answer(self, kind: QuestionKind, message: Message, seat: Seat) -> Question | None:
+        """A client's answer: the question that it rightly answers, if it does."""
+        question = self._answers.answered(seat, kind, message)
         if question is not None:
             message.game_id = question.game_id
+        return question
+
+    def _take_turn(self, message: Message, seat: Seat) -> None:
+        self._answer("turn", message, seat)
 
     def _announce(self, message: Message, seat: Seat) -> None:
-        question = self._answers.answered(seat, "announce", message)
-        if question is not None:
-            message.game_id = question.game_id
+        self._answer("announce", message, seat)
+
+    def _infer(self, message: Message, played: Round, kind: str, name: str, key: Hashable) -> None:
+        """Make an event that no message has told of yet; copies of one that does will find it."""
+        self._log.expect(key, self.emit(kind, message.ts_ns, name, {"name": name}, played.game))
 
     def _set_turn(self, played: Round, name: str | None, inferred: bool = False) -> None:
         if played.phase == "started":
@@ -251,8 +255,7 @@ class MaexchenTable(RoundTable):
         """The oldest servers tell nobody who rolls; elsewhere the datagram may be lost."""
         if played.rolling != name and name is not None:
             self._rolls(played, name, inferred=True)
-            event = self.emit("rolls", message.ts_ns, name, {"name": name}, played.game)
-            self._log.expect(("rolls", name), event)
+            self._infer(message, played, "rolls", name, ("rolls", name))
 
     def _rolled(self, message: Message, seat: Seat) -> None:
         played = self._playing(message)
@@ -319,8 +322,7 @@ class MaexchenTable(RoundTable):
             name = played.due
         if name is not None:
             self._sees(played, name, inferred=True)
-            event = self.emit("wants_to_see", message.ts_ns, name, {"name": name}, played.game)
-            self._log.expect(("sees", name), event)
+            self._infer(message, played, "wants_to_see", name, ("sees", name))
 
     def _who_sees(self, played: Round) -> str | None:
         """The player whose SEE the server has not yet answered."""
@@ -362,11 +364,12 @@ class MaexchenTable(RoundTable):
         played = self._playing(message)
         self._infer_see(message, played)
         against = objection(names, reason, played.evidence()) if played.whole else None
-        for kind in ("turn", "announce"):
-            loser = self._registration.seat_of(names[0]) if len(names) == 1 else None
-            if loser is not None and _LATE_REASONS.get(reason) == kind:
-                self._answers.missed(loser, kind, message)
-            self._close_questions(kind, played)
+        kind = _LATE_REASONS.get(reason)
+        loser = self._registration.seat_of(names[0]) if len(names) == 1 else None
+        if loser is not None and kind is not None:
+            self._answers.missed(loser, kind, message)
+        self._close_questions("turn", played)
+        self._close_questions("announce", played)
         if played.game.result is None:
             played.game.result = {"losers": names, "reason": reason}
             self.changed_game(played.game)
@@ -397,8 +400,7 @@ class MaexchenTable(RoundTable):
         self._unscored = None
         for name, points in scores.items():
             self._registration.seen(name)
-            if self.state.get("scores", {}).get(name) != points:
-                self.put(points, "scores", name)
+            self.put(points, "scores", name)
         if played is not None:
             self._check_points(message, played, scores)
             played.scored = True
