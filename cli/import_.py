@@ -11,15 +11,13 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import PacketRecording, import_capture
-from cli.sessions import DEFAULT_DB
+from cli.recording_options import database_option, summary
 from proxy.capture_files import CaptureError
 
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
-@click.option(
-    "-w", "database", default=DEFAULT_DB, show_default=True, metavar="DB", help="Record into this database."
-)
+@database_option
 @decode_as_option
 def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, ...]) -> None:
     """Read capture files into a database, each as a session of its own.
@@ -43,7 +41,7 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
             click.echo(f"kiebitz: {error}", err=True)
             failed = True
             continue
-        _report(file, database, recording, truncated)
+        _report(file, recording, truncated)
     if failed:
         raise click.exceptions.Exit(1)
 
@@ -64,14 +62,8 @@ def _progress() -> Progress:
     )
 
 
-def _report(file: str, database: str, recording: PacketRecording, truncated: str | None) -> None:
-    counts = recording.recorder.counts
-    click.echo(
-        f"{file}: {recording.packets} packets, {counts['streams']} streams, {counts['messages']} messages,"
-        f" {counts['games']} games, {counts['diagnostics']} diagnostics"
-        f" -> {database}:{recording.recorder.session_id}",
-        err=True,
-    )
+def _report(file: str, recording: PacketRecording, truncated: str | None) -> None:
+    click.echo(f"{file}: {recording.packets} packets, {summary(recording.recorder)}", err=True)
     if truncated is not None:
         click.echo(f"kiebitz: {file}: {truncated}; all before that was kept", err=True)
     for reason, number in recording.decoder.malformed.items():

@@ -15,6 +15,7 @@ import click
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
 from cli.live import LiveView
+from cli.recording_options import summary
 from proxy.journal import JournalError, JournalReader
 from proxy.processes import follow
 from storage.recorder import COMMIT_EVERY_S, Recorder
@@ -74,12 +75,7 @@ def record_journal(
     reader.release()
     reader.close()
     recorder.release()
-    counts = recorder.counts
-    click.echo(
-        f"recorded {counts['streams']} streams, {counts['messages']} messages, {counts['games']} games,"
-        f" {counts['diagnostics']} diagnostics -> {database}:{recorder.session_id}",
-        err=True,
-    )
+    click.echo(f"recorded {summary(recorder)}", err=True)
     if not reader.stopped:
         click.echo("kiebitz: the relay has died; what it had passed on until then is recorded", err=True)
 

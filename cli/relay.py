@@ -15,7 +15,7 @@ import click
 from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.recording import record_journal
-from cli.sessions import DEFAULT_DB
+from cli.recording_options import database_option
 from proxy.journal import JournalWriter
 from proxy.modes import Mode, parse_mode
 from proxy.processes import start_recorder
@@ -63,7 +63,7 @@ class _Notices:
     metavar="MODE",
     help="reverse:udp://HOST:PORT@[ADDR:]PORT: listen on ADDR:PORT (ADDR: 127.0.0.1), pass on to HOST:PORT.",
 )
-@click.option("-w", "database", default=DEFAULT_DB, show_default=True, metavar="DB", help="Record into this.")
+@database_option
 @decode_as_option
 @click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")

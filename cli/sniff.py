@@ -11,7 +11,7 @@ from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import PacketRecording
 from cli.live import LiveView
-from cli.sessions import DEFAULT_DB
+from cli.recording_options import database_option, summary
 from proxy.sniff import Sniffer
 from storage.recorder import COMMIT_EVERY_S, Recorder
 
@@ -36,7 +36,7 @@ class _DurationType(click.ParamType[float]):
 @click.command()
 @click.option("-i", "interface", required=True, metavar="IFACE", help="The interface, as in lo or eth0.")
 @click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as tcpdump takes it.")
-@click.option("-w", "database", default=DEFAULT_DB, show_default=True, metavar="DB", help="Record into this.")
+@database_option
 @click.option(
     "-a", "duration", type=_DurationType(), metavar="duration:SECONDS", help="Stop after this time."
 )
@@ -86,12 +86,7 @@ def sniff(
                 view.show(recorder.commit())
                 committed = now
         view.show(recording.close())
-    counts = recorder.counts
-    click.echo(
-        f"{recording.packets} packets, {counts['streams']} streams, {counts['messages']} messages,"
-        f" {counts['games']} games, {counts['diagnostics']} diagnostics -> {database}:{recorder.session_id}",
-        err=True,
-    )
+    click.echo(f"{recording.packets} packets, {summary(recorder)}", err=True)
     if sniffer.dropped:
         click.echo(
             f"kiebitz: {sniffer.dropped} packets came too fast and were dropped by the kernel", err=True

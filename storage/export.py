@@ -118,11 +118,11 @@ def _records(timeline: Timeline, kind: str, rank: int) -> Iterator[tuple[int, in
 
 def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
     """The session's messages as rows of `_COLUMNS`."""
-    # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
+    # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, e.kind, e.data,"
         " s.protocol, m.game_id, (SELECT count(*) FROM diagnostics WHERE message_id = m.id)"
-        " FROM messages AS m JOIN streams AS s ON s.id = +m.stream_id"
+        " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
         " LEFT JOIN events AS e ON e.id = m.event_id WHERE +s.session_id = ? ORDER BY m.id",
         (timeline.session.id,),
     )

@@ -102,7 +102,7 @@ def messages(
     """The session's messages numbered above `after` that meet an SQL condition on `messages` (alias m)."""
     rows = timeline.connection.execute(
         "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length, m.game_id,"
-        f" m.event_id FROM messages AS m WHERE m.id > ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY m.id",
+        f" m.event_id FROM messages AS m WHERE m.id > ? AND m.{_OF_SESSION} AND ({condition}) ORDER BY m.id",
         [after, timeline.session.id, *parameters],
     )
     for number, stream, direction, ts_ns, name, fields, offset, length, game, event in rows:
