@@ -36,10 +36,10 @@ def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector]:
     return forced
 
 
-def server_ports(forced: DecodeAs) -> frozenset[int]:
-    """The UDP ports that are servers': the forced ones and each protocol's own."""
-    return frozenset(port for transport, port in forced if transport == "udp").union(
-        *(dissector.default_ports for dissector in DISSECTORS if dissector.transport == "udp")
+def server_ports(forced: DecodeAs, transport: Transport) -> frozenset[int]:
+    """A transport's ports that are servers': the forced ones and each protocol's own."""
+    return frozenset(port for through, port in forced if through == transport).union(
+        *(dissector.default_ports for dissector in DISSECTORS if dissector.transport == transport)
     )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.decode_as import server_ports
 from dissectors.dissector import recognise
 from dissectors.inspector import DecodeAs
-from dissectors.records import Direction, Findings, Item
+from dissectors.records import Direction, Findings, Item, Transport
 from dissectors.registry import DISSECTORS
 from proxy.conversations import UdpConversations
-from proxy.packets import PacketDecoder, RawPacket
+from proxy.packets import PacketDecoder, RawPacket, Segment
+from proxy.tcp_conversations import TcpConversations
 from storage.recorder import Recorder
 from storage.schema import MEMORY
 
@@ -30,32 +32,43 @@ class PacketRecording:
         self.recorder = recorder
         self.packets = 0
         self.decoder = PacketDecoder()
-        self._conversations = UdpConversations(recorder.stream_ids, _orient, server_ports(forced))
+        self._udp = UdpConversations(
+            recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
+        )
+        self._tcp = TcpConversations(
+            recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")
+        )
         self._items: list[Item] = []
         self._latest_ns = 0
 
     def take(self, packets: Iterable[RawPacket]) -> None:
         """Record packets (time in ns, link type, bytes, length on the wire)."""
         decode = self.decoder.decode
-        feed = self._conversations.feed
+        feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
         items = self._items
         for ts_ns, linktype, data, wirelen in packets:
             self.packets += 1
-            datagram = decode(linktype, data, wirelen, ts_ns)
-            if datagram is not None:
-                feed(datagram, ts_ns, items)
-                self._latest_ns = ts_ns
+            sent = decode(linktype, data, wirelen, ts_ns)
+            if sent is None:
+                continue
+            self._latest_ns = ts_ns
+            if isinstance(sent, Segment):
+                feed_tcp(sent, ts_ns, items)
+            else:
+                feed_udp(sent, ts_ns, items)
         self._record()
 
     def expire(self, now_ns: int) -> None:
-        """End the streams that are silent for long; for a live source, where nothing else tells the time."""
-        self._conversations.expire(now_ns, self._items)
+        """Give up what has not come for long; for a live source, where nothing else tells the time."""
+        self._udp.expire(now_ns, self._items)
+        self._tcp.expire(now_ns, self._items)
         self._record()
 
     def close(self) -> Findings:
         """End all streams and the session. Raises StorageError."""
         self.decoder.close()
-        self._conversations.close(self._latest_ns, self._items)
+        self._udp.close(self._latest_ns, self._items)
+        self._tcp.close(self._latest_ns, self._items)
         self._record()
         return self.recorder.close()
 
@@ -64,12 +77,14 @@ class PacketRecording:
         self._items.clear()
 
 
-def _orient(payload: bytes, source: str, destination: str) -> Direction | None:
-    """Which way a datagram of an unknown pair goes, where only one protocol can have sent it."""
-    for _, direction, likeness in recognise(DISSECTORS, "udp", payload):
-        if likeness == "certain":
-            return direction
-    return None
+def _orient(transport: Transport, data: bytes, _source: str, _destination: str) -> Direction | None:
+    """Which way bytes between unknown ends went, where only one side of a protocol can have sent them."""
+    certain = {
+        direction
+        for _, direction, likeness in recognise(DISSECTORS, transport, data)
+        if likeness == "certain"
+    }
+    return certain.pop() if len(certain) == 1 else None
 
 
 def import_capture(

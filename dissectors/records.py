@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 Direction = Literal["c2s", "s2c"]
+DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
 Transport = Literal["tcp", "udp"]
 Severity = Literal["note", "warning", "error"]
 Group = Literal["malformed", "sequence", "rule", "state", "network"]
@@ -64,7 +65,10 @@ class Gap(msgspec.Struct, eq=False, gc=False):
 
 
 class Fault(msgspec.Struct, eq=False, gc=False):
-    """What the network itself said about a stream, such as an ICMP error for a datagram to the server."""
+    """What the network did to a stream: an ICMP error for a datagram, bytes sent again with other content.
+
+    `length` is 0 where it is about no bytes in particular.
+    """
 
     stream: Stream
     direction: Direction
@@ -72,6 +76,7 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     offset: int
     code: str
     text: str
+    length: int = 0
 
 
 class End(msgspec.Struct, eq=False, gc=False):

@@ -7,20 +7,16 @@ server is asked through `orient`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import nsmallest
 
 from dissectors.records import Chunk, Direction, End, Item, Stream
 from proxy.packets import Datagram, endpoints
-
-Orient = Callable[[bytes, str, str], Direction | None]
-"""Tells from a payload, its source and its destination (`ip:port`) which way it went; None if it cannot."""
+from proxy.servers import Orient, Servers, reverse
 
 DEFAULT_IDLE_NS = 600_000_000_000
 # Under 1 kB each.
 DEFAULT_MAX_STREAMS = 16_384
-# Servers recognised by what was said are remembered for the streams to come; beyond this no new ones are.
-_MAX_SERVERS = 16_384
 
 
 class _Pair:
@@ -68,14 +64,12 @@ class UdpConversations:
         max_streams: int = DEFAULT_MAX_STREAMS,
     ) -> None:
         self._stream_ids = stream_ids
-        self._orient = orient
-        self._server_ports = server_ports
+        self._servers = Servers(server_ports, orient)
         self._idle_ns = idle_ns
         self._max_streams = max_streams
         # Sides of open streams by their flow; all pairs, also those whose stream has ended, by both flows.
         self._sides: dict[bytes, _Side] = {}
         self._pairs: dict[bytes, _Pair] = {}
-        self._servers: set[bytes] = set()
         self._next_sweep_ns = 0
 
     def feed(self, datagram: Datagram, ts_ns: int, items: list[Item]) -> None:
@@ -114,38 +108,21 @@ class UdpConversations:
         if pair is None and len(self._pairs) >= 2 * self._max_streams:
             self._make_room(ts_ns, items)
         source, destination = endpoints(flow)
-        reverse = _reversed(flow)
-        direction = self._direction(flow, reverse, payload, source, destination)
+        direction = self._servers.known(flow) or self._servers.recognise(flow, payload, source, destination)
         if direction is None:
             direction = "s2c" if pair is not None and flow == pair.server_flow else "c2s"
         if direction == "c2s":
-            pair = _Pair(flow, reverse)
+            pair = _Pair(flow, reverse(flow))
             client, server = source, destination
         else:
-            pair = _Pair(reverse, flow)
+            pair = _Pair(reverse(flow), flow)
             client, server = destination, source
         pair.stream = stream = Stream(next(self._stream_ids), "udp", client, server, ts_ns)
-        self._pairs[flow] = self._pairs[reverse] = pair
+        self._pairs[pair.client_flow] = self._pairs[pair.server_flow] = pair
         # The client's last, for the socket that sends to itself: its two flows are one.
         self._sides[pair.server_flow] = _Side(pair, stream, "s2c")
         self._sides[pair.client_flow] = _Side(pair, stream, "c2s")
         return self._sides[flow]
-
-    def _direction(
-        self, flow: bytes, reverse: bytes, payload: bytes, source: str, destination: str
-    ) -> Direction | None:
-        """Which way a datagram goes, as far as there is evidence for it."""
-        source_known = int.from_bytes(flow[-4:-2], "big") in self._server_ports
-        destination_known = int.from_bytes(flow[-2:], "big") in self._server_ports
-        if source_known != destination_known:
-            return "s2c" if source_known else "c2s"
-        sender, receiver = _sender(flow), _sender(reverse)
-        if (sender in self._servers) != (receiver in self._servers):
-            return "s2c" if sender in self._servers else "c2s"
-        direction = self._orient(payload, source, destination)
-        if direction is not None and len(self._servers) < _MAX_SERVERS:
-            self._servers.add(sender if direction == "s2c" else receiver)
-        return direction
 
     def _make_room(self, ts_ns: int, items: list[Item]) -> None:
         """Forget the eighth of the pairs that has been silent longest, so that this is seldom to do."""
@@ -162,12 +139,3 @@ class UdpConversations:
             pair.stream = None
             self._sides.pop(pair.client_flow, None)
             self._sides.pop(pair.server_flow, None)
-
-
-def _reversed(flow: bytes) -> bytes:
-    size = (len(flow) - 4) // 2
-    return flow[size : 2 * size] + flow[:size] + flow[-2:] + flow[-4:-2]
-
-
-def _sender(flow: bytes) -> bytes:
-    return flow[: (len(flow) - 4) // 2] + flow[-4:-2]

@@ -6,67 +6,38 @@ overlapping fragments contradict each other is given up, as nobody can say what 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable
+
+from proxy.pieces import PIECE_COST, Pieces
 
 TIMEOUT_NS = 30_000_000_000
 MAX_PACKETS = 1024
 MAX_BYTES = 8 << 20
 _MAX_LENGTH = 65_535
-# What keeping a piece costs beside its bytes, about.
-_PIECE_COST = 128
 
 
-class _Pieces:
-    """What has come of one packet: pieces that do not overlap, in order."""
+class _Packet:
+    """What has come of one packet."""
 
-    __slots__ = ("cost", "data", "ends", "first_header", "first_ns", "given_up", "held", "length", "starts")
+    __slots__ = ("first_header", "first_ns", "given_up", "length", "pieces")
 
     def __init__(self, first_ns: int) -> None:
         self.first_ns = first_ns
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        # The bytes of each piece; fewer than `end - start` where the snap length cut a fragment.
-        self.data: list[bytes] = []
-        self.held = 0
-        self.cost = _PIECE_COST
+        self.pieces = Pieces()
         self.length: int | None = None
         self.first_header = 0
         self.given_up = False
 
-    def add(self, start: int, end: int, data: bytes) -> bool:
-        """Add what is new in a fragment; False if what is not new contradicts what is here."""
-        index = max(bisect_left(self.starts, start) - 1, 0)
-        position = start
-        while position < end:
-            if index < len(self.starts) and self.ends[index] <= position:
-                index += 1
-                continue
-            here = self.starts[index] if index < len(self.starts) else end
-            if position < here:
-                upto = min(here, end)
-                self.starts.insert(index, position)
-                self.ends.insert(index, upto)
-                self.data.insert(index, data[position - start : upto - start])
-                self.held += upto - position
-                self.cost += upto - position + _PIECE_COST
-                position = upto
-            else:
-                upto = min(self.ends[index], end)
-                old = self.data[index][position - here : upto - here]
-                new = data[position - start : upto - start]
-                common = min(len(old), len(new))
-                if old[:common] != new[:common]:
-                    return False
-                position = upto
-            index += 1
-        return True
+    @property
+    def cost(self) -> int:
+        return PIECE_COST + self.pieces.cost
 
     def joined(self) -> bytes:
         """The bytes from the start to the first that the snap length cut off."""
         whole = []
-        for start, end, data in zip(self.starts, self.ends, self.data, strict=True):
+        pieces = self.pieces
+        for start, end, data in zip(pieces.starts, pieces.ends, pieces.data, strict=True):
             whole.append(data)
             if len(data) < end - start:
                 break
@@ -82,7 +53,7 @@ class Reassembly:
 
     def __init__(self, malformed: Counter[str]) -> None:
         self._malformed = malformed
-        self._packets: dict[Hashable, _Pieces] = {}
+        self._packets: dict[Hashable, _Packet] = {}
         self._cost = 0
 
     def __len__(self) -> int:
@@ -102,32 +73,33 @@ class Reassembly:
             self._malformed["impossible fragment"] += 1
             return None
         self._drop_old(ts_ns)
-        pieces = self._packets.get(key)
-        if pieces is None:
-            pieces = self._packets[key] = _Pieces(ts_ns)
-            self._cost += pieces.cost
-        elif pieces.given_up:
+        packet = self._packets.get(key)
+        if packet is None:
+            packet = self._packets[key] = _Packet(ts_ns)
+            self._cost += packet.cost
+        elif packet.given_up:
             return None
-        self._cost -= pieces.cost
-        agrees = pieces.add(start, end, data)
-        self._cost += pieces.cost
+        pieces = packet.pieces
+        self._cost -= packet.cost
+        agrees = not pieces.add(start, end, data)
+        self._cost += packet.cost
         if not more:
-            agrees = agrees and pieces.length in (None, end)
-            pieces.length = end
-        if not agrees or (pieces.length is not None and pieces.ends[-1] > pieces.length):
+            agrees = agrees and packet.length in (None, end)
+            packet.length = end
+        if not agrees or (packet.length is not None and pieces.ends[-1] > packet.length):
             # Kept without its bytes until it times out, so that later fragments do not start it anew.
             self._malformed["contradicting fragments"] += 1
-            self._cost -= pieces.cost
-            dead = self._packets[key] = _Pieces(pieces.first_ns)
+            self._cost -= packet.cost
+            dead = self._packets[key] = _Packet(packet.first_ns)
             dead.given_up = True
             self._cost += dead.cost
             return None
         if start == 0:
-            pieces.first_header = header
-        if pieces.held == pieces.length:
+            packet.first_header = header
+        if pieces.held == packet.length:
             del self._packets[key]
-            self._cost -= pieces.cost
-            return pieces.joined(), pieces.held, pieces.first_header
+            self._cost -= packet.cost
+            return packet.joined(), pieces.held, packet.first_header
         return None
 
     def close(self) -> None:
@@ -145,7 +117,7 @@ class Reassembly:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        pieces = self._packets.pop(next(iter(self._packets)))
-        self._cost -= pieces.cost
-        if not pieces.given_up:
+        packet = self._packets.pop(next(iter(self._packets)))
+        self._cost -= packet.cost
+        if not packet.given_up:
             self._malformed["incomplete fragments"] += 1

@@ -1,8 +1,9 @@
-"""From a captured packet to the UDP datagram in it.
+"""From a captured packet to the UDP datagram or the TCP segment in it.
 
-Link layers are told apart by their LINKTYPE_ number; below UDP there are IPv4 (RFC 791) and IPv6 (RFC 8200)
-with extension headers. Fragments are put together. Checksums are not looked at: the sending machine's own
-capture has them before the network card fills them in. A datagram quoted in an ICMP error is no traffic.
+Link layers are told apart by their LINKTYPE_ number; below UDP and TCP there are IPv4 (RFC 791) and IPv6
+(RFC 8200) with extension headers. Fragments are put together. Checksums are not looked at: the sending
+machine's own capture has them before the network card fills them in. A datagram quoted in an ICMP error is no
+traffic.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from struct import Struct
+
+import msgspec
 
 from proxy.fragments import Reassembly
 
@@ -23,10 +26,34 @@ Datagram = tuple[bytes, bytes, int]
 destination port (2 bytes each, big-endian). That makes it a key that costs one slice; see `endpoints`.
 """
 
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+"""Flags of a TCP segment that matter here (RFC 9293, 3.1)."""
+
+
+class Segment(msgspec.Struct, gc=False):
+    """A TCP segment: its flow as that of a datagram, and of its header what tells where its bytes belong.
+
+    The payload had `missing` more bytes, which the capture cut off. `flags` are the eight bits of the header;
+    `window` is as it stands there, not scaled. `scale` is the window scale option of a SYN (RFC 7323, 2.2),
+    None where there is none.
+    """
+
+    flow: bytes
+    payload: bytes
+    missing: int
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    scale: int | None = None
+
+
 _ETHERNET = 1
 # Ethernet, an IPv4 header without options, UDP: ethertype, version and header length, total length,
 # flags and fragment offset, protocol, UDP length.
 _COMMON = Struct(">12xHBxH2xHxB14xH").unpack_from
+# Sequence and acknowledgment number, data offset and flags, window (RFC 9293, 3.1).
+_TCP_HEADER = Struct(">IIHH").unpack_from
 _SHORT = Struct(">H").unpack_from
 _PORTS = Struct(">HH").unpack_from
 
@@ -48,11 +75,11 @@ _UDP, _TCP = 17, 6
 _FRAGMENT, _AUTHENTICATION = 44, 51
 # Hop-by-hop, routing and destination options: RFC 8200, 4.3, 4.4, 4.6.
 _OPTIONS = frozenset({0, 43, 60})
-_PROTOCOL_NAMES = {1: "ICMP", 2: "IGMP", _TCP: "TCP", 58: "ICMPv6", 59: "no payload", 132: "SCTP"}
+_PROTOCOL_NAMES = {1: "ICMP", 2: "IGMP", 58: "ICMPv6", 59: "no payload", 132: "SCTP"}
 
 
 def endpoints(flow: bytes) -> tuple[str, str]:
-    """Write source and destination of a datagram as `ip:port`, an IPv6 address in brackets."""
+    """Write source and destination of a flow as `ip:port`, an IPv6 address in brackets."""
     size = (len(flow) - 4) // 2
     source, destination = _PORTS(flow, 2 * size)
     if size == 4:
@@ -73,8 +100,8 @@ class _Flaw(Exception):
 class PacketDecoder:
     """Decodes packets, one after another, and keeps the fragments between them.
 
-    `ignored` counts packets that carry no UDP, by what they carry; `malformed` counts what no receiver
-    would have accepted or what cannot be read, by reason. Whatever the bytes are, nothing is raised.
+    `ignored` counts packets that carry neither UDP nor TCP, by what they carry; `malformed` counts what no
+    receiver would have accepted or what cannot be read, by reason. Whatever the bytes are, nothing is raised.
     """
 
     def __init__(self) -> None:
@@ -82,8 +109,8 @@ class PacketDecoder:
         self.malformed: Counter[str] = Counter()
         self._fragments = Reassembly(self.malformed)
 
-    def decode(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | None:
-        """Give the datagram that this packet carries or completes, or None.
+    def decode(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
+        """Give the datagram or segment that this packet carries or completes, or None.
 
         `data` is what was captured of the packet's `wirelen` bytes, `ts_ns` the time in ns since 1970.
         """
@@ -93,12 +120,18 @@ class PacketDecoder:
             if (
                 ethertype == _IPV4
                 and version_and_length == 0x45
-                and protocol == _UDP
                 and not fragment & 0x3FFF
-                and length + 20 == total
-                and 28 <= total <= len(data) - 14
+                and total <= len(data) - 14
             ):
-                return data[26:38], data[42 : 14 + total], 0
+                if protocol == _TCP and total >= 40:
+                    seq, ack, offset_and_flags, window = _TCP_HEADER(data, 38)
+                    start = 34 + (offset_and_flags >> 12) * 4
+                    # A SYN's options are read on the long way.
+                    if 54 <= start <= 14 + total and not offset_and_flags & SYN:
+                        payload = data[start : 14 + total]
+                        return Segment(data[26:38], payload, 0, seq, ack, offset_and_flags & 0xFF, window)
+                elif protocol == _UDP and length + 20 == total >= 28:
+                    return data[26:38], data[42 : 14 + total], 0
         try:
             return self._link(linktype, data, max(wirelen, len(data)), ts_ns)
         except _Flaw as flaw:
@@ -109,7 +142,7 @@ class PacketDecoder:
         """Count what is still in assembly as malformed; call it after the last packet."""
         self._fragments.close()
 
-    def _link(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | None:
+    def _link(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
         if linktype in _WITH_ETHERTYPE:
             start, place = _WITH_ETHERTYPE[linktype]
             if len(data) < start:
@@ -140,7 +173,7 @@ class PacketDecoder:
         self.ignored["not IP"] += 1
         return None
 
-    def _ipv4(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | None:
+    def _ipv4(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
         if len(data) < start + 20:
             raise _Flaw("IP header cut short")
         header = (data[start] & 0x0F) * 4
@@ -157,9 +190,9 @@ class PacketDecoder:
         addresses = data[start + 12 : start + 20]
         payload = data[start + header : start + total]
         length = total - header
-        if fragment & 0x3FFF and protocol == _UDP:
+        if fragment & 0x3FFF and protocol in (_UDP, _TCP):
             # RFC 791, 3.2: source, destination, protocol and identification say what belongs together.
-            key = (addresses, data[start + 4 : start + 6])
+            key = (addresses, protocol, data[start + 4 : start + 6])
             more = bool(fragment & 0x2000)
             whole = self._fragments.add(key, ts_ns, (fragment & 0x1FFF) * 8, more, length, payload, protocol)
             if whole is None:
@@ -167,7 +200,7 @@ class PacketDecoder:
             payload, length, _ = whole
         return self._transport(addresses, protocol, payload, length)
 
-    def _ipv6(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | None:
+    def _ipv6(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
         if len(data) < start + 40:
             raise _Flaw("IP header cut short")
         if data[start] >> 4 != 6:
@@ -183,7 +216,7 @@ class PacketDecoder:
 
     def _extensions(
         self, addresses: bytes, header: int, payload: bytes, length: int, ts_ns: int
-    ) -> Datagram | None:
+    ) -> Datagram | Segment | None:
         """Walk the extension headers of an IPv6 packet (RFC 8200, 4) to what it carries."""
         position = 0
         assembled = False
@@ -232,21 +265,64 @@ class PacketDecoder:
             position = 0
             assembled = True
 
-    def _transport(self, addresses: bytes, protocol: int, payload: bytes, length: int) -> Datagram | None:
-        """Read a UDP header (RFC 768). `payload` is what was captured of the `length` bytes in IP."""
-        if protocol != _UDP:
-            self.ignored[_PROTOCOL_NAMES.get(protocol) or f"IP protocol {protocol}"] += 1
-            return None
-        if length < 8:
-            raise _Flaw("impossible UDP length")
-        if len(payload) < 8:
-            raise _Flaw("UDP header cut short")
-        (stated,) = _SHORT(payload, 4)
-        if stated == 0 and len(addresses) == 32:
-            # RFC 2675, 4: it does not fit into the field, so it is what IP says.
-            stated = length
-        if not 8 <= stated <= length:
-            # No receiver takes it, as it says that bytes belong to it which are not there.
-            raise _Flaw("impossible UDP length")
-        content = payload[8:stated]
-        return addresses + payload[:4], content, stated - 8 - len(content)
+    def _transport(
+        self, addresses: bytes, protocol: int, payload: bytes, length: int
+    ) -> Datagram | Segment | None:
+        """Read what IP carries. `payload` is what was captured of its `length` bytes."""
+        if protocol == _UDP:
+            return _datagram(addresses, payload, length)
+        if protocol == _TCP:
+            return _segment(addresses, payload, length)
+        self.ignored[_PROTOCOL_NAMES.get(protocol) or f"IP protocol {protocol}"] += 1
+        return None
+
+
+def _datagram(addresses: bytes, payload: bytes, length: int) -> Datagram:
+    """Read a UDP header (RFC 768)."""
+    if length < 8:
+        raise _Flaw("impossible UDP length")
+    if len(payload) < 8:
+        raise _Flaw("UDP header cut short")
+    (stated,) = _SHORT(payload, 4)
+    if stated == 0 and len(addresses) == 32:
+        # RFC 2675, 4: it does not fit into the field, so it is what IP says.
+        stated = length
+    if not 8 <= stated <= length:
+        # No receiver takes it, as it says that bytes belong to it which are not there.
+        raise _Flaw("impossible UDP length")
+    content = payload[8:stated]
+    return addresses + payload[:4], content, stated - 8 - len(content)
+
+
+def _segment(addresses: bytes, payload: bytes, length: int) -> Segment:
+    """Read a TCP header (RFC 9293, 3.1)."""
+    if length < 20:
+        raise _Flaw("impossible TCP header")
+    if len(payload) < 20:
+        raise _Flaw("TCP header cut short")
+    seq, ack, offset_and_flags, window = _TCP_HEADER(payload, 4)
+    header = (offset_and_flags >> 12) * 4
+    if not 20 <= header <= length:
+        raise _Flaw("impossible TCP header")
+    content = payload[header:length]
+    # The snap length may have cut off options, too.
+    missing = length - header - len(content)
+    scale = _window_scale(payload[20:header]) if offset_and_flags & SYN else None
+    flow = addresses + payload[:4]
+    return Segment(flow, content, missing, seq, ack, offset_and_flags & 0xFF, window, scale)
+
+
+def _window_scale(options: bytes) -> int | None:
+    """The shift count of a window scale option, at most 14 (RFC 7323, 2.3)."""
+    position = 0
+    while position < len(options) and options[position] != 0:
+        if options[position] == 1:
+            position += 1
+            continue
+        length = options[position + 1] if position + 1 < len(options) else 0
+        if length < 2:
+            break
+        if options[position : position + 2] == b"\x03\x03" and position + 2 < len(options):
+            return min(options[position + 2], 14)
+        position += length
+    return None

@@ -1,30 +1,35 @@
-"""A session's datagrams as a pcapng file, under headers made up from the streams' addresses.
+"""A session's bytes as a pcapng file, under headers made up from the streams' addresses.
 
 Each packet has comments that say what it means: its message, the event that this tells of, and what is wrong
-with it. Times keep their nanoseconds. Sums are right, except where the end of a datagram is missing.
+with it. Times keep their nanoseconds. A TCP stream has the handshake and the end that it must have had; bytes
+that are missing are a packet of which only the headers were captured.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import struct
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from scapy.utils import RawPcapNgWriter
 
+from dissectors.records import DIRECTIONS, Direction
 from storage.escaping import field_words, printable
+from storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
 from storage.sentences import sentence
 from storage.timeline import Timeline
-from storage.traffic import ChunkRow, datagrams
+from storage.traffic import ChunkRow, StreamRow, datagrams, streams
 
 _LINKTYPE_RAW = 101
-_UDP = 17
-_HOP_LIMIT = 64
 _COMMENT_BYTES = 4000
 """A comment is cut off here; the format allows 65,535 bytes."""
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_SEGMENT_BYTES = 65_000
+"""What fits into an IP packet beside its headers."""
+
+_Packet = tuple[bytes, int]
+"""A packet, and how many bytes at its end are missing."""
 
 
 class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so its class is Any
@@ -54,22 +59,137 @@ class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so 
 
 
 def write(timeline: Timeline, file: BinaryIO) -> None:
-    """Write all datagrams of a session in the order in which they came."""
-    ends = {
-        number: (_endpoint(client), _endpoint(server))
-        for number, client, server in timeline.connection.execute(
-            "SELECT id, client, server FROM streams WHERE session_id = ?", (timeline.session.id,)
+    """Write all that was sent in a session, in the order in which it came."""
+    rows = streams(timeline)
+    begun_before = {
+        (number, direction)
+        for number, direction in timeline.connection.execute(
+            "SELECT stream_id, direction FROM chunks WHERE data IS NULL AND length IS NULL AND offset = 0"
+            " AND stream_id IN (SELECT id FROM streams WHERE session_id = ?)",
+            (timeline.session.id,),
         )
+    }
+    ends = {row.id: (endpoint(row.client), endpoint(row.server)) for row in rows}
+    connections = {
+        row.id: _Connection(
+            row, ends[row.id], [way for way in DIRECTIONS if (row.id, way) not in begun_before]
+        )
+        for row in rows
+        if row.transport == "tcp"
     }
     comments = _Comments(timeline)
     writer = _Writer(file)
     writer.write_header(None)
+    turns = _Turns(connections)
     for row, missing in datagrams(timeline):
-        if row.data is not None:
+        for ts_ns, packet in turns.before(row):
+            writer.put(packet, ts_ns, len(packet), [])
+        connection = connections.get(row.stream_id)
+        if connection is not None:
+            said = comments.of(row, in_a_stream=True)
+            for packet, lost in connection.packets(row):
+                writer.put(packet, row.ts_ns, len(packet) + lost, said)
+                said = []
+        elif row.data is not None:
             client, server = ends[row.stream_id]
-            source, destination = (client, server) if row.direction == "c2s" else (server, client)
-            packet = _packet(source, destination, row.data, missing)
-            writer.put(packet, row.ts_ns, len(packet) + missing, comments.of(row))
+            packet = udp_packet(
+                (client, server) if row.direction == "c2s" else (server, client), row.data, missing
+            )
+            writer.put(packet, row.ts_ns, len(packet) + missing, comments.of(row, in_a_stream=False))
+    for ts_ns, packet in turns.before(None):
+        writer.put(packet, ts_ns, len(packet), [])
+
+
+class _Connection:
+    """The packets of a TCP stream. `begun` are the directions of which the beginning was seen.
+
+    Its SYNs have numbers of its own, as another stream may have been between the same ports.
+    """
+
+    def __init__(self, row: StreamRow, ends: Ends, begun: list[Direction]) -> None:
+        self.row = row
+        self._ends: dict[Direction, Ends] = {"c2s": ends, "s2c": (ends[1], ends[0])}
+        self._begun = begun
+        self._isn = row.id * 1_000_000
+        self._next: dict[Direction, int] = {"c2s": self._isn + 1, "s2c": self._isn + 1}
+
+    def opening(self) -> Iterator[bytes]:
+        """The handshake (RFC 9293, 3.5), or what of it was seen."""
+        if "c2s" in self._begun:
+            yield tcp_packet(self._ends["c2s"], self._isn, 0, SYN)
+            if "s2c" in self._begun and self.row.close_reason != "refused":
+                yield tcp_packet(self._ends["s2c"], self._isn, self._isn + 1, SYN | ACK)
+                yield self._segment("c2s", ACK)
+
+    def packets(self, row: ChunkRow) -> Iterator[_Packet]:
+        """Bytes, or the headers of what is missing, and that they were received."""
+        way = row.direction
+        length = len(row.data) if row.data is not None else row.length or 0
+        for start in range(0, length, _SEGMENT_BYTES):
+            size = min(_SEGMENT_BYTES, length - start)
+            data = row.data[start : start + size] if row.data is not None else b""
+            yield self._segment(way, PSH | ACK, data, size - len(data)), size - len(data)
+            self._next[way] += size
+            yield self._segment(_OTHER[way], ACK), 0
+
+    def ending(self) -> Iterator[bytes]:
+        """The end, as far as there is a packet for it."""
+        if self.row.close_reason == "closed":
+            yield self._segment("c2s", FIN | ACK)
+            self._next["c2s"] += 1
+            yield self._segment("s2c", FIN | ACK)
+            self._next["s2c"] += 1
+            yield self._segment("c2s", ACK)
+        elif self.row.close_reason == "reset":
+            yield self._segment("c2s", RST | ACK)
+        elif self.row.close_reason == "refused":
+            yield tcp_packet(self._ends["s2c"], 0, self._isn + 1, RST | ACK)
+
+    def _segment(self, way: Direction, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
+        return tcp_packet(self._ends[way], self._next[way], self._next[_OTHER[way]], flags, data, missing)
+
+
+_OTHER: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
+
+
+class _Turns:
+    """When connections open and end between the rows of their bytes."""
+
+    def __init__(self, connections: dict[int, _Connection]) -> None:
+        self._connections = connections
+        self._unopened = {number: connection.row.opened_ns for number, connection in connections.items()}
+        # What ends makes room for what opens at the same time.
+        self._turns = sorted(
+            [(ts_ns, 1, number) for number, ts_ns in self._unopened.items()]
+            + [
+                (
+                    connection.row.closed_ns,
+                    0 if connection.row.closed_ns > connection.row.opened_ns else 2,
+                    number,
+                )
+                for number, connection in connections.items()
+                if connection.row.closed_ns is not None
+            ],
+            reverse=True,
+        )
+
+    def before(self, row: ChunkRow | None) -> Iterator[tuple[int, bytes]]:
+        """The packets between the last row and this one, or the end, with their times."""
+        while self._turns and (row is None or self._turns[-1][0] < row.ts_ns):
+            ts_ns, kind, number = self._turns.pop()
+            if kind == 1:
+                yield from self._open(number)
+            else:
+                for packet in self._connections[number].ending():
+                    yield ts_ns, packet
+        if row is not None:
+            yield from self._open(row.stream_id)
+
+    def _open(self, number: int) -> Iterator[tuple[int, bytes]]:
+        ts_ns = self._unopened.pop(number, None)
+        if ts_ns is not None:
+            for packet in self._connections[number].opening():
+                yield ts_ns, packet
 
 
 class _Comments:
@@ -94,16 +214,18 @@ class _Comments:
                 session,
             )
 
-    def of(self, row: ChunkRow) -> list[str]:
+    def of(self, row: ChunkRow, in_a_stream: bool) -> list[str]:
         """A comment for each message that begins in these bytes, and for each thing that is wrong there."""
-        end = row.offset + len(row.data or b"")
+        if row.data is None:
+            return [f"{row.length} bytes are missing"] if row.length else []
+        end = row.offset + len(row.data)
         found = self._connection.execute(
             "SELECT kind, id FROM temp.places"
             " WHERE stream_id = ? AND direction = ? AND offset BETWEEN ? AND ?"
             # Where an empty datagram stands the next one begins: the length and the time tell them apart.
             " AND CASE WHEN length = 0 THEN ? AND ts_ns = ? ELSE offset < ? END"
             " ORDER BY offset, kind DESC, id",
-            (row.stream_id, row.direction, row.offset, end, not row.data, row.ts_ns, end),
+            (row.stream_id, row.direction, row.offset, end, in_a_stream or not row.data, row.ts_ns, end),
         ).fetchall()
         comments: list[str] = []
         for kind, number in found:
@@ -127,43 +249,3 @@ class _Comments:
             f"SELECT severity, code, text FROM diagnostics WHERE {column} = ? ORDER BY id", (number,)
         )
         return [f"{severity}[{code}]: {printable(text)}" for severity, code, text in rows]
-
-
-def _endpoint(text: str) -> tuple[_Address, int]:
-    host, _, port = text.rpartition(":")
-    # A link-local address may have its interface behind a %.
-    return ipaddress.ip_address(host.strip("[]").partition("%")[0]), int(port)
-
-
-def _packet(
-    source: tuple[_Address, int], destination: tuple[_Address, int], data: bytes, missing: int
-) -> bytes:
-    """An IP packet with a UDP datagram, of which `missing` bytes at the end are not there."""
-    (source_ip, source_port), (destination_ip, destination_port) = source, destination
-    if source_ip.version != destination_ip.version:
-        # A relay may be reached by one and reach its server by the other.
-        source_ip, destination_ip = _as_ipv6(source_ip), _as_ipv6(destination_ip)
-    length = 8 + len(data) + missing
-    addresses = source_ip.packed + destination_ip.packed
-    ports = struct.pack("!HHH", source_port, destination_port, length)
-    sum_of_all = 0  # no sum (RFC 768)
-    if not missing:
-        sum_of_all = (
-            _checksum(addresses + struct.pack("!HH", _UDP, length) + ports + b"\0\0" + data) or 0xFFFF
-        )
-    if source_ip.version == 4:
-        before, after = struct.pack("!BxHxxxxBB", 0x45, 20 + length, _HOP_LIMIT, _UDP), addresses
-        header = before + struct.pack("!H", _checksum(before + after)) + after
-    else:
-        header = struct.pack("!IHBB", 6 << 28, length, _UDP, _HOP_LIMIT) + addresses
-    return header + ports + struct.pack("!H", sum_of_all) + data
-
-
-def _as_ipv6(address: _Address) -> _Address:
-    return ipaddress.IPv6Address(f"::ffff:{address}") if address.version == 4 else address
-
-
-def _checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071): modulo 65,535 is the sum of 16-bit digits, carries added."""
-    padded = data + b"\0" * (len(data) % 2)
-    return ~(int.from_bytes(padded, "big") % 0xFFFF) & 0xFFFF

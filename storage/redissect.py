@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
-from dissectors.inspector import DecodeAs, Inspector
+from dissectors.inspector import DERIVED_CODES, DecodeAs, Inspector
 from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
 from dissectors.registry import DISSECTORS
 from dissectors.table import Ids
@@ -32,8 +32,8 @@ _DERIVED = {
     "tables": "session_id = ?",
 }
 
-# What a Fault comes to: no other finding about the network is about no bytes at all.
-_IS_FAULT = "d.grp = 'network' AND d.length = 0 AND d.message_id IS NULL"
+# What a Fault comes to: all other findings about the network follow from the bytes.
+_IS_FAULT = f"d.grp = 'network' AND d.code NOT IN ({', '.join(map(repr, DERIVED_CODES))})"
 
 Spoken = tuple[str, str, str]
 """Transport and address of a server, and the protocol it was taken to speak."""
@@ -120,7 +120,8 @@ class _Recorded:
         self._faults = deque(
             Fault(self._streams[number], *rest)
             for number, *rest in self._rows(
-                "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text FROM diagnostics AS d"
+                "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text, d.length"
+                " FROM diagnostics AS d"
                 f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT}"
                 " ORDER BY d.id"
             )

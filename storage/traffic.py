@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from dissectors.grammar import UNREADABLE
 from dissectors.records import Blame, Direction, Group, Severity, Transport
 from storage.timeline import Timeline
 
 Parameters = Sequence[str | int | float]
 
 _OF_SESSION = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
+
+_BEYOND_ALL_IDS = (1 << 63) - 1
 
 
 class StreamRow(msgspec.Struct, frozen=True):
@@ -138,8 +141,15 @@ def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]
 def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
     """The session's bytes and gaps as they came, each with the bytes that the capture cut off it.
 
-    Where bytes were cut off a datagram, the row of the gap is told with the datagram, not by itself.
+    Where bytes were cut off a datagram, the row of the gap is told with the datagram, not by itself. In a
+    byte stream a gap is always told by itself.
     """
+    udp = {
+        number
+        for (number,) in timeline.connection.execute(
+            "SELECT id FROM streams WHERE session_id = ? AND transport = 'udp'", (timeline.session.id,)
+        )
+    }
     # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks AS c"
@@ -149,7 +159,7 @@ def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
     held: ChunkRow | None = None
     for row in (ChunkRow(*row) for row in rows):
         if held is not None:
-            if _cut_off(held, row):
+            if row.stream_id in udp and _cut_off(held, row):
                 yield held, row.length or 0
                 held = None
                 continue
@@ -170,6 +180,17 @@ def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
     )
 
 
+class Stretch(msgspec.Struct, frozen=True):
+    """Bytes of one direction that follow each other, or a gap among them.
+
+    Of a gap `data` is None, and so is `length` where nobody knows it.
+    """
+
+    offset: int
+    length: int | None
+    data: bytes | None
+
+
 class Bytes:
     """Finds the bytes that a diagnostic points at.
 
@@ -180,21 +201,15 @@ class Bytes:
         self._connection = connection
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
 
-    def around(self, flaw: DiagnosticRow) -> tuple[int, bytes] | None:
-        """The message, or else the datagram, that a diagnostic points into: its offset and its bytes.
+    def datagram(self, flaw: DiagnosticRow) -> tuple[int, bytes] | None:
+        """The datagram that a diagnostic points into: its offset and its bytes.
 
         None where no bytes belong to it.
         """
         ids, offsets, times = self._chunks(flaw.stream_id, flaw.direction)
-        if flaw.message_offset is not None and flaw.message_length is not None:
-            end = flaw.message_offset + flaw.message_length
-            pieces = []
+        if flaw.message_offset is not None:
             place = bisect_right(offsets, flaw.message_offset) - 1
-            while 0 <= place < len(ids) and offsets[place] < end:
-                start, data = offsets[place], self._data(ids[place])
-                pieces.append(data[max(0, flaw.message_offset - start) : end - start])
-                place += 1
-            return flaw.message_offset, b"".join(pieces)
+            return flaw.message_offset, self._data(ids[place]) if flaw.message_length else b""
         # An offset alone does not tell: where a datagram ends the next one begins, and perhaps empty ones.
         last = place = bisect_right(offsets, flaw.offset) - 1
         while place >= 0:
@@ -206,6 +221,39 @@ class Bytes:
         if last >= 0 and flaw.length > 0:
             return offsets[last], self._data(ids[last])
         return None
+
+    def between(self, stream_id: int, direction: Direction, start: int, end: int) -> list[Stretch]:
+        """What a direction of a byte stream has from offset `start` to `end`; gaps are given whole."""
+        ids, offsets, _ = self._chunks(stream_id, direction)
+        # The last chunk before `start` may reach beyond it. Gaps stand between the chunks beside them.
+        before = bisect_left(offsets, start) - 2
+        after = bisect_left(offsets, end)
+        rows = self._connection.execute(
+            "SELECT offset, length, data FROM chunks"
+            " WHERE stream_id = ? AND id > ? AND id < ? AND direction = ? ORDER BY id",
+            (
+                stream_id,
+                ids[before] if before >= 0 else 0,
+                ids[after] if after < len(ids) else _BEYOND_ALL_IDS,
+                direction,
+            ),
+        )
+        found: list[Stretch] = []
+        pieces: list[bytes] = []
+        begin = start
+        for offset, length, data in rows:
+            if data is None:
+                if start <= offset < end or offset < start < offset + (length or 0):
+                    found += _joined(begin, pieces)
+                    pieces = []
+                    found.append(Stretch(offset, length, None))
+                continue
+            piece = data[max(0, start - offset) : end - offset]
+            if piece:
+                if not pieces:
+                    begin = max(start, offset)
+                pieces.append(piece)
+        return found + _joined(begin, pieces)
 
     def _chunks(self, stream_id: int, direction: Direction) -> tuple[array[int], array[int], array[int]]:
         """Numbers, offsets and times of what came in one direction of a stream."""
@@ -226,3 +274,49 @@ class Bytes:
         row = self._connection.execute("SELECT data FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
         data: bytes = row[0]
         return data
+
+
+def _joined(offset: int, pieces: list[bytes]) -> list[Stretch]:
+    data = b"".join(pieces)
+    return [Stretch(offset, len(data), data)] if data else []
+
+
+class ReadingOn:
+    """Finds where reading went on after a flaw.
+
+    The first question makes one pass over the messages, of which it keeps 16 bytes each: they have no index
+    by stream.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._connection = timeline.connection
+        self._session = timeline.session.id
+        self._known: dict[tuple[int, Direction], tuple[array[int], array[int]]] | None = None
+
+    def after(self, flaw: DiagnosticRow) -> tuple[int, str] | None:
+        """Offset and name of the next message of that direction that could be read; None if none came."""
+        if self._known is None:
+            self._known = self._readable()
+        ids, offsets = self._known.get((flaw.stream_id, flaw.direction), (array("q"), array("q")))
+        if flaw.message_id is not None:
+            place = bisect_right(ids, flaw.message_id)
+        else:
+            place = bisect_left(offsets, flaw.offset + flaw.length)
+        if place == len(ids):
+            return None
+        row = self._connection.execute("SELECT name FROM messages WHERE id = ?", (ids[place],)).fetchone()
+        return offsets[place], row[0]
+
+    def _readable(self) -> dict[tuple[int, Direction], tuple[array[int], array[int]]]:
+        """Numbers and offsets of the messages that could be read, in each direction of a flawed stream."""
+        known: dict[tuple[int, Direction], tuple[array[int], array[int]]] = {}
+        rows = self._connection.execute(
+            "SELECT stream_id, direction, id, offset FROM messages WHERE name != ? AND stream_id IN"
+            f" (SELECT stream_id FROM diagnostics WHERE {_OF_SESSION}) ORDER BY id",
+            (UNREADABLE, self._session),
+        )
+        for stream_id, direction, number, offset in rows:
+            ids, offsets = known.setdefault((stream_id, direction), (array("q"), array("q")))
+            ids.append(number)
+            offsets.append(offset)
+        return known

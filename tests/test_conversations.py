@@ -10,7 +10,8 @@ from collections.abc import Iterable
 import pytest
 
 from dissectors.records import Chunk, Direction, End, Item
-from proxy.conversations import Orient, UdpConversations
+from proxy.conversations import UdpConversations
+from proxy.servers import Orient
 
 SECOND = 1_000_000_000
 

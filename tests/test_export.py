@@ -11,11 +11,16 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from command import ODD, ROOT, TINY, kiebitz
+from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from made_sessions import START_NS, Conversation, record
 from pyarrow import parquet
+from tcp_segments import handshake, sent, write_pcap
+
+from cli.importing import import_capture
+from storage.schema import MEMORY
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -99,6 +104,113 @@ def test_nanoseconds_and_cut_datagrams_survive(tmp_path: Path) -> None:
     rows = [sqlite3.connect(tmp_path / name).execute(query).fetchall() for name in ("x.db", "y.db")]
     assert rows[0] == rows[1]
     assert rows[0][-1][1] == START_NS + 3_000_007
+
+
+_BYTES = (
+    "SELECT s.opened_ns, c.stream_id, c.direction, c.ts_ns, c.offset, c.length, c.data"
+    " FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id ORDER BY c.stream_id, c.direction, c.id"
+)
+# The end of a capture is no packet, so it is not exported.
+_STREAMS = (
+    "SELECT transport, client, server, opened_ns, iif(close_reason = 'end', 0, closed_ns), close_reason"
+    " FROM streams ORDER BY id"
+)
+_MESSAGES = "SELECT stream_id, direction, ts_ns, name, fields, offset, length FROM messages ORDER BY id"
+
+
+def _exported(capture: Path, to: Path) -> list[list[list[Any]]]:
+    """Streams, bytes and messages of a capture, and of its export, which is written to a file."""
+    found = []
+    for path in (capture, to):
+        if path is to:
+            assert kiebitz("export", str(capture), "-T", "pcapng", "-o", str(to)).status == 0
+        recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+        connection = recording.recorder.connection
+        found.append([connection.execute(query).fetchall() for query in (_STREAMS, _BYTES, _MESSAGES)])
+    return found
+
+
+TCP_CAPTURES = [
+    "schafkopf-1.3-badcard.pcap",
+    "okey-head-chat.pcap.gz",
+    "catan-lurche-py-3p.pcap.gz",
+    "cgml-malformed.pcap.gz",
+]
+
+
+@pytest.mark.parametrize("name", TCP_CAPTURES)
+def test_tcp_as_pcapng_imports_as_the_same_session(name: str, tmp_path: Path) -> None:
+    first, again = _exported(CAPTURES / name, tmp_path / "x.pcapng")
+    assert first[0]
+    assert again == first
+
+
+@needs_tshark
+@pytest.mark.parametrize("name", TCP_CAPTURES)
+def test_tshark_does_not_complain_about_tcp(name: str, tmp_path: Path) -> None:
+    kiebitz("export", str(CAPTURES / name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    rows = _tshark(
+        tmp_path / "x.pcapng",
+        *("-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"),
+        *("-e", "tcp.analysis.flags", "-e", "ip.checksum.status", "-e", "tcp.checksum.status"),
+    )
+    assert {tuple(row) for row in rows} == {("", "1", "1")}
+
+
+def test_tcp_with_everything_missing_imports_as_the_same_session(tmp_path: Path) -> None:
+    clients = [f"10.0.0.{number}:50000" for number in range(1, 9)]
+    cut, unseen, whole, refused, silent, reused, open_, lost = clients
+    segments = [
+        # Cut by the snap length; lost in the middle and at the end; lost before the FIN.
+        *handshake(1, client=cut),
+        sent(2, "c", "PA", b"he", missing=3, client=cut),
+        sent(3, "c", "PA", b"", at=5, missing=9, client=cut),
+        sent(4, "c", "PA", b"xy", at=20, client=cut),
+        sent(5, "s", "A", ack=30, client=cut),
+        sent(400, "s", "RA", ack=30, client=cut),
+        *handshake(401, client=lost),
+        sent(402, "c", "FA", at=200_000, client=lost),
+        sent(403, "s", "FA", ack=200_001, client=lost),
+        # Neither beginning, or only the client's, was seen.
+        sent(500, "s", "PA", b"in the middle", at=7, ack=9, client=unseen),
+        sent(501, "c", "PA", b"of it", at=9, ack=20, client=unseen),
+        sent(502, "c", "S", client=whole),
+        sent(503, "c", "PA", b"hello", client=whole),
+        sent(504, "s", "PA", b"hi", ack=5, client=whole),
+        sent(505, "s", "FA", at=2, ack=5, client=whole),
+        sent(506, "c", "FA", at=5, ack=3, client=whole),
+        sent(600, "c", "S", client=refused),
+        sent(601, "s", "RA", client=refused),
+        *handshake(700, client=silent),
+        sent(701, "c", "FA", client=silent),
+        sent(702, "s", "FA", ack=1, client=silent),
+        *handshake(800, client=reused),
+        sent(801, "s", "PA", b"one", client=reused),
+        sent(900, "c", "S", isn=3_000_000, client=reused),
+        sent(901, "s", "SA", isn=7, peer_isn=3_000_000, client=reused),
+        sent(902, "c", "PA", b"two", isn=3_000_000, peer_isn=7, client=reused),
+        *handshake(1000, client=open_),
+    ]
+    write_pcap(tmp_path / "x.pcap", segments)
+    first, again = _exported(tmp_path / "x.pcap", tmp_path / "x.pcapng")
+    assert [(row[1], row[5]) for row in first[0]] == [
+        (cut, "reset"),
+        (unseen, "end"),
+        (whole, "closed"),
+        (refused, "refused"),
+        (lost, "closed"),
+        (silent, "closed"),
+        (reused, "reused"),
+        (reused, "end"),
+        (open_, "end"),
+    ]
+    assert again[0] == first[0]
+    assert again[2] == first[2]
+    # A gap too long for a packet comes back in several.
+    long = 5
+    parts = [row[5] for row in again[1] if row[1] == long]
+    assert (parts, sum(parts)) == ([65_000, 65_000, 65_000, 5000], 200_000)
+    assert [row for row in again[1] if row[1] != long] == [row for row in first[1] if row[1] != long]
 
 
 def test_jsonl_has_every_record_in_order_of_time() -> None:

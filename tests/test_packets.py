@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from proxy import fragments
 from proxy.capture_files import open_capture
-from proxy.packets import Datagram, PacketDecoder, endpoints
+from proxy.packets import Datagram, PacketDecoder, Segment, endpoints
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 SOURCE4, TARGET4 = socket.inet_aton("192.0.2.1"), socket.inet_aton("198.51.100.7")
@@ -48,17 +48,28 @@ def ethernet(packet: bytes, ethertype: int | None = None, tags: bytes = b"") -> 
     return bytes(12) + tags + struct.pack(">H", ethertype) + packet
 
 
-def fragment4(start: int, more: bool, content: bytes) -> bytes:
-    return ipv4(content, flags=start // 8 | (0x2000 if more else 0))
+def fragment4(start: int, more: bool, content: bytes, protocol: int = 17) -> bytes:
+    return ipv4(content, protocol, start // 8 | (0x2000 if more else 0))
 
 
 def fragment6(start: int, more: bool, content: bytes, header: int = 17) -> bytes:
     return ipv6(struct.pack(">BBHI", header, 0, start | more, 7) + content, 44)
 
 
-def decode(linktype: int, data: bytes, wirelen: int | None = None) -> tuple[Datagram | None, dict[str, int]]:
+def tcp(
+    payload: bytes = PAYLOAD, flags: int = 0x18, options: bytes = b"", offset: int | None = None
+) -> bytes:
+    offset = 5 + len(options) // 4 if offset is None else offset
+    header = struct.pack(">IIHHHH", 0xFFFFFFFE, 7, offset << 12 | flags, 500, 0xBEEF, 0)
+    return UDP[:4] + header + options + payload
+
+
+def decode(
+    linktype: int, data: bytes, wirelen: int | None = None
+) -> tuple[Datagram | Segment | None, dict[str, int]]:
     decoder = PacketDecoder()
     datagram = decoder.decode(linktype, data, wirelen or len(data), 0)
+    decoder.close()
     return datagram, dict(decoder.ignored + decoder.malformed)
 
 
@@ -123,7 +134,7 @@ def test_one_datagram(linktype: int, data: bytes) -> None:
             assert short is None
             assert sum(counts.values()) == 1
         elif data[-trailer:][:4] != b"rest" or not trailer:
-            assert datagram is not None
+            assert isinstance(datagram, tuple)
             assert short == (datagram[0], PAYLOAD[: len(PAYLOAD) - missing], missing)
 
 
@@ -136,16 +147,83 @@ def test_empty_datagram() -> None:
     assert decode(1, ethernet(ipv4(UDP[:4] + b"\0\x08\0\0"))) == ((FLOW4, b"", 0), {})
 
 
+NOP = b"\x01"
+SCALE = b"\x03\x03\x07"
+SEGMENTS: list[tuple[str, bytes, tuple[int, bytes, int | None]]] = [
+    # What: a TCP segment; its flags, its payload, its window scale.
+    ("data", tcp(), (0x18, PAYLOAD, None)),
+    ("an ACK", tcp(b"", 0x10), (0x10, b"", None)),
+    ("options", tcp(options=NOP * 12), (0x18, PAYLOAD, None)),
+    ("nothing but options", tcp(b"", 0x10, NOP * 40), (0x10, b"", None)),
+    ("reserved bits and flags", tcp(flags=0xFF0 & ~0x02), (0xF0, PAYLOAD, None)),
+    ("SYN", tcp(b"", 0x02), (0x02, b"", None)),
+    ("SYN with data", tcp(flags=0x02, options=NOP + SCALE), (0x02, PAYLOAD, 7)),
+    ("a scale too large", tcp(b"", 0x12, b"\x02\x04\xff\xd7\x03\x03\x0f\x00"), (0x12, b"", 14)),
+    ("a scale behind the end", tcp(b"", 0x02, b"\0" + SCALE), (0x02, b"", None)),
+    ("options that do not end", tcp(b"", 0x02, NOP * 2 + b"\x03\x03"), (0x02, b"", None)),
+    ("options of no length", tcp(b"", 0x02, b"\x08\0" + SCALE[:2]), (0x02, b"", None)),
+    ("an option without length", tcp(b"", 0x02, NOP * 3 + b"\x08"), (0x02, b"", None)),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [case[1:] for case in SEGMENTS], ids=[case[0] for case in SEGMENTS]
+)
+def test_one_segment(content: bytes, expected: tuple[int, bytes, int | None]) -> None:
+    flags, payload, scale = expected
+    header = len(content) - len(payload)
+    for form, flow, lower in (
+        ("ethernet", FLOW4, ethernet(ipv4(content, 6))),
+        ("padded", FLOW4, ethernet(ipv4(content, 6)) + bytes(6)),
+        ("IPv4 options", FLOW4, ethernet(ipv4(content, 6, options=NOP * 4))),
+        ("total length 0", FLOW4, ethernet(ipv4(content, 6, total=0))),
+        ("IPv6", FLOW6, ethernet(ipv6(content, 6))),
+        ("atomic fragment", FLOW6, ethernet(fragment6(0, False, content, 6))),
+    ):
+        segment, counts = decode(1, lower)
+        assert counts == {}
+        assert segment == Segment(flow, payload, 0, 0xFFFFFFFE, 7, flags, 500, scale), form
+        # The same cut by a snap length: what is missing is known as long as the header's first part is there.
+        padding = 6 if form == "padded" else 0
+        for cut in range(1, len(content) + padding):
+            short, counts = decode(1, lower[:-cut], len(lower))
+            left = len(content) - max(cut - padding, 0)
+            if left < 20:
+                assert (short, counts) == (None, {"TCP header cut short": 1})
+            else:
+                assert isinstance(short, Segment)
+                assert short.payload == payload[: max(left - header, 0)]
+                assert short.missing == len(payload) - len(short.payload)
+
+
+def test_fragments_of_a_segment_and_of_a_datagram_with_one_number() -> None:
+    """RFC 791, 3.2: the protocol is part of what tells packets apart."""
+    segment, datagram = tcp(b"x" * 44), UDP + bytes(36)
+    decoder = PacketDecoder()
+    found = [
+        decoder.decode(101, fragment4(start, start == 0, whole[start : start + 40], protocol), 60, 0)
+        for start in (40, 0)
+        for whole, protocol in ((segment, 6), (datagram, 17))
+    ]
+    assert found[:2] == [None, None]
+    assert isinstance(found[2], Segment)
+    assert found[2].payload == b"x" * 44
+    assert found[3] == (FLOW4, PAYLOAD, 0)
+
+
 QUOTED = b"\x03\x03" + bytes(6) + V4
 NOTHING = [
-    ("TCP", 1, ethernet(ipv4(bytes(20), 6))),
-    ("TCP", 1, ethernet(ipv6(bytes(20), 6))),
+    ("impossible TCP header", 1, ethernet(ipv4(bytes(20), 6))),
+    ("impossible TCP header", 1, ethernet(ipv6(bytes(20), 6))),
+    ("impossible TCP header", 1, ethernet(ipv4(bytes(19), 6))),
+    ("impossible TCP header", 1, ethernet(ipv4(tcp(b"", offset=6), 6))),
+    ("impossible TCP header", 1, ethernet(ipv4(tcp(b"", offset=4), 6))),
     ("ICMP", 1, ethernet(ipv4(QUOTED, 1))),
     ("ICMPv6", 1, ethernet(ipv6(QUOTED, 58))),
     ("no payload", 1, ethernet(ipv6(b"", 59, 0))),
     ("IP protocol 99", 1, ethernet(ipv4(UDP, 99))),
-    ("TCP", 1, ethernet(ipv4(bytes(24), 6, 0x2000))),
-    ("TCP", 1, ethernet(fragment6(0, False, bytes(24), 6))),
+    ("impossible TCP header", 1, ethernet(fragment6(0, False, bytes(24), 6))),
+    ("incomplete fragments", 1, ethernet(ipv4(bytes(24), 6, 0x2000))),
     ("not IP", 1, ethernet(bytes(28), 0x0806)),
     ("not IP", 101, b"\x50"),
     ("not IP", 101, b""),
@@ -232,7 +310,7 @@ def test_fragments_cut_by_the_snap_length() -> None:
     assert decoder.decode(101, packets[0][:220], len(packets[0]), 0) == (FLOW4, LONG[8:200], 708)
 
 
-def feed(packets: list[tuple[int, bytes]]) -> tuple[PacketDecoder, list[Datagram | None]]:
+def feed(packets: list[tuple[int, bytes]]) -> tuple[PacketDecoder, list[Datagram | Segment | None]]:
     decoder = PacketDecoder()
     found = [decoder.decode(101, packet, len(packet), ts_ns) for ts_ns, packet in packets]
     decoder.close()
@@ -282,6 +360,7 @@ def test_fragments_are_bounded(size: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert assembly._cost == 0
 
 
+WHOLE_SEGMENTS = [(name, 1, ethernet(ipv4(content, 6))) for name, content, _ in SEGMENTS]
 LINKTYPES = st.sampled_from([0, 1, 12, 14, 101, 108, 113, 228, 229, 276, -1, 65535])
 
 
@@ -293,7 +372,10 @@ def test_any_bytes(packets: list[tuple[int, bytes, int]]) -> None:
     decoder.close()
 
 
-@given(st.sampled_from(WHOLE), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=6))
+@given(
+    st.sampled_from(WHOLE + WHOLE_SEGMENTS),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=6),
+)
 @settings(max_examples=500)
 def test_any_flipped_bytes(case: tuple[str, int, bytes], changes: list[tuple[int, int]]) -> None:
     changed = bytearray(case[2])
@@ -301,6 +383,8 @@ def test_any_flipped_bytes(case: tuple[str, int, bytes], changes: list[tuple[int
         changed[place % len(changed)] = value
     datagram, _ = decode(case[1], bytes(changed))
     if datagram is not None:
+        if isinstance(datagram, Segment):
+            datagram = (datagram.flow, datagram.payload, datagram.missing)
         flow, payload, missing = datagram
         assert len(flow) in (12, 36)
         assert len(payload) <= len(changed)
@@ -326,7 +410,7 @@ def test_sample_captures_are_read_like_tshark_reads_them(name: str) -> None:
     with open_capture(str(CAPTURES / name)) as capture:
         for ts_ns, linktype, data, wirelen in capture:
             datagram = decoder.decode(linktype, data, wirelen, ts_ns)
-            if datagram is not None:
+            if isinstance(datagram, tuple):
                 source, target = endpoints(datagram[0])
                 found.append([*source.split(":"), *target.split(":"), datagram[1].hex()])
     assert found == expected

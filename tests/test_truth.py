@@ -104,7 +104,7 @@ def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
     by_client: dict[str, list[RawPacket]] = {}
     for packet in traffic:
         datagram = decoder.decode(packet[1], packet[2], packet[3], packet[0])
-        if datagram is not None:
+        if isinstance(datagram, tuple):
             source, destination = endpoints(datagram[0])
             client = destination if source.endswith((":9000", ":4711")) else source
             by_client.setdefault(client, []).append(packet)

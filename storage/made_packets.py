@@ -1,0 +1,82 @@
+"""IP packets made up for stored bytes, under the addresses of their stream.
+
+Sums are right, except where bytes are missing from the end of a packet.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+
+FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
+"""Flags of a TCP segment (RFC 9293, 3.1)."""
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Ends = tuple[tuple[Address, int], tuple[Address, int]]
+"""Address and port of the source and of the destination."""
+
+_TCP, _UDP = 6, 17
+_HOP_LIMIT = 64
+_WINDOW = 65_535
+
+
+def endpoint(text: str) -> tuple[Address, int]:
+    """Address and port of `ip:port`."""
+    host, _, port = text.rpartition(":")
+    # A link-local address may have its interface behind a %.
+    return ipaddress.ip_address(host.strip("[]").partition("%")[0]), int(port)
+
+
+def udp_packet(ends: Ends, data: bytes, missing: int) -> bytes:
+    """A packet with a datagram (RFC 768), of which `missing` bytes at the end are not there."""
+    (_, source), (_, destination) = ends
+    start = struct.pack("!HHH", source, destination, 8 + len(data) + missing)
+    if missing:
+        return _packet(ends, _UDP, start + b"\0\0" + data, missing)  # no sum (RFC 768)
+    return _packet(ends, _UDP, _with_sum(ends, _UDP, start, data, none=0xFFFF), 0)
+
+
+def tcp_packet(ends: Ends, seq: int, ack: int, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
+    """A packet with a segment (RFC 9293, 3.1), of which `missing` bytes at the end are not there."""
+    (_, source), (_, destination) = ends
+    numbers = seq % (1 << 32), ack % (1 << 32) if flags & ACK else 0
+    start = struct.pack("!HHIIBBH", source, destination, *numbers, 5 << 4, flags, _WINDOW)
+    if missing:
+        return _packet(ends, _TCP, start + bytes(4) + data, missing)
+    return _packet(ends, _TCP, _with_sum(ends, _TCP, start, b"\0\0" + data, none=0), 0)
+
+
+def _packet(ends: Ends, protocol: int, content: bytes, missing: int) -> bytes:
+    version, addresses = _addresses(ends)
+    length = len(content) + missing
+    if version == 4:
+        before, after = struct.pack("!BxHxxxxBB", 0x45, 20 + length, _HOP_LIMIT, protocol), addresses
+        return before + struct.pack("!H", _checksum(before + after)) + after + content
+    return struct.pack("!IHBB", 6 << 28, length, protocol, _HOP_LIMIT) + addresses + content
+
+
+def _with_sum(ends: Ends, protocol: int, start: bytes, rest: bytes, none: int) -> bytes:
+    """A header and its content with their sum between; a sum of 0 is written as `none`."""
+    _, addresses = _addresses(ends)
+    length = len(start) + 2 + len(rest)
+    total = _checksum(addresses + struct.pack("!HH", protocol, length) + start + b"\0\0" + rest)
+    return start + struct.pack("!H", total or none) + rest
+
+
+def _addresses(ends: Ends) -> tuple[int, bytes]:
+    """The version of IP, and both addresses in it."""
+    (source, _), (destination, _) = ends
+    if source.version != destination.version:
+        # A relay may be reached by one and reach its server by the other.
+        source, destination = _as_ipv6(source), _as_ipv6(destination)
+    return source.version, source.packed + destination.packed
+
+
+def _as_ipv6(address: Address) -> Address:
+    return ipaddress.IPv6Address(f"::ffff:{address}") if address.version == 4 else address
+
+
+def _checksum(data: bytes) -> int:
+    """The Internet checksum (RFC 1071): modulo 65,535 is the sum of 16-bit digits, carries added."""
+    padded = data + b"\0" * (len(data) % 2)
+    return ~(int.from_bytes(padded, "big") % 0xFFFF) & 0xFFFF

@@ -1,0 +1,137 @@
+"""Made-up TCP: segments and packets of a client and a server, placed by each one's first byte."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from dissectors.records import Chunk, Direction, End, Fault, Gap, Item
+from proxy.packets import Segment
+
+SECOND = 1_000_000_000
+MILLISECOND = 1_000_000
+# The client's port is above the server's: who knows nothing else takes the lower one for the server.
+CLIENT, SERVER = "10.0.0.1:50000", "10.0.0.9:9000"
+ISN = {"c": 1000, "s": 4_294_967_290}
+"""The numbers of the SYNs; the server's wraps around after six bytes."""
+
+_FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16, "U": 32}
+
+Sent = tuple[int, Segment]
+"""When a segment came (ns), and the segment."""
+
+
+def packed(endpoint: str) -> tuple[bytes, bytes]:
+    """Address and port as they stand in packets."""
+    host, _, port = endpoint.rpartition(":")
+    return socket.inet_aton(host), struct.pack(">H", int(port))
+
+
+def flow(source: str, destination: str) -> bytes:
+    (source_ip, source_port), (destination_ip, destination_port) = packed(source), packed(destination)
+    return source_ip + destination_ip + source_port + destination_port
+
+
+def sent(
+    ms: float,
+    who: Literal["c", "s"],
+    flags: str,
+    data: bytes = b"",
+    *,
+    at: int = 0,
+    ack: int = 0,
+    missing: int = 0,
+    window: int = 65_535,
+    scale: int | None = None,
+    isn: int | None = None,
+    peer_isn: int | None = None,
+    client: str = CLIENT,
+    server: str = SERVER,
+) -> Sent:
+    """A segment of the client or the server at a time (milliseconds).
+
+    `at` is the offset of its first byte, `ack` the offset of the other side's byte that it expects. A SYN
+    stands before offset 0.
+    """
+    other = "s" if who == "c" else "c"
+    seq = (ISN[who] if isn is None else isn) + 1 + at - ("S" in flags)
+    number = (ISN[other] if peer_isn is None else peer_isn) + 1 + ack if "A" in flags else 0
+    bits = sum(_FLAGS[flag] for flag in flags)
+    ends = (client, server) if who == "c" else (server, client)
+    segment = Segment(flow(*ends), data, missing, seq % (1 << 32), number % (1 << 32), bits, window, scale)
+    return int(ms * MILLISECOND), segment
+
+
+def handshake(ms: float = 0, client: str = CLIENT, server: str = SERVER) -> list[Sent]:
+    return [
+        sent(ms, "c", "S", client=client, server=server),
+        sent(ms, "s", "SA", client=client, server=server),
+        sent(ms, "c", "A", client=client, server=server),
+    ]
+
+
+def told(items: Iterable[Item]) -> list[str]:
+    """Items in words: stream, direction, offset and what there is; the time in milliseconds for an End."""
+    lines = []
+    for item in items:
+        number = item.stream.id
+        if isinstance(item, Chunk):
+            lines.append(f"{number} {item.direction} @{item.offset} {item.data.decode('latin-1')}")
+        elif isinstance(item, Gap):
+            lines.append(f"{number} {item.direction} @{item.offset} gap {item.length or '?'}")
+        elif isinstance(item, Fault):
+            lines.append(f"{number} {item.direction} @{item.offset} {item.code} {item.length}")
+        else:
+            lines.append(f"{number} {item.reason} {item.ts_ns // MILLISECOND}")
+    return lines
+
+
+def check_order(items: Iterable[Item]) -> dict[tuple[int, Direction], bytes]:
+    """What holds for the items of any capture: in order per direction, nothing twice, each stream ends once.
+
+    Gives the bytes of each direction, with zeros where there is a gap of known length.
+    """
+    said: dict[tuple[int, Direction], bytes] = {}
+    ended = set()
+    numbers = []
+    for item in items:
+        assert item.stream.id not in ended
+        if item.stream.id not in numbers:
+            numbers.append(item.stream.id)
+        if isinstance(item, End):
+            ended.add(item.stream.id)
+        elif isinstance(item, Chunk | Gap):
+            before = said.get((item.stream.id, item.direction), b"")
+            assert item.offset == len(before)
+            if isinstance(item, Chunk):
+                assert item.data
+                assert item.missing == 0
+                before += item.data
+            else:
+                assert item.length is None or item.length > 0
+                before += bytes(item.length or 0)
+            said[item.stream.id, item.direction] = before
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert ended == set(numbers)
+    return said
+
+
+def packet(segment: Segment) -> bytes:
+    """The segment in an IPv4 packet, without sums, as a sending machine sees it."""
+    header = struct.pack(">IIHHHH", segment.seq, segment.ack, 0x5000 | segment.flags, segment.window, 0, 0)
+    content = segment.flow[8:] + header + segment.payload
+    total = 20 + len(content) + segment.missing
+    return struct.pack(">BBHHHBBH", 0x45, 0, total, 0, 0, 64, 6, 0) + segment.flow[:8] + content
+
+
+def write_pcap(path: Path, segments: Iterable[Sent]) -> None:
+    """A capture file of raw IP packets with times in nanoseconds."""
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 101))
+        for ts_ns, segment in segments:
+            data = packet(segment)
+            length = len(data) + segment.missing
+            file.write(struct.pack("<IIII", ts_ns // SECOND, ts_ns % SECOND, len(data), length) + data)
