@@ -61,7 +61,8 @@ class _Notices:
     required=True,
     type=_ModeType(),
     metavar="MODE",
-    help="reverse:udp://HOST:PORT@[ADDR:]PORT: listen on ADDR:PORT (ADDR: 127.0.0.1), pass on to HOST:PORT.",
+    help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
+    "pass on to HOST:PORT. May be repeated.",
 )
 @database_option
 @decode_as_option
@@ -73,7 +74,15 @@ class _Notices:
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a silent client keeps its socket to the server.",
+    help="UDP only: how long a silent client keeps its socket to the server.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="TCP only: how many connections each mode carries at once. A client beyond that is turned away.",
 )
 def relay(
     modes: tuple[Mode, ...],
@@ -82,6 +91,7 @@ def relay(
     wanted: str | None,
     quiet: bool,
     idle: float,
+    max_connections: int,
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
 
@@ -104,7 +114,9 @@ def relay(
     try:
         journal = JournalWriter(spool / "journal", on_trouble=lambda sentence: notices("journal", sentence))
         # The sockets first: a port that is in use leaves no session behind.
-        forwarder = Forwarder(modes, journal, on_notice=notices, idle_seconds=idle)
+        forwarder = Forwarder(
+            modes, journal, on_notice=notices, idle_seconds=idle, max_connections=max_connections
+        )
         ours, theirs = multiprocessing.Pipe()
         recorder = start_recorder(
             record_journal,
@@ -121,7 +133,8 @@ def relay(
         _wait_until_ready(ours, forwarder)
         _tidy(file, spool)
         for running in forwarder.relays:
-            click.echo(f"listening on udp {running.address}, passing on to {running.server}", err=True)
+            where = f"{running.mode.transport} {running.address}"
+            click.echo(f"listening on {where}, passing on to {running.server}", err=True)
         forwarder.watch_recorder(recorder.sentinel, _recorder_died)
         run_relay(forwarder)
         ours.close()

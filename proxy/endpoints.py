@@ -5,13 +5,26 @@ from __future__ import annotations
 import errno
 import resource
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from dissectors.records import Transport
+from proxy.modes import Mode
 
 Address = tuple[Any, ...]
 """A socket address as the socket module has it: host, port and, with IPv6, flow and scope."""
+
+Notice = Callable[[str, str], None]
+"""Told of trouble that stops nothing: a short constant code, and a sentence for people."""
+
+NETWORK_FAULTS = {
+    errno.EHOSTUNREACH: ("host-unreachable", "the host cannot be reached"),
+    errno.ENETUNREACH: ("network-unreachable", "there is no way to that network"),
+    errno.EPERM: ("prohibited", "a firewall on this machine does not let it out"),
+    errno.EACCES: ("prohibited", "a firewall on the way does not let it through"),
+}
+"""What the network says of any transport: error number to a short constant code and words for people."""
 
 BUFFER_BYTES = 4 << 20
 """What is asked for as kernel buffers; the system gives what it allows."""
@@ -49,12 +62,35 @@ def resolve(
     return family, address
 
 
-def bind(family: socket.AddressFamily, address: Address, transport: Transport) -> socket.socket:
-    """A non-blocking socket bound to `address`; raises RelayError if the system refuses."""
+def meet(mode: Mode) -> tuple[socket.socket, socket.AddressFamily, Address]:
+    """A non-blocking socket bound to where the clients come, and the server's address family and address.
+
+    Raises RelayError if it cannot be bound, the server is not found, or the relay would be its own server.
+    """
+    family, address = resolve(mode.listen_host, mode.listen_port, mode.transport)
+    server_family, server = resolve(mode.host, mode.port, mode.transport, prefer=family)
+    listener = _bind(family, address, mode.transport)
+    bound = listener.getsockname()
+    if bound[1] == server[1] and _is_local(server_family, server):
+        everywhere = bound[0] in ("0.0.0.0", "::") and family == server_family
+        if everywhere or bound[0] == server[0]:
+            listener.close()
+            raise RelayError(
+                f"The relay on {mode.transport} {endpoint_text(bound)} would be its own server. "
+                "Listen on another port."
+            )
+    return listener, server_family, server
+
+
+def _bind(family: socket.AddressFamily, address: Address, transport: Transport) -> socket.socket:
     listener = socket.socket(family, _TYPES[transport])
     try:
         listener.setblocking(False)
-        enlarge_buffers(listener)
+        if transport == "udp":
+            enlarge_buffers(listener)
+        else:
+            # Else the connections of a relay just ended would keep its port for a minute.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             # A client's address should read the same wherever it is seen; IPv4 has a mode of its own.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -76,7 +112,7 @@ def _bind_failure(error: OSError, transport: Transport, address: Address) -> str
     return failed + f"{error.strerror}. Try another address or port."
 
 
-def is_local(family: socket.AddressFamily, address: Address) -> bool:
+def _is_local(family: socket.AddressFamily, address: Address) -> bool:
     """Whether the address is one of this machine's."""
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -94,10 +130,14 @@ def enlarge_buffers(sock: socket.socket) -> None:
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
 
 
-def allow_open_files(count: int) -> None:
-    """Raise this process's limit of open files to `count`, as far as it may be raised."""
+def allow_open_files(count: int) -> int:
+    """Raise this process's limit of open files to `count`, as far as that may be; how many it has then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return count
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):
+        return soft
+    return wanted

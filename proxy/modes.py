@@ -1,6 +1,7 @@
 """The relay's modes: what to listen on and where to pass it on, as written after `-m`.
 
     reverse:udp://HOST:PORT@[ADDR:]PORT
+    reverse:tcp://HOST:PORT@[ADDR:]PORT
 
 HOST:PORT is the game server. ADDR:PORT is where the clients come; without ADDR that is 127.0.0.1, so that
 nobody else's machine can reach the relay unless the user says so. IPv6 addresses stand in brackets.
@@ -15,7 +16,7 @@ import msgspec
 from dissectors.records import Transport
 
 _EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
-_TRANSPORTS: tuple[Transport, ...] = ("udp",)
+_TRANSPORTS: tuple[Transport, ...] = ("udp", "tcp")
 _ENDPOINT = re.compile(
     r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<name>[^\[\]:@/\s]+)):)?(?P<port>[0-9]+)", re.A
 )

@@ -11,10 +11,11 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from proxy.endpoints import allow_open_files
+from proxy.endpoints import Notice, allow_open_files
 from proxy.journal import JournalWriter
 from proxy.modes import Mode
-from proxy.relay_udp import Notice, UdpRelay
+from proxy.relay_tcp import TcpRelay
+from proxy.relay_udp import UdpRelay
 
 FLUSH_SECONDS = 0.02
 """No record stays in memory longer than this."""
@@ -26,8 +27,9 @@ _OTHER_FILES = 64
 class Forwarder:
     """Relays all `modes`, whose listening sockets are bound at once, and writes what came to `journal`.
 
-    `on_notice` is told of what goes wrong without stopping anything, and that may be often. Raises
-    RelayError if one of the modes cannot start. The journal is closed with `run`.
+    `idle_seconds` and `max_clients` hold for each UDP mode, `max_connections` for each TCP mode. `on_notice`
+    is told of what goes wrong without stopping anything, and that may be often. Raises RelayError if one of
+    the modes cannot start. The journal is closed with `run`.
     """
 
     def __init__(
@@ -38,16 +40,20 @@ class Forwarder:
         on_notice: Notice,
         idle_seconds: float = 600.0,
         max_clients: int = 4096,
+        max_connections: int = 4096,
     ) -> None:
-        allow_open_files(len(modes) * (max_clients + 2) + _OTHER_FILES)
+        max_connections = _affordable(modes, max_clients, max_connections, on_notice)
         self._journal = journal
         self._stopped = asyncio.Event()
         self._flush_planned = False
         self._sentinel: tuple[int, Callable[[], None]] | None = None
-        self.relays: list[UdpRelay] = []
+        self.relays: list[UdpRelay | TcpRelay] = []
         try:
             for mode in modes:
-                self.relays.append(UdpRelay(mode, journal, on_notice, idle_seconds, max_clients))
+                if mode.transport == "tcp":
+                    self.relays.append(TcpRelay(mode, journal, on_notice, max_connections))
+                else:
+                    self.relays.append(UdpRelay(mode, journal, on_notice, idle_seconds, max_clients))
         except BaseException:
             self.close()
             raise
@@ -69,7 +75,7 @@ class Forwarder:
         finally:
             now = time.time_ns()
             for relay in self.relays:
-                relay.stop(self._loop, now)
+                await relay.stop(self._loop, now)
             if self._sentinel is not None:
                 self._loop.remove_reader(self._sentinel[0])
             self._journal.on_pending = lambda: None
@@ -99,6 +105,23 @@ class Forwarder:
         self._sentinel = None
         self._journal.abandon()
         on_death()
+
+
+def _affordable(modes: Sequence[Mode], max_clients: int, max_connections: int, on_notice: Notice) -> int:
+    """See that there are enough open files for all of it; fewer connections where the system allows fewer."""
+    streams = sum(mode.transport == "tcp" for mode in modes)
+    needed = streams * (2 * max_connections + 2) + (len(modes) - streams) * (max_clients + 2)
+    allowed = allow_open_files(needed + _OTHER_FILES) - _OTHER_FILES
+    if allowed >= needed or not streams:
+        return max_connections
+    fewer = max(1, max_connections * allowed // needed)
+    on_notice(
+        "open-files",
+        f"The system allows this process {allowed + _OTHER_FILES} open files: each TCP mode carries "
+        f"{fewer} connections at once instead of {max_connections}. Raise the limit (ulimit -Hn), or ask for "
+        "fewer with --max-connections.",
+    )
+    return fewer
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:

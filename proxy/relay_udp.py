@@ -15,23 +15,11 @@ import selectors
 import socket
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
 
 from dissectors.records import Direction
-from proxy.endpoints import (
-    Address,
-    RelayError,
-    bind,
-    endpoint_text,
-    enlarge_buffers,
-    is_local,
-    resolve,
-)
+from proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text, enlarge_buffers, meet
 from proxy.journal import JournalWriter
 from proxy.modes import Mode
-
-Notice = Callable[[str, str], None]
-"""Told of trouble that stops nothing: a short constant code, and a sentence for people."""
 
 _MAX_DATAGRAM = 65_535
 _BURST = 32
@@ -43,12 +31,9 @@ _MAX_WAITING = 256
 _MIN_SWEEP_SECONDS = 0.01
 _FULL = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
 _FAULTS = {
+    **NETWORK_FAULTS,
     errno.ECONNREFUSED: ("port-unreachable", "nobody listens on that port"),
-    errno.EHOSTUNREACH: ("host-unreachable", "the host cannot be reached"),
-    errno.ENETUNREACH: ("network-unreachable", "there is no way to that network"),
     errno.EMSGSIZE: ("too-big", "the datagram is too big for the way there"),
-    errno.EPERM: ("prohibited", "a firewall on this machine does not let it out"),
-    errno.EACCES: ("prohibited", "a firewall on the way does not let it through"),
 }
 
 
@@ -78,19 +63,10 @@ class UdpRelay:
     def __init__(
         self, mode: Mode, journal: JournalWriter, on_notice: Notice, idle_seconds: float, max_clients: int
     ) -> None:
-        family, address = resolve(mode.listen_host, mode.listen_port, "udp")
-        self._family, self._server = resolve(mode.host, mode.port, "udp", prefer=family)
-        self._listener = bind(family, address, "udp")
-        bound = self._listener.getsockname()
-        self.address = endpoint_text(bound)
+        self.mode = mode
+        self._listener, self._family, self._server = meet(mode)
+        self.address = endpoint_text(self._listener.getsockname())
         self.server = endpoint_text(self._server)
-        if bound[1] == self._server[1] and is_local(self._family, self._server):
-            everywhere = bound[0] in ("0.0.0.0", "::") and family == self._family
-            if everywhere or bound[0] == self._server[0]:
-                self._listener.close()
-                raise RelayError(
-                    f"The relay on udp {self.address} would be its own server. Listen on another port."
-                )
         self._journal = journal
         self._on_notice = on_notice
         self._idle_seconds = idle_seconds
@@ -108,7 +84,7 @@ class UdpRelay:
         loop.add_reader(self._selector.fileno(), self._ready)
         self._sweep(loop)
 
-    def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
+    async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
         """Let no more traffic flow, and end all streams at `ts_ns`."""
         self._sweeper.cancel()
         loop.remove_reader(self._selector.fileno())

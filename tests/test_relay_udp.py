@@ -111,6 +111,7 @@ def relaying(
     new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
     idle_seconds: float = 600.0,
     max_clients: int = 4096,
+    max_connections: int = 4096,
 ) -> Iterator[Running]:
     notices: list[tuple[str, str]] = []
     forwarder = Forwarder(
@@ -119,6 +120,7 @@ def relaying(
         on_notice=lambda code, text: notices.append((code, text)),
         idle_seconds=idle_seconds,
         max_clients=max_clients,
+        max_connections=max_connections,
     )
     running = Running(directory / "journal", new_loop(), forwarder)
     running.notices = notices

@@ -1,0 +1,248 @@
+"""How fast the TCP relay is while it records, beside a direct connection, socat and mitmdump, all in one run.
+
+    python tests/benchmarks/relay_tcp.py
+
+A Schafkopf server asks every client the same question again and again, and each client answers at once. Then
+one client sends as much as it can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import select
+import socket
+import sqlite3
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from relays import (
+    HOST,
+    SPAWN,
+    START_SECONDS,
+    Kind,
+    Load,
+    Measured,
+    Passed,
+    Sent,
+    compare,
+    comparison,
+    exchange,
+    free_port,
+    measure,
+    median,
+    process,
+    summed_up,
+)
+from rich.console import Console
+from rich.table import Table
+
+QUESTION = b"!MODUS\nGEIER\n!END\n"
+ANSWER = b"!KONTRA\nNEIN\n!END\n"
+CLIENTS = (1, 32, 500)
+
+BULK_BYTES = 128 << 20
+BLOCK = b"nothing that any game says\n" * 4096
+"""What is sent in bulk: the recorder keeps it, and has nothing to dissect."""
+
+ALL_CAME = b"."
+
+
+class Bulk(Sent):
+    """How many million bytes a second went through."""
+
+    rate: float
+
+
+def serve(port: int) -> None:
+    """A server that asks everybody, and again after each answer."""
+    poll = select.epoll()
+    answering: dict[int, tuple[socket.socket, int]] = {}
+    with listening(port) as listener:
+        poll.register(listener, select.EPOLLIN)
+        while True:
+            for number, _ in poll.poll():
+                if number == listener.fileno():
+                    sock, _ = listener.accept()
+                    answering[sock.fileno()] = sock, 0
+                    poll.register(sock, select.EPOLLIN)
+                    sock.send(QUESTION)
+                    continue
+                sock, came = answering[number]
+                data = _received(sock)
+                if data:
+                    answering[number] = sock, came + len(data)
+                    if (came + len(data)) % len(ANSWER) == 0:
+                        sock.send(QUESTION)
+                else:
+                    del answering[number]
+                    sock.close()
+
+
+def _received(sock: socket.socket) -> bytes:
+    """What came; nothing where the client has gone."""
+    try:
+        return sock.recv(65_536)
+    except ConnectionResetError:
+        return b""
+
+
+def swallow(port: int) -> None:
+    """A server that takes all that a client sends, and then says so."""
+    space = bytearray(1 << 20)
+    with listening(port) as listener:
+        while True:
+            sock, _ = listener.accept()
+            with sock:
+                came = False
+                while sock.recv_into(space):
+                    came = True
+                # A relay may connect only to see that the server is there.
+                if came:
+                    sock.sendall(ALL_CAME)
+
+
+def listening(port: int) -> socket.socket:
+    listener = socket.create_server((HOST, port), backlog=4096)
+    # What is accepted has it, too.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def connected(port: int) -> socket.socket:
+    """A connection to a relay, which may be starting."""
+    end = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            sock = socket.create_connection((HOST, port), START_SECONDS)
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+
+
+class Player:
+    """A player: his connection, and what has gone over it."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = connected(port)
+        self.answers = 0
+        self.came = 0
+        self.sent_ns = 0
+        self.waiting = True
+        while self.waiting:
+            self.receive()
+
+    def send(self, now: int) -> None:
+        self.sent_ns = now
+        self.socket.send(ANSWER)
+        self.answers += 1
+        self.waiting = True
+
+    def receive(self) -> None:
+        data = self.socket.recv(65_536)
+        if not data:
+            raise RuntimeError("the connection was closed")
+        self.came += len(data)
+        self.waiting = self.came < (self.answers + 1) * len(QUESTION)
+
+    def passed(self) -> Iterator[tuple[str, bytes]]:
+        yield "c2s", _digest([ANSWER] * self.answers)
+        yield "s2c", _digest([QUESTION] * (self.answers + 1))
+
+
+def play(port: int, clients: int, seconds: float) -> Load:
+    """So many players answer again and again for `seconds`."""
+    players = [Player(port) for _ in range(clients)]
+    times, lost, took = exchange(players, seconds, START_SECONDS)
+    passed: Passed = Counter(part for player in players for part in player.passed())
+    messages = sum(2 * player.answers + 1 for player in players)
+    return summed_up(times, lost, took, passed=passed, messages=messages, finished=clients)
+
+
+def pour(port: int) -> Bulk:
+    """Send much, as quickly as it is taken."""
+    blocks = BULK_BYTES // len(BLOCK)
+    with connected(port) as sock:
+        begin = time.perf_counter()
+        for _ in range(blocks):
+            sock.sendall(BLOCK)
+        sock.shutdown(socket.SHUT_WR)
+        if sock.recv(1) != ALL_CAME:
+            raise RuntimeError(f"not all came through port {port}")
+        took = time.perf_counter() - begin
+    passed = {("c2s", _digest([BLOCK] * blocks)): 1, ("s2c", _digest([ALL_CAME])): 1}
+    return Bulk(passed=passed, finished=1, rate=blocks * len(BLOCK) / took / 1e6)
+
+
+def _digest(parts: Sequence[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def socat(port: int, server: int) -> Sequence[str]:
+    listen = f"TCP-LISTEN:{port},bind={HOST},fork,reuseaddr,nodelay,backlog=1024"
+    return listen, f"TCP:{HOST}:{server},nodelay"
+
+
+def recorded(connection: sqlite3.Connection) -> Passed:
+    """Of each stream and direction, all bytes."""
+    rows = connection.execute(
+        "SELECT stream_id, direction, data FROM chunks ORDER BY stream_id, direction, id"
+    )
+    return Counter(
+        (direction, _digest([data for *_, data in chunks]))
+        for (_, direction), chunks in groupby(rows, lambda row: row[:2])
+    )
+
+
+TCP = Kind("tcp", socat, "SELECT count(*) FROM streams WHERE closed_ns IS NOT NULL", recorded)
+
+
+def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
+    """The medians, and the ratios to a direct connection's rate."""
+    result = Table(title=f"One client sends {BULK_BYTES >> 20} MiB", title_justify="left")
+    result.add_column("")
+    for heading in ("MB/s", "× direct", "recorder behind s"):
+        result.add_column(heading, justify="right")
+    for name in rounds[0]:
+        mine = [found[name] for found in rounds]
+        result.add_row(
+            name,
+            f"{statistics.median(one.load.rate for one in mine):,.0f}",
+            median(
+                [found[name].load.rate / found["direct"].load.rate for found in rounds if "direct" in found]
+            ),
+            median([one.recording.behind for one in mine if one.recording is not None]),
+        )
+    return result
+
+
+@comparison(__doc__)
+def main(console: Console, names: Sequence[str], rounds: int, seconds: float) -> None:
+    server, sink = free_port("tcp"), free_port("tcp")
+    with process(serve, server), process(swallow, sink), SPAWN.Pool(1) as pool:
+
+        def put(port: int, clients: int) -> Load:
+            load: Load = pool.apply(play, (port, clients, seconds))
+            return load
+
+        def put_bulk(port: int) -> Bulk:
+            bulk: Bulk = pool.apply(pour, (port,))
+            return bulk
+
+        compare(console, TCP, server, names, rounds, CLIENTS, put)
+        console.print(
+            in_bulk([{name: measure(name, TCP, sink, put_bulk) for name in names} for _ in range(rounds)])
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,407 @@
+"""What the relays' benchmarks share: the peers, our relay with its recording checked, a load, and the tables.
+
+The server, the clients and each relay are processes of their own; ours is the command `kiebitz relay` with a
+database. A round measures all of them, one after another; the ratios are the medians of the rounds' ratios,
+since the machine's other load comes and goes. After each of its measurements ours must have recorded exactly
+what was sent.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import select
+import shutil
+import signal
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from running import KIEBITZ
+
+HOST = "127.0.0.1"
+START_SECONDS = 15.0
+BEHIND_SECONDS = 120.0
+"""How long the recorder may need after the load before the benchmark gives up."""
+
+LOOK_SECONDS = 0.02
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+SPAWN = multiprocessing.get_context("spawn")
+
+OURS = "kiebitz"
+PEERS = ("direct", OURS, "socat", "mitmdump")
+
+Passed = dict[tuple[str, bytes], int]
+"""Direction and content -> how many."""
+
+
+class Sent(msgspec.Struct, kw_only=True):
+    """What a load has sent, and what the kind of relay's `finished` answers once all of it is recorded."""
+
+    passed: Passed
+    finished: int
+
+
+class Load(Sent, kw_only=True):
+    """Round trips per second, their times in microseconds, and how many datagrams or messages that were.
+
+    `lost` round trips had no answer in time.
+    """
+
+    rate: float
+    p50: float
+    p99: float
+    lost: int
+    messages: int
+
+
+SentT = TypeVar("SentT", bound=Sent)
+
+
+class Recording(msgspec.Struct):
+    """What recording cost. `forwarder` and `recorder` are CPU seconds from the load's begin to its last row.
+
+    `behind` is how many seconds after the load all of it was in the database.
+    """
+
+    forwarder: float
+    recorder: float
+    behind: float
+
+
+class Measured(msgspec.Struct, Generic[SentT]):
+    load: SentT
+    recording: Recording | None = None
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How a transport is relayed and checked: `finished` is a question to our database (see `Sent`).
+
+    `socat` gives socat's arguments from the port to listen on and the server's. `recorded` reads what was
+    recorded.
+    """
+
+    transport: str
+    socat: Callable[[int, int], Sequence[str]]
+    finished: str
+    recorded: Callable[[sqlite3.Connection], Passed]
+
+
+class Client(Protocol):
+    """A player who waits for an answer before he speaks again."""
+
+    socket: socket.socket
+    sent_ns: int
+    waiting: bool
+
+    def send(self, now: int) -> None:
+        """Say something, at `now`."""
+
+    def receive(self) -> None:
+        """Take what has come; `waiting` is false once that is the whole answer."""
+
+
+def free_port(transport: str) -> int:
+    kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
+    with socket.socket(socket.AF_INET, kind) as sock:
+        sock.bind((HOST, 0))
+        return int(sock.getsockname()[1])
+
+
+def exchange(clients: Sequence[Client], seconds: float, patience: float) -> tuple[list[int], int, float]:
+    """Keep one message of each client on its way for `seconds`, and close their sockets.
+
+    The answer: each round trip's time in ns, how many had none for `patience` seconds, and how long it took.
+    """
+    poll = select.epoll()
+    by_socket = {client.socket.fileno(): client for client in clients}
+    for number in by_socket:
+        poll.register(number, select.EPOLLIN)
+    times: list[int] = []
+    lost = 0
+    clock = time.perf_counter_ns
+    begin = clock()
+    end = begin + int(seconds * 1e9)
+    for client in clients:
+        client.send(clock())
+    while clock() < end:
+        ready = poll.poll(patience)
+        for number, _ in ready:
+            client = by_socket[number]
+            client.receive()
+            if not client.waiting:
+                now = clock()
+                times.append(now - client.sent_ns)
+                client.send(now)
+        if not ready:
+            lost += len(clients)
+            for client in clients:
+                client.send(clock())
+    now = clock()
+    took = (now - begin) / 1e9
+    # A client whose message was lost stood still, and made it easier for the others.
+    lost += sum(client.waiting and now - client.sent_ns > patience * 1e9 for client in clients)
+    # What is on its way still arrives, or nobody could say what must have been recorded.
+    while any(client.waiting for client in clients) and (ready := poll.poll(patience)):
+        for number, _ in ready:
+            by_socket[number].receive()
+    for client in clients:
+        client.socket.close()
+    return times, lost, took
+
+
+def summed_up(
+    times: list[int], lost: int, seconds: float, *, passed: Passed, messages: int, finished: int
+) -> Load:
+    """What `exchange` has found, with what was sent meanwhile."""
+    cuts = statistics.quantiles(times, n=100)
+    return Load(
+        rate=len(times) / seconds,
+        p50=cuts[49] / 1e3,
+        p99=cuts[98] / 1e3,
+        lost=lost,
+        messages=messages,
+        passed=passed,
+        finished=finished,
+    )
+
+
+@contextmanager
+def process(target: Any, *args: object) -> Iterator[None]:
+    """A function in a process of its own, which SIGTERM ends."""
+    running = SPAWN.Process(target=target, args=args)
+    running.start()
+    try:
+        yield
+    finally:
+        running.terminate()
+        running.join()
+
+
+@contextmanager
+def command(*words: str) -> Iterator[None]:
+    """A program, with all processes that it starts: socat has one for each client."""
+    # socat tells on standard error of each client that has gone.
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(words, stdout=quiet, stderr=quiet, start_new_session=True)
+    try:
+        yield
+    finally:
+        os.killpg(running.pid, signal.SIGTERM)
+        running.wait()
+
+
+@contextmanager
+def other_relay(name: str, kind: Kind, server: int) -> Iterator[int]:
+    """A way to the server that is not ours; the answer is its port."""
+    if name == "direct":
+        yield server
+        return
+    port = free_port(kind.transport)
+    if name == "socat":
+        with command("socat", *kind.socat(port, server)):
+            yield port
+    else:
+        mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:{port}"
+        with command(str(mitmdump()), "--mode", mode, "-q"):
+            yield port
+
+
+def mitmdump() -> Path:
+    return Path(sys.executable).with_name("mitmdump")
+
+
+def installed(name: str) -> bool:
+    if name == "mitmdump":
+        return mitmdump().exists()
+    return name != "socat" or shutil.which("socat") is not None
+
+
+class OurRelay:
+    """The command `kiebitz relay`, as everybody runs it, recording into a new database in `folder`."""
+
+    def __init__(self, folder: Path, kind: Kind, server: int) -> None:
+        self._kind = kind
+        self._database = folder / "game.db"
+        mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:0"
+        self._running = subprocess.Popen(
+            [*KIEBITZ, "relay", "-m", mode, "-w", str(self._database), "-q"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._running.stderr is not None
+        self._stderr = self._running.stderr
+        first = self._stderr.readline()
+        if not first.startswith("listening"):
+            raise RuntimeError(f"kiebitz relay did not start: {first}")
+        self.port = int(first.partition(",")[0].rpartition(":")[2])
+        self._recorder = _recorder_of(self._running.pid)
+
+    def __enter__(self) -> OurRelay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Only where a measurement broke off; the recorder then ends by itself.
+        if self._running.poll() is None:
+            self._running.kill()
+            self._running.wait()
+        self._stderr.close()
+
+    def measure(self, put: Callable[[int], SentT]) -> Measured[SentT]:
+        """`put` a load on its port, wait until all is recorded, stop, and see that it is what was sent."""
+        forwarder, recorder = _cpu_seconds(self._running.pid), _cpu_seconds(self._recorder)
+        sent = put(self.port)
+        behind = self._wait_for(sent.finished)
+        cost = Recording(
+            _cpu_seconds(self._running.pid) - forwarder, _cpu_seconds(self._recorder) - recorder, behind
+        )
+        self._stop()
+        with closing(sqlite3.connect(self._database)) as connection:
+            recorded = self._kind.recorded(connection)
+        if recorded != sent.passed:
+            raise click.ClickException(f"sent was\n{sent.passed}\nand recorded\n{recorded}")
+        return Measured(sent, cost)
+
+    def _stop(self) -> None:
+        """End it as Ctrl-C does. Raises RuntimeError unless it ends well and has nothing to complain of."""
+        self._running.send_signal(signal.SIGINT)
+        said = self._stderr.read()
+        if self._running.wait() != 0 or "kiebitz:" in said or " 0 diagnostics" not in said:
+            raise RuntimeError(f"kiebitz relay said: {said}")
+
+    def _wait_for(self, finished: int) -> float:
+        """Wait until all is in the database; how many seconds that took."""
+        begin = time.perf_counter()
+        with closing(sqlite3.connect(self._database)) as connection:
+            while time.perf_counter() - begin < BEHIND_SECONDS:
+                if connection.execute(self._kind.finished).fetchone()[0] == finished:
+                    return time.perf_counter() - begin
+                time.sleep(LOOK_SECONDS)
+        raise click.ClickException("the recorder has not recorded all")
+
+
+def _recorder_of(pid: int) -> int:
+    """The child of a relay that records: the other one only tidies up after it."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return next(
+        int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    )
+
+
+def _cpu_seconds(pid: int) -> float:
+    """User and system time of a running process (proc(5), /proc/pid/stat, fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+def measure(name: str, kind: Kind, server: int, put: Callable[[int], SentT]) -> Measured[SentT]:
+    """`put` a load on the relay `name` in front of `server`."""
+    if name == OURS:
+        with tempfile.TemporaryDirectory() as folder, OurRelay(Path(folder), kind, server) as relay:
+            return relay.measure(put)
+    with other_relay(name, kind, server) as port:
+        return Measured(put(port))
+
+
+def median(values: list[float]) -> str:
+    return f"{statistics.median(values):,.2f}" if values else "–"
+
+
+def compare(
+    console: Console,
+    kind: Kind,
+    server: int,
+    names: Sequence[str],
+    rounds: int,
+    counts: Sequence[int],
+    put: Callable[..., Load],
+) -> None:
+    """For each number of clients, measure all of `names` in each round, and print what came of it.
+
+    `put` gets a port and, as `clients`, their number.
+    """
+    for clients in counts:
+        measured = [
+            {name: measure(name, kind, server, partial(put, clients=clients)) for name in names}
+            for _ in range(rounds)
+        ]
+        console.print(speed(clients, [{name: one.load for name, one in found.items()} for found in measured]))
+        if OURS in names:
+            console.print(recording([found[OURS] for found in measured]))
+
+
+def speed(clients: int, rounds: list[dict[str, Load]]) -> Table:
+    """The medians, and the ratios that are promised: rate to mitmdump's, added median latency to socat's."""
+    result = Table(title=f"{clients} client{'s' if clients > 1 else ''}", title_justify="left")
+    result.add_column("")
+    for heading in ("round trips/s", "p50 µs", "p99 µs", "lost", "× mitmdump's rate", "× socat's added p50"):
+        result.add_column(heading, justify="right")
+    for name in rounds[0]:
+        mine = [loads[name] for loads in rounds]
+        faster = [loads[name].rate / loads["mitmdump"].rate for loads in rounds if "mitmdump" in loads]
+        slower = [
+            (loads[name].p50 - loads["direct"].p50) / (loads["socat"].p50 - loads["direct"].p50)
+            for loads in rounds
+            if "socat" in loads and "direct" in loads
+        ]
+        result.add_row(
+            name,
+            f"{statistics.median(load.rate for load in mine):,.0f}",
+            f"{statistics.median(load.p50 for load in mine):,.1f}",
+            f"{statistics.median(load.p99 for load in mine):,.1f}",
+            str(sum(load.lost for load in mine)),
+            median(faster),
+            median(slower),
+        )
+    return result
+
+
+def recording(rounds: list[Measured[Load]]) -> Table:
+    """What the two processes of our relay used, and how far the recorder was behind."""
+    result = Table(title="Recording", title_justify="left")
+    for heading in ("messages", "forwarder µs each", "recorder µs each", "behind s", "at most s"):
+        result.add_column(heading, justify="right")
+    numbers = [measured.load.messages for measured in rounds]
+    costs = [measured.recording for measured in rounds if measured.recording is not None]
+    result.add_row(
+        f"{statistics.median(numbers):,.0f}",
+        median([cost.forwarder / number * 1e6 for cost, number in zip(costs, numbers, strict=True)]),
+        median([cost.recorder / number * 1e6 for cost, number in zip(costs, numbers, strict=True)]),
+        median([cost.behind for cost in costs]),
+        f"{max(cost.behind for cost in costs):.2f}",
+    )
+    return result
+
+
+def comparison(description: str | None) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a program of a comparison: it gets `console`, the peers' `names`, `rounds` and `seconds`."""
+
+    def program(function: Callable[..., None]) -> click.Command:
+        @click.command(help=description, context_settings={"help_option_names": ["-h", "--help"]})
+        @click.option("--rounds", default=5, show_default=True, help="How often each is measured.")
+        @click.option("--seconds", default=2.0, show_default=True, help="How long each measurement takes.")
+        @click.option(
+            "--only", multiple=True, type=click.Choice(PEERS), help="Only this one; may be repeated."
+        )
+        def main(rounds: int, seconds: float, only: tuple[str, ...]) -> None:
+            names = [name for name in PEERS if name in (only or PEERS) and installed(name)]
+            function(Console(width=110), names, rounds, seconds)
+
+        return main
+
+    return program
