@@ -2,9 +2,10 @@
 
 A server tells each client the same thing in a datagram or line of his own. The first copy makes an event;
 each further one finds it: it is the first event after its stream's cursor that says the same and has no
-witness on this stream yet. So four copies give one event, and a lost copy does no harm. Where nothing after
-the cursor fits, a few events before it are tried too, for copies that overtook each other. And the same thing
-twice in a row on one stream is told to two players behind one address, or was doubled by the network.
+witness on this stream yet. So four copies give one event, and a lost copy does no harm. Over UDP, where
+nothing after the cursor fits, a few events before it are tried too, for copies that overtook each other; and
+the same thing twice in a row on one stream is told to two players behind one address, or was doubled by the
+network.
 """
 
 from __future__ import annotations
@@ -43,9 +44,13 @@ class _Cursor(msgspec.Struct, eq=False):
 
 
 class BroadcastLog:
-    """The latest events of a table that were told to several streams."""
+    """The latest events of a table that were told to several streams.
 
-    def __init__(self) -> None:
+    `ordered` streams are TCP connections: nothing on them comes twice or too early.
+    """
+
+    def __init__(self, ordered: bool = False) -> None:
+        self._ordered = ordered
         self._entries: list[Entry] = []
         self._first = 0
         """How many entries came before those that are kept."""
@@ -60,7 +65,8 @@ class BroadcastLog:
             # A stream that has just appeared may get copies of what others have heard already.
             cursor = self._cursors[stream_id] = _Cursor(first, first)
         latest = cursor.latest
-        if latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
+        doubled = latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS
+        if latest is not None and doubled and not self._ordered:
             return latest.event
         place = max(cursor.place - first, 0)
         for number in range(place, len(entries)):
@@ -69,6 +75,8 @@ class BroadcastLog:
                 cursor.place = first + number + 1
                 cursor.latest = entry
                 return entry.event
+        if self._ordered:
+            return None
         for number in range(place - 1, max(cursor.born - first, 0) - 1, -1):
             entry = entries[number]
             if entry.ts_ns < ts_ns - REORDERED_NS:

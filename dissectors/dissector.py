@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, EventKind, Grammar
-from dissectors.records import Direction, Event, Findings, TableInfo, Transport
+from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType
+from dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
 from dissectors.table import GameTable, Ids
 
 Likeness = Literal["certain", "similar"]
@@ -30,17 +30,34 @@ class Dissector(ABC):
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         """What a frame says. Never raises; what is wrong stands in the result's flaws."""
 
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        """What the rest of a stream says whose sender ended it in the middle of a message. Never raises."""
+        flaw = Flaw("error", "malformed", "truncated", "the stream ends in this message", len(frame), 0)
+        return Decoded(None, {}, "{}", False, (flaw,))
+
     @abstractmethod
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """The frame of a message; raises ValueError where no row of the grammar has these fields."""
 
     @abstractmethod
-    def recognise(self, data: bytes) -> tuple[Direction, Likeness] | None:
-        """Which side would have sent these bytes, if they can be this protocol's at all."""
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        """How sure it is that these bytes, the first that are seen of a direction, are this protocol's.
+
+        In a byte stream they may begin in the middle of a message, and end in one.
+        """
 
     @abstractmethod
     def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
         """A new game table for one server."""
+
+    def notation(self, row: MessageType) -> str | None:
+        """How the specification writes down such a message, None if it has no notation."""
+        return None
+
+    @property
+    def productions(self) -> tuple[str, ...]:
+        """The productions of the symbols that stand in its notation."""
+        return ()
 
     @property
     def protocol(self) -> str:
@@ -61,12 +78,13 @@ class Dissector(ABC):
 def recognise(
     dissectors: Iterable[Dissector], transport: Transport, data: bytes
 ) -> Iterator[tuple[Dissector, Direction, Likeness]]:
-    """The protocols that could have sent these bytes, with the side that would have and how sure that is."""
+    """The protocols that these bytes can be, with the side that would have sent them and how sure that is."""
     for dissector in dissectors:
         if dissector.transport == transport:
-            seen = dissector.recognise(data)
-            if seen is not None:
-                yield dissector, *seen
+            for direction in DIRECTIONS:
+                likeness = dissector.recognise(data, direction)
+                if likeness is not None:
+                    yield dissector, direction, likeness
 
 
 class _Spoken(dict[str, str]):

@@ -108,7 +108,10 @@ class EventKind:
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """Something wrong in a frame; `offset` and `length` are bytes from the start of the frame."""
+    """Something wrong in a frame; `offset` and `length` are bytes from the start of the frame.
+
+    One that is a `habit` of its sender is told only the first time in a direction of a stream.
+    """
 
     severity: Severity
     group: Group
@@ -118,6 +121,7 @@ class Flaw(msgspec.Struct, frozen=True):
     length: int
     expected: str | None = None
     clause: str | None = None
+    habit: bool = False
 
 
 class Decoded(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from dissectors.dissector import Dissector, recognise
-from dissectors.framing import Framer
+from dissectors.framing import FRAME_LIMIT, Frame, Framer
 from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of
 from dissectors.records import (
     Chunk,
@@ -24,13 +24,18 @@ from dissectors.records import (
     Gap,
     Item,
     Message,
+    Severity,
     Stream,
     TableInfo,
 )
 from dissectors.table import GameTable, Ids
 
-UNDECIDED_ITEMS = 64
-"""How many items of a server wait for its protocol to be recognised."""
+UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
+"""How many items of a server wait for its protocol to be recognised: datagrams are messages, segments are
+not."""
+
+UNDECIDED_HEAD = 64 << 10
+"""How many of the first bytes of a TCP stream's direction are looked at to recognise the protocol."""
 
 UNDECIDED_BYTES = 8 << 20
 """How many bytes wait for all servers together: a capture may hold much that is no game."""
@@ -41,8 +46,22 @@ MEMO_SIZE = 4096
 MEMO_FRAME = 256
 """Frames longer than this (bytes) are not remembered."""
 
+CUT_OFF = "cut-off"
+GAP = "gap"
+MID_STREAM = "mid-stream"
+DERIVED_CODES = (CUT_OFF, GAP, MID_STREAM)
+"""The codes of the diagnostics in group `network` that follow from the bytes and the gaps; the others are
+Faults."""
+
 DecodeAs = Mapping[tuple[str, int], Dissector]
 """Server (transport, port) to the protocol that it is said to speak."""
+
+
+class _Head(msgspec.Struct, eq=False):
+    """The first bytes of a TCP stream's direction; they are looked at again when there are `enough`."""
+
+    data: bytearray = msgspec.field(default_factory=bytearray)
+    enough: int = 1
 
 
 class _Server(msgspec.Struct, eq=False):
@@ -51,6 +70,7 @@ class _Server(msgspec.Struct, eq=False):
     dissector: Dissector | None = None
     table: GameTable | None = None
     waiting: list[Item] = msgspec.field(default_factory=list)
+    heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
     given_up: bool = False
     memo: dict[Direction, dict[bytes, Decoded]] = msgspec.field(
         default_factory=lambda: {"c2s": {}, "s2c": {}}
@@ -58,11 +78,15 @@ class _Server(msgspec.Struct, eq=False):
 
 
 class _Conversation(msgspec.Struct, eq=False):
-    """A stream, its server and, once the protocol is known, a framer for each direction."""
+    """A stream, its server and, once the protocol is known, a framer for each direction.
+
+    `habits` are the flaws that are told once in a direction and have been told.
+    """
 
     stream: Stream
     server: _Server
     framers: dict[Direction, Framer] = msgspec.field(default_factory=dict)
+    habits: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
 
 
 class Inspector:
@@ -83,13 +107,20 @@ class Inspector:
         self._latest_ns = item.ts_ns
         conversation = self._conversations.get(item.stream.id) or self._meet(item.stream)
         server = conversation.server
-        if server.table is not None:
+        if isinstance(item, Chunk) and server.table is not None:
+            self._read(conversation, item)
+            return
+        if isinstance(item, End):
+            item.stream.closed_ns = item.ts_ns
+            item.stream.close_reason = item.reason
+        if isinstance(item, Fault):
+            # That a server cannot be reached has to be told, whatever it speaks.
+            self._network(item, "warning", item.code, item.text, item.length)
+        elif server.table is not None:
             self._dissect(conversation, item)
         elif not server.given_up:
             self._wait(server, item)
         if isinstance(item, End):
-            item.stream.closed_ns = item.ts_ns
-            item.stream.close_reason = item.reason
             self._findings.streams.append(item.stream)
             del self._conversations[item.stream.id]
 
@@ -100,8 +131,8 @@ class Inspector:
                 self._decide_by_likeness(server)
         for conversation in list(self._conversations.values()):
             for direction, framer in conversation.framers.items():
-                for offset, frame in framer.eof():
-                    self._frame(conversation, direction, self._latest_ns, offset, frame)
+                for frame in framer.eof():
+                    self._frame(conversation, direction, self._latest_ns, frame)
         for server in self._servers.values():
             if server.table is not None:
                 server.table.finish(self._latest_ns)
@@ -131,21 +162,38 @@ class Inspector:
 
     def _wait(self, server: _Server, item: Item) -> None:
         """Keep an item of a server whose protocol is unknown, unless it is what makes it known."""
+        stream = item.stream
+        if isinstance(item, End) and not server.waiting:
+            # Who comes and goes without a word, again and again, tells nothing of the protocol.
+            return
         server.waiting.append(item)
         if isinstance(item, Chunk):
             self._waiting_bytes += len(item.data)
-            for dissector, *seen in recognise(self._dissectors, item.stream.transport, item.data):
+            beginning = item.data if stream.transport == "udp" else _beginning(server, item)
+            for dissector, *seen in recognise(self._dissectors, stream.transport, beginning):
                 if seen == [item.direction, "certain"]:
-                    self._decide(server, dissector, item.stream)
+                    self._decide(server, dissector, stream)
                     return
-        if len(server.waiting) >= UNDECIDED_ITEMS or self._waiting_bytes > UNDECIDED_BYTES:
+        elif isinstance(item, Gap):
+            server.heads.pop((stream.id, item.direction), None)
+        if len(server.waiting) >= UNDECIDED_ITEMS[stream.transport] or self._waiting_bytes > UNDECIDED_BYTES:
             self._decide_by_likeness(server)
 
     def _decide_by_likeness(self, server: _Server) -> None:
         """Nothing certain came: take the protocol whose messages these look like, or give the server up."""
+        looked_at: set[tuple[int, Direction]] = set()
         for item in server.waiting:
-            if isinstance(item, Chunk):
-                for dissector, *_ in recognise(self._dissectors, item.stream.transport, item.data):
+            if not isinstance(item, Chunk):
+                continue
+            data = item.data
+            if item.stream.transport == "tcp":
+                key = (item.stream.id, item.direction)
+                if key in looked_at or key not in server.heads:
+                    continue
+                looked_at.add(key)
+                data = bytes(server.heads[key].data)
+            for dissector, direction, _ in recognise(self._dissectors, item.stream.transport, data):
+                if direction == item.direction:
                     self._decide(server, dissector, item.stream)
                     return
         server.given_up = True
@@ -153,6 +201,7 @@ class Inspector:
 
     def _no_longer_wait(self, server: _Server) -> list[Item]:
         waiting, server.waiting = server.waiting, []
+        server.heads.clear()
         self._waiting_bytes -= sum(len(item.data) for item in waiting if isinstance(item, Chunk))
         return waiting
 
@@ -162,6 +211,7 @@ class Inspector:
         self._findings.tables.append(info)
         server.dissector = dissector
         server.table = dissector.table(info, self._ids, self._findings)
+        server.table.is_unfinished = self._is_unfinished
         for conversation in self._conversations.values():
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
@@ -173,67 +223,91 @@ class Inspector:
 
     def _dissect(self, conversation: _Conversation, item: Item) -> None:
         if isinstance(item, Chunk):
-            if item.missing:
-                self._cut_off(item)
-                return
-            framer = conversation.framers.get(item.direction) or self._framer(conversation, item.direction)
-            for offset, frame in framer.feed(item.offset, item.data):
-                self._frame(conversation, item.direction, item.ts_ns, offset, frame)
+            self._read(conversation, item)
         elif isinstance(item, Gap):
-            framer = conversation.framers.get(item.direction) or self._framer(conversation, item.direction)
-            framer.gap(item.offset, item.length)
-        elif isinstance(item, Fault):
-            self._findings.diagnostics.append(
-                Diagnostic(
-                    item.stream,
-                    item.direction,
-                    item.ts_ns,
-                    "warning",
-                    "network",
-                    item.code,
-                    item.text,
-                    item.offset,
-                    0,
-                    blame="network",
-                )
-            )
-        else:
+            self._gap(conversation, item)
+        elif isinstance(item, End):
             for direction, framer in conversation.framers.items():
-                for offset, frame in framer.eof():
-                    self._frame(conversation, direction, item.ts_ns, offset, frame)
+                for frame in framer.eof():
+                    self._frame(conversation, direction, item.ts_ns, frame, item.reason)
             assert conversation.server.table is not None
             conversation.server.table.closed(item.stream, item.ts_ns)
+
+    def _read(self, conversation: _Conversation, chunk: Chunk) -> None:
+        if chunk.missing:
+            self._cut_off(chunk)
+            return
+        direction = chunk.direction
+        framer = conversation.framers.get(direction) or self._framer(conversation, direction)
+        for frame in framer.feed(chunk.offset, chunk.data):
+            self._frame(conversation, direction, chunk.ts_ns, frame)
 
     def _framer(self, conversation: _Conversation, direction: Direction) -> Framer:
         assert conversation.server.dissector is not None
         framer = conversation.framers[direction] = conversation.server.dissector.framer(direction)
         return framer
 
+    def _is_unfinished(self, stream: Stream, direction: Direction) -> bool:
+        conversation = self._conversations.get(stream.id)
+        framer = conversation.framers.get(direction) if conversation is not None else None
+        return framer is not None and framer.is_unfinished
+
     def _cut_off(self, chunk: Chunk) -> None:
         """A datagram whose end is not in the capture cannot be read; nobody but the capture is to blame."""
         sent = len(chunk.data) + chunk.missing
+        text = f"only {len(chunk.data)} of {sent} bytes were captured (snap length)"
+        self._network(chunk, "warning", CUT_OFF, text, sent)
+
+    def _gap(self, conversation: _Conversation, gap: Gap) -> None:
+        """Bytes that are not there: what was begun before them cannot be read, nor what they began."""
+        framer = conversation.framers.get(gap.direction) or self._framer(conversation, gap.direction)
+        for frame in framer.gap(gap.offset, gap.length):
+            self._frame(conversation, gap.direction, gap.ts_ns, frame)
+        if gap.offset == 0 and gap.length is None:
+            text = "the beginning of this direction is not in the capture"
+            self._network(gap, "note", MID_STREAM, text, 0)
+        else:
+            count = "an unknown number of" if gap.length is None else f"{gap.length:,}"
+            text = f"{count} bytes are not in the capture"
+            self._network(gap, "warning", GAP, text, gap.length or 0)
+        assert conversation.server.table is not None
+        conversation.server.table.missing(gap.stream, gap.direction)
+
+    def _network(
+        self, item: Chunk | Gap | Fault, severity: Severity, code: str, text: str, length: int
+    ) -> None:
+        """Tell what the network or the capture did to a stream."""
         self._findings.diagnostics.append(
             Diagnostic(
-                chunk.stream,
-                chunk.direction,
-                chunk.ts_ns,
-                "warning",
+                item.stream,
+                item.direction,
+                item.ts_ns,
+                severity,
                 "network",
-                "cut-off",
-                f"only {len(chunk.data)} of {sent} bytes were captured (snap length)",
-                chunk.offset,
-                sent,
+                code,
+                text,
+                item.offset,
+                length,
                 blame="network",
             )
         )
 
     def _frame(
-        self, conversation: _Conversation, direction: Direction, ts_ns: int, offset: int, frame: bytes
+        self,
+        conversation: _Conversation,
+        direction: Direction,
+        ts_ns: int,
+        frame: Frame,
+        ended: str | None = None,
     ) -> None:
+        """Make a message of a frame; `ended` says how the stream was ended, if it was."""
         server = conversation.server
         table = server.table
         assert table is not None
-        decoded = self._decode(server, direction, frame)
+        if frame.cut is None:
+            decoded = self._decode(server, direction, frame.data)
+        else:
+            decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row
         self._ids.message += 1
         message = Message(
@@ -244,16 +318,40 @@ class Inspector:
             row.name if row is not None else UNREADABLE,
             decoded.fields,
             decoded.fields_json,
-            offset,
-            len(frame),
+            frame.offset,
+            frame.size,
         )
         self._findings.messages.append(message)
         for flaw in decoded.flaws:
+            if flaw.habit:
+                habit = (direction, flaw.code)
+                if habit in conversation.habits:
+                    continue
+                conversation.habits.add(habit)
             self._report(message, flaw)
         if row is not None:
             table.message(message, row, decoded.sound)
         else:
             table.unreadable(conversation.stream, direction)
+
+    def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
+        """What can be said of a frame that is no whole message."""
+        if frame.cut == "limit":
+            flaw = Flaw(
+                "error",
+                "malformed",
+                "too-long",
+                f"{frame.size:,} bytes without an end: no message is longer than {FRAME_LIMIT:,}",
+                frame.place,
+                frame.size - frame.place,
+                "the end of the message",
+            )
+            return Decoded(None, {}, "{}", False, (flaw,))
+        if frame.cut == "end" and ended in ("closed", "reset"):
+            assert server.dissector is not None
+            return server.dissector.truncated(frame.data, direction)
+        # The capture, not the sender, has left out the rest; a gap has its own diagnostic.
+        return Decoded(None, {}, "{}", False)
 
     def _report(self, message: Message, flaw: Flaw) -> None:
         self._findings.diagnostics.append(
@@ -285,6 +383,20 @@ class Inspector:
                     memo.clear()
                 memo[frame] = decoded
         return decoded
+
+
+def _beginning(server: _Server, chunk: Chunk) -> bytes:
+    """The first bytes of a direction, if it is time to look at them again; none if not.
+
+    A segment may be a single byte: looked at each time, a stream of those would cost its length squared.
+    """
+    head = server.heads.setdefault((chunk.stream.id, chunk.direction), _Head())
+    room = UNDECIDED_HEAD - len(head.data)
+    head.data += chunk.data[:room]
+    if room <= 0 or len(head.data) < head.enough:
+        return b""
+    head.enough = len(head.data) + max(1, len(head.data) // 8)
+    return bytes(head.data)
 
 
 def _no_findings() -> Findings:

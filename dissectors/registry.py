@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dissectors.dissector import Dissector
 from dissectors.maexchen.dissector import MAEXCHEN
+from dissectors.schafkopf.dissector import SCHAFKOPF
 
-DISSECTORS: tuple[Dissector, ...] = (MAEXCHEN,)
+DISSECTORS: tuple[Dissector, ...] = (MAEXCHEN, SCHAFKOPF)
 
 BY_PROTOCOL: dict[str, Dissector] = {dissector.protocol: dissector for dissector in DISSECTORS}

@@ -7,6 +7,7 @@ out; a table never looks at a clock, only at the times of what it is given.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -53,6 +54,8 @@ class GameTable(ABC):
         self._seq = 0
         self._changes: list[Change] = []
         self._remarked: set[str] = set()
+        self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
+        """Whether something has come in a direction of a stream that may yet become a message."""
 
     @abstractmethod
     def message(self, message: Message, row: MessageType, sound: bool) -> None:
@@ -61,6 +64,10 @@ class GameTable(ABC):
     @abstractmethod
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         """A frame came in which no message could be made out; it has its diagnostic already."""
+
+    @abstractmethod
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        """Bytes of a direction are not in the capture: what they said is not known."""
 
     @abstractmethod
     def closed(self, stream: Stream, ts_ns: int) -> None:

@@ -66,7 +66,7 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
         ("Chunk", 42, "c2s", 2, 0, b"ROLL", 0),
         ("Chunk", 42, "s2c", 3, 0, b"", 0),
         ("Chunk", 42, "c2s", 3, 4, bytes(range(256)) * 256, 0),
-        ("Fault", 42, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort"),
+        ("Fault", 42, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort", 0),
         ("End", 42, 5, "idle"),
     ]
     stream = items[0].stream
@@ -183,7 +183,7 @@ def test_a_journal_cut_anywhere_gives_a_prefix(
                 ended.add(number)
             else:
                 writer.fault(number, direction, ts, 7, "code", what)
-                wanted.append(("Fault", number, direction, ts, 7, "code", what))
+                wanted.append(("Fault", number, direction, ts, 7, "code", what, 0))
             writer.flush()
         writer.close()
         whole = JournalReader(path)

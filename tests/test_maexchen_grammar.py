@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maexchen_cases import FLAWED, LOOSE, SOUND, Case
 
+from dissectors.fields import Number, Text, Word
 from dissectors.grammar import FieldType, MessageType
 from dissectors.inspector import Inspector
 from dissectors.maexchen.dice import MIA, ROLLS, beats
 from dissectors.maexchen.dissector import MAEXCHEN
-from dissectors.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Number, Scores, Text, Token, Word
+from dissectors.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Scores, Token
 from dissectors.records import Chunk, Direction, Findings, Gap, Stream
 from dissectors.table import Ids
 
@@ -107,21 +108,24 @@ def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(data: bytes, dire
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))
 def test_conforming_datagrams_are_recognised(case: Case) -> None:
-    assert MAEXCHEN.recognise(case.data) == (case.direction, "certain")
+    assert MAEXCHEN.recognise(case.data, case.direction) == "certain"
 
 
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("data", "direction", "expected"),
     [
-        (b"register;klein", ("c2s", "similar")),
-        (b"REGISTER", ("c2s", "similar")),
-        (b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03www\x02de\x00", None),
-        (b"GET / HTTP/1.1\r\n", None),
-        (b"", None),
+        (b"register;klein", "c2s", "similar"),
+        (b"REGISTER", "c2s", "similar"),
+        (b"JOIN;x", "s2c", None),
+        (b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03www\x02de\x00", "c2s", None),
+        (b"GET / HTTP/1.1\r\n", "c2s", None),
+        (b"", "c2s", None),
     ],
 )
-def test_slips_are_similar_and_foreign_traffic_is_not(data: bytes, expected: object) -> None:
-    assert MAEXCHEN.recognise(data) == expected
+def test_slips_are_similar_and_foreign_traffic_is_not(
+    data: bytes, direction: Direction, expected: object
+) -> None:
+    assert MAEXCHEN.recognise(data, direction) == expected
 
 
 def inspect(*items: Chunk | Gap) -> Findings:
@@ -139,9 +143,9 @@ def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> N
         Gap(stream, case.direction, 0, 0, 10), Chunk(stream, case.direction, 1, 10, case.data)
     )
     assert [(m.name, m.fields) for m in whole.messages] == [(m.name, m.fields) for m in after_gap.messages]
-    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [
-        (d.code, d.offset) for d in after_gap.diagnostics
-    ]
+    gap, *flaws = after_gap.diagnostics
+    assert (gap.code, gap.offset, gap.length) == ("gap", 0, 10)
+    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [(d.code, d.offset) for d in flaws]
 
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))

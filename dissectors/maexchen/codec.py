@@ -38,6 +38,11 @@ def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
     raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
 
 
+def shape(row: MessageType) -> str:
+    """How a message of a row is written: its name, then its fields' names."""
+    return ";".join([row.name, *(field.name for field in row.fields)])
+
+
 class _Reading(NamedTuple):
     """A row as the hot path wants it: how each field is decoded, and which of them are remarked upon."""
 
@@ -121,7 +126,7 @@ def _remarks(
                 f"{row.name} has {_count(len(row.fields))}; what follows is ignored",
                 offset - 1,
                 len(frame) - offset + 1,
-                _shape(row),
+                shape(row),
                 row.clause,
             )
         )
@@ -136,7 +141,7 @@ def _first_flaw(frame: bytes, row: MessageType, values: list[str]) -> tuple[dict
             missing = ", ".join(field.name for field in row.fields[number:])
             text = f"{row.name} ends before its {missing}"
             return fields, Flaw(
-                "error", "malformed", "missing-field", text, len(frame), 0, _shape(row), row.clause
+                "error", "malformed", "missing-field", text, len(frame), 0, shape(row), row.clause
             )
         try:
             fields[field.name] = field.type.decode(values[number])
@@ -224,10 +229,6 @@ def _place(frame: bytes, number: int) -> tuple[int, int]:
     """Offset and length in bytes of the part `number`, 0 being the name."""
     parts = frame.split(b";")
     return sum(len(part) + 1 for part in parts[:number]), len(parts[number])
-
-
-def _shape(row: MessageType) -> str:
-    return ";".join([row.name, *(field.name for field in row.fields)])
 
 
 def _count(fields: int) -> str:

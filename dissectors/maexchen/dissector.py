@@ -7,14 +7,12 @@ from typing import Any
 
 from dissectors.dissector import Dissector, Likeness
 from dissectors.framing import DatagramFramer, Framer
-from dissectors.grammar import Decoded
-from dissectors.maexchen.codec import decode, encode
+from dissectors.grammar import Decoded, MessageType
+from dissectors.maexchen.codec import decode, encode, shape
 from dissectors.maexchen.grammar import GRAMMAR
 from dissectors.maexchen.table import MaexchenTable
 from dissectors.records import Direction, Findings, TableInfo
 from dissectors.table import GameTable, Ids
-
-_DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
 
 
 class Maexchen(Dissector):
@@ -33,15 +31,14 @@ class Maexchen(Dissector):
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return encode(name, direction, fields)
 
-    def recognise(self, data: bytes) -> tuple[Direction, Likeness] | None:
-        for direction in _DIRECTIONS:
-            if decode(data, direction).sound:
-                return direction, "certain"
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        if decode(data, direction).sound:
+            return "certain"
         name = data[:64].partition(b";")[0].decode("utf-8", "replace")
-        for direction in _DIRECTIONS:
-            if GRAMMAR.nearest(name, direction) is not None:
-                return direction, "similar"
-        return None
+        return "similar" if GRAMMAR.nearest(name, direction) is not None else None
+
+    def notation(self, row: MessageType) -> str:
+        return shape(row)
 
     def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
         return MaexchenTable(info, ids, findings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dissectors.fields import Number, Text, Word
 from dissectors.grammar import EventKind, Field, FieldType, Grammar, MessageType, Mismatch
 from dissectors.maexchen.dice import written
 
@@ -25,31 +26,6 @@ REASONS = (
 )
 
 
-class Text(FieldType):
-    """Any text without a semicolon."""
-
-    title = "text"
-
-    def decode(self, text: str) -> str:
-        return text
-
-    def encode(self, value: Any) -> str:
-        return str(value)
-
-
-class Word(Text):
-    """One of a few fixed words."""
-
-    def __init__(self, *words: str) -> None:
-        self.words = words
-        self.title = "one of " + ", ".join(words)
-
-    def decode(self, text: str) -> str:
-        if text not in self.words:
-            raise Mismatch(0, len(text), f'"{text[:40]}" is not known here', self.title)
-        return text
-
-
 class Token(FieldType):
     """A server's question mark: 36-character UUIDs in practice, but any text without blanks will do."""
 
@@ -64,21 +40,6 @@ class Token(FieldType):
             expected = "the end of the message" if found else "the token of the server's question"
             raise Mismatch(at, len(text), problem, expected, "bad-token")
         return text
-
-    def encode(self, value: Any) -> str:
-        return str(value)
-
-
-class Number(FieldType):
-    """A whole number, 0 or more."""
-
-    title = "whole number"
-
-    def decode(self, text: str) -> int:
-        # At most 15 digits: a number that every reader of the database can hold.
-        if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise Mismatch(0, len(text), f'"{text[:40]}" is not a number', "a whole number", "bad-number")
-        return int(text)
 
     def encode(self, value: Any) -> str:
         return str(value)

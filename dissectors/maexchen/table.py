@@ -78,6 +78,10 @@ class MaexchenTable(RoundTable):
         if direction == "c2s":
             (self._seats.get(stream.id) or self._sit_down(stream)).fumbled()
 
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        # A player's answer may be among it.
+        self.unreadable(stream, direction)
+
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._log.forget(stream.id)
         self._seats.pop(stream.id, None)

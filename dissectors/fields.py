@@ -1,0 +1,70 @@
+"""Field types that more than one protocol has: text, fixed words, numbers."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from dissectors.grammar import FieldType, Mismatch
+
+_SHOWN = 40
+"""So much of a wrong value is quoted (characters)."""
+
+
+class Text(FieldType):
+    """Any text that the framing lets through."""
+
+    title = "text"
+
+    def decode(self, text: str) -> str:
+        return text
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class Word(Text):
+    """One of a few fixed words."""
+
+    def __init__(self, *words: str, title: str | None = None) -> None:
+        self.words = words
+        self.title = title or "one of " + ", ".join(words)
+
+    def decode(self, text: str) -> str:
+        if text not in self.words:
+            raise unknown_word(text, self.words, self.title)
+        return text
+
+
+class Number(FieldType):
+    """A whole number, 0 or more."""
+
+    title = "whole number"
+
+    def decode(self, text: str) -> int:
+        # At most 15 digits: a number that every reader of the database can hold.
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" is not a number', "a whole number", "bad-number")
+        return int(text)
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
+    """What to raise for a text that is none of `words`, with the one that it was probably meant to be."""
+    problem = f'"{text[:_SHOWN]}" is not known here' if text else "there is nothing here"
+    near = nearest_word(text, words)
+    if near is not None:
+        problem += f": did you mean {near}?"
+    return Mismatch(0, len(text), problem, expected)
+
+
+def nearest_word(text: str, words: tuple[str, ...]) -> str | None:
+    """The word that `text` was probably meant to be: the same but for case and blanks, or close to it."""
+    folded = {word.casefold(): word for word in words}
+    meant = text[:_SHOWN].strip().casefold()
+    if meant in folded:
+        return folded[meant]
+    close = get_close_matches(meant, folded, n=1, cutoff=0.7)
+    return folded[close[0]] if close else None

@@ -1,0 +1,1 @@
+"""Schafkopf with the short pack: four players, six cards each, over TCP."""

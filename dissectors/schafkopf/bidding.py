@@ -1,0 +1,189 @@
+"""From the first three cards to who plays what: knocks, bids, a Hochzeit, the declared mode, Kontra."""
+
+from __future__ import annotations
+
+from dissectors.records import Message
+from dissectors.schafkopf.cards import SI, mode
+from dissectors.schafkopf.hands import Hands
+from dissectors.schafkopf.round import Conversation, Round
+from dissectors.schafkopf.rounds import RoundTable
+
+_NOBODY = 4
+
+
+class Bidding:
+    """What a table's messages before the first card mean. Each method takes one message."""
+
+    def __init__(self, table: RoundTable, hands: Hands) -> None:
+        self._table = table
+        self._hands = hands
+
+    def knocks(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        answer: str = message.fields["klopft"]
+        if conversation.seat is not None:
+            played.knocks[conversation.seat] = answer
+        self._answered(message, conversation, played, "ERSTE3", answer)
+
+    def _answered(
+        self, message: Message, conversation: Conversation, played: Round, question: str, answer: str
+    ) -> None:
+        who = played.who(conversation.seat)
+        data = {"seat": conversation.seat, "name": who, "question": question, "answer": answer}
+        self._table.tell(message, "answered", who, data, played)
+
+    def geklopft(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        answers: list[str] = message.fields["geklopft"]
+        if self._table.told_before(message, conversation, played, tuple(answers)):
+            return
+        self._compare(message, played, played.knocks, answers)
+        seats = _yes(answers)
+        names = [played.who(seat) for seat in seats]
+        self._table.put_in(played, names, "knocks")
+        self._table.advance(played, "bidding")
+        self._table.told(message, played, tuple(answers), "knocked", None, {"seats": seats, "names": names})
+
+    def _compare(self, message: Message, played: Round, said: dict[int, str], told: list[str]) -> None:
+        """What the server tells of the answers must be what was answered."""
+        for seat, answer in said.items():
+            if told[seat] != answer:
+                self._table.diagnose(
+                    message,
+                    "error",
+                    "state",
+                    "told-otherwise",
+                    f"{message.name} says {told[seat]} for {played.who(seat)}, who answered {answer}",
+                    expected=answer,
+                    blame="server",
+                )
+
+    def bestesspiel(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        best: str = message.fields["modus"]
+        told = played.told.get(f"{message.name} {best}")
+        if told is not None:
+            message.event_id = told[1]
+            return
+        self._table.put_in(played, best, "best_bid")
+        event = self._table.tell(message, "best_bid", None, {"mode": best}, played)
+        played.told[f"{message.name} {best}"] = (best, event.id)
+
+    def bids(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        bid: str = message.fields["modus"]
+        seat = conversation.seat
+        who = played.who(seat)
+        if seat is not None:
+            played.bids[seat] = bid
+            self._table.put_in(played, bid, "private", str(who), "bid")
+            hand = played.dealt.get(seat)
+            if bid == "SI" and hand is not None and set(hand) != SI:
+                self._table.diagnose(
+                    message,
+                    "note",
+                    "rule",
+                    "no-si",
+                    "SI is bid without the six highest trumps; real servers take it from any hand",
+                    expected=", ".join(sorted(SI)),
+                    blame="client",
+                )
+        self._table.tell(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played)
+
+    def hochzeit(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        seat = conversation.seat
+        who = played.who(seat)
+        proposer = next((other for other, bid in played.bids.items() if bid == "HOCHZEIT"), None)
+        data = {"seat": seat, "name": who, "proposer": played.who(proposer), "taken": None}
+        self._table.tell(message, "hochzeit", who, data, played)
+
+    def takes_hochzeit(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        self._answered(message, conversation, played, "HOCHZEIT", message.fields["nimmt"])
+        if "karte" in message.fields:
+            self.gives(message, conversation)
+
+    def gives(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        seat = conversation.seat
+        card: str | None = message.fields["karte"]
+        if seat is None:
+            return
+        hand = played.dealt.get(seat)
+        if hand is not None and card not in hand:
+            self._table.diagnose(
+                message,
+                "error",
+                "rule",
+                "not-in-hand",
+                f"{card or 'no card'} is given, which is not in this hand",
+                expected="one of " + ", ".join(hand),
+                blame="client",
+            )
+            return
+        if card is not None:
+            played.given[seat] = card
+
+    def spielt(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        player: int = message.fields["spieler"]
+        partner: int = message.fields["mitspieler"]
+        if self._table.told_before(message, conversation, played, (player, partner)):
+            return
+        who = played.who(player)
+        if played.bids.get(player) == "NICHTS":
+            self._table.diagnose(
+                message,
+                "note",
+                "state",
+                "wrong-player",
+                f"SPIELT names {who}, who has bid NICHTS (a known fault of real servers)",
+                expected="the seat of the highest bid",
+                blame="server",
+            )
+        played.player = player
+        self._table.put_in(played, who, "player")
+        self._table.known(played, "player")
+        if partner != _NOBODY:
+            self._hands.partner(played, partner)
+        self._table.told(message, played, (player, partner), "player", who, {"seat": player, "name": who})
+
+    def modus(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        name: str = message.fields["modus"]
+        if self._table.told_before(message, conversation, played, name):
+            return
+        played.mode = name
+        played.play.mode = mode(name)
+        self._table.put_in(played, name, "mode")
+        self._table.advance(played, "playing")
+        if not name.startswith(("SAUSPIEL", "HOCHZEIT")):
+            self._table.known(played, "partner")
+        if name == "HOCHZEIT":
+            self._hands.exchange(played)
+        self._hands.see_called(played)
+        data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
+        self._table.told(message, played, name, "declared", played.who(played.player), data)
+
+    def says_kontra(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        answer: str = message.fields["kontra"]
+        if conversation.seat is not None:
+            played.kontras[conversation.seat] = answer
+        self._answered(message, conversation, played, "KONTRA", answer)
+
+    def kontra(self, message: Message, conversation: Conversation) -> None:
+        played = self._table.playing(conversation, message.ts_ns)
+        answers: list[str] = message.fields["kontra"]
+        if self._table.told_before(message, conversation, played, tuple(answers)):
+            return
+        self._compare(message, played, played.kontras, answers)
+        seats = _yes(answers)
+        names = [played.who(seat) for seat in seats]
+        self._table.put_in(played, names, "kontra")
+        self._table.told(message, played, tuple(answers), "kontra", None, {"seats": seats, "names": names})
+
+
+def _yes(answers: list[str]) -> list[int]:
+    return [seat for seat, answer in enumerate(answers) if answer == "JA"]

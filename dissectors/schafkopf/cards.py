@@ -1,0 +1,97 @@
+"""The short pack of 24 cards and the rules of play: trumps by mode, who wins a trick, what must be followed.
+
+A card is written `FARBE WERT`, such as `EICHEL SAU`. Nothing of this is in the specification, which leaves
+the rules of the game to those who know it; what real servers do agrees with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import msgspec
+
+FARBEN = ("EICHEL", "GRAS", "HERZ", "SCHELLEN")
+WERTE = ("OBER", "UNTER", "SAU", "ZEHN", "KONIG", "NEUN")
+PACK = frozenset(f"{farbe} {wert}" for farbe in FARBEN for wert in WERTE)
+HAND = 6
+SEATS = 4
+
+_POINTS = {"SAU": 11, "ZEHN": 10, "KONIG": 4, "OBER": 3, "UNTER": 2, "NEUN": 0}
+TO_WIN = 61
+"""Points of 120 with which the player and his partner win."""
+
+_IN_SUIT = ("SAU", "ZEHN", "KONIG", "OBER", "UNTER", "NEUN")
+"""High to low; Ober and Unter only where they are no trumps."""
+
+SI = frozenset({*(f"{farbe} OBER" for farbe in FARBEN), "EICHEL UNTER", "GRAS UNTER"})
+"""The six highest trumps: the only hand that is a Sie."""
+
+MODI = (
+    *(f"SAUSPIEL{farbe.lower()}" for farbe in FARBEN),
+    "HOCHZEIT",
+    "GEIER",
+    "WENZ",
+    *(f"SOLO{farbe.lower()}" for farbe in FARBEN),
+    "GEIERdu",
+    "WENZdu",
+    *(f"SOLO{farbe.lower()}DU" for farbe in FARBEN),
+    "SI",
+    "NICHTS",
+)
+
+
+def points(cards: Iterable[str]) -> int:
+    """What cards count together; the whole pack counts 120."""
+    return sum(_POINTS[card.partition(" ")[2]] for card in cards)
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """What is played: `trumps` from high to low; `called` is the Sau whose holder is the partner.
+
+    In a `du` the player declares to take every trick.
+    """
+
+    name: str
+    trumps: tuple[str, ...]
+    called: str | None
+    du: bool
+
+    def suit(self, card: str) -> str:
+        """What must be followed when this card is led: its Farbe, or TRUMPF."""
+        return "TRUMPF" if card in self.trumps else card.partition(" ")[0]
+
+    def winner(self, cards: Sequence[str]) -> int:
+        """Which of the cards, in the order played, takes the trick (counted from 0)."""
+        led = self.suit(cards[0])
+        return min(range(len(cards)), key=lambda place: self._rank(cards[place], led))
+
+    def _rank(self, card: str, led: str) -> int:
+        """The lower, the stronger."""
+        if card in self.trumps:
+            return self.trumps.index(card)
+        farbe, _, wert = card.partition(" ")
+        return 100 + _IN_SUIT.index(wert) if farbe == led else 1000
+
+    def must_follow(self, led: str, hand: Iterable[str]) -> list[str]:
+        """The cards of a hand that can be played on the card `led`; all are free if this is empty."""
+        wanted = self.suit(led)
+        return [card for card in hand if self.suit(card) == wanted]
+
+
+@lru_cache(maxsize=64)
+def mode(name: str) -> Mode:
+    """The rules of a Modus of the specification."""
+    du = name.lower().endswith("du")
+    kind = name[:-2] if du else name
+    ober = tuple(f"{farbe} OBER" for farbe in FARBEN)
+    unter = tuple(f"{farbe} UNTER" for farbe in FARBEN)
+    farbe = next((farbe for farbe in FARBEN if kind.endswith(farbe.lower())), None)
+    if kind.startswith("WENZ"):
+        return Mode(name, unter, None, du)
+    if kind.startswith("GEIER"):
+        return Mode(name, ober, None, du)
+    called = f"{farbe} SAU" if kind.startswith("SAUSPIEL") else None
+    trump_suit = farbe if kind.startswith("SOLO") else "HERZ"
+    suit = tuple(f"{trump_suit} {wert}" for wert in _IN_SUIT if wert not in ("OBER", "UNTER"))
+    return Mode(name, ober + unter + suit, called, du)

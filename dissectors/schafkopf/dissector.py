@@ -1,0 +1,79 @@
+"""Schafkopf as the inspector sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dissectors.dissector import Dissector, Likeness
+from dissectors.framing import Framer
+from dissectors.grammar import Decoded, FieldType, MessageType
+from dissectors.records import Direction, Findings, TableInfo
+from dissectors.schafkopf.codec import decode, encode, truncated
+from dissectors.schafkopf.framer import SchafkopfFramer
+from dissectors.schafkopf.grammar import GRAMMAR, Each, Karte, notation
+from dissectors.schafkopf.table import SchafkopfTable
+from dissectors.table import GameTable, Ids
+
+
+class Schafkopf(Dissector):
+    """The Bavarian card game, with the short pack."""
+
+    grammar = GRAMMAR
+    transport = "tcp"
+    default_ports = frozenset({35555})
+
+    def framer(self, direction: Direction) -> Framer:
+        return SchafkopfFramer(direction)
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        return decode(frame, direction)
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        return truncated(frame, direction)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return encode(name, direction, fields)
+
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        framer = SchafkopfFramer(direction)
+        frames = [frame for frame in framer.feed(0, data) if frame.cut is None]
+        decoded = [decode(frame.data, direction) for frame in frames]
+        if any(message.sound for message in decoded):
+            return "certain"
+        if any(message.row is not None for message in decoded):
+            return "similar"
+        lines = {line.rstrip(b"\r") for line in data[:1024].split(b"\n")[:-1]}
+        return "similar" if any(f"!{name}".encode() in lines for name in GRAMMAR.names(direction)) else None
+
+    def notation(self, row: MessageType) -> str:
+        return notation(row)
+
+    @property
+    def productions(self) -> tuple[str, ...]:
+        found: dict[str, str] = {}
+        for row in GRAMMAR.rows:
+            for field in row.fields:
+                _find_productions(field.type, found)
+        return tuple(found.values())
+
+    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
+        return SchafkopfTable(info, ids, findings)
+
+
+def _find_productions(kind: FieldType, found: dict[str, str]) -> None:
+    """Take in a type's production, if it has one, and those of the symbols in it.
+
+    A dialect may have one more for the same symbol; the first is the specification's.
+    """
+    symbol, equals, _ = kind.title.partition(" = ")
+    if equals and symbol.isalpha():
+        found.setdefault(symbol, kind.title)
+    if isinstance(kind, Each):
+        _find_productions(kind.part, found)
+    elif isinstance(kind, Karte):
+        _find_productions(kind.farbe, found)
+        _find_productions(kind.wert, found)
+
+
+SCHAFKOPF = Schafkopf()

@@ -1,0 +1,144 @@
+"""Hands: what the server deals and shows, compared with what is known of each player's cards.
+
+A hand only ever loses the cards that its player lays; a Hochzeit exchanges one. A hand that contradicts this
+is objected to, and taken over when the server insists.
+"""
+
+from __future__ import annotations
+
+from dissectors.records import Message
+from dissectors.schafkopf.cards import HAND
+from dissectors.schafkopf.round import Conversation, Round
+from dissectors.schafkopf.rounds import RoundTable, cards_of
+
+
+class Hands:
+    """The hands of a table's rounds."""
+
+    def __init__(self, table: RoundTable) -> None:
+        self._table = table
+
+    def dealt(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """A hand of three or of six cards, before anything is played."""
+        self._table.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
+        hand = cards_of(message, "spielerhand")
+        self._table.seat_by_turn(conversation)
+        seat = conversation.seat
+        if self._table.is_impossible(message, played) or seat is None:
+            return
+        known = played.dealt.get(seat)
+        if known is not None and conversation.sure and not set(known) <= set(hand):
+            lost = next(card for card in known if card not in hand)
+            self._table.card_flaw(
+                message, played, "hand-changed", f"{lost} is no longer in this hand", "spielerhand", 0
+            )
+            if not conversation.doubted:
+                conversation.doubted = True
+                return
+        conversation.doubted = False
+        if self._held_elsewhere(message, played, seat, hand) or known == hand:
+            return
+        played.dealt[seat] = hand
+        table = self._table
+        table.put_hand(played, seat)
+        self._see_called(played, seat)
+        who = played.who(seat)
+        table.tell(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played)
+
+    def compare(
+        self, message: Message, conversation: Conversation, played: Round, news: list[tuple[int, str]]
+    ) -> None:
+        """Compare a hand that the server shows with what is known of it."""
+        seat = conversation.seat
+        if seat is None:
+            return
+        now = cards_of(message, "spielerhand")
+        own = [card for where, card in news if where == seat]
+        known = played.hand(seat)
+        if known is not None and sorted(known) == sorted(now + own):
+            conversation.hand_doubted = False
+            return
+        shown = now + own
+        if known is None or not conversation.synced or conversation.hand_doubted or set(known) < set(shown):
+            # It was not known, or not all of it; or the server insists.
+            gone = [card.card for card in played.play.cards() if card.seat == seat]
+            self._learn(message, played, seat, shown + gone)
+            conversation.hand_doubted = False
+            return
+        if self._is_refused(message, conversation, played):
+            return
+        conversation.hand_doubted = True
+        wrong = next((card for card in now if card not in known), None)
+        if wrong is not None:
+            back = any(card.card == wrong and card.seat == seat for card in played.play.cards())
+            text = f"{wrong} is back in this hand" if back else f"{wrong} has come into this hand"
+            place = message.fields["spielerhand"].index(wrong)
+        else:
+            missing = next(card for card in known if card not in shown)
+            text = f"{missing} has vanished from this hand"
+            place = min(len(now), HAND - 1)
+        self._table.card_flaw(message, played, "hand-changed", text, "spielerhand", place)
+
+    def _learn(self, message: Message, played: Round, seat: int, hand: list[str]) -> None:
+        """A hand is known now; what was thought of others that have a card of it was wrong."""
+        for other in [other for other, cards in played.dealt.items() if other != seat]:
+            if not set(hand).isdisjoint(played.dealt[other]):
+                del played.dealt[other]
+        played.dealt[seat] = hand
+        self._table.put_hand(played, seat)
+        self._see_called(played, seat)
+
+    def _is_refused(self, message: Message, conversation: Conversation, played: Round) -> bool:
+        """Whether the server has not taken the card that this client has just laid."""
+        last = played.play.last()
+        return (
+            last is not None
+            and last.seat == conversation.seat
+            and last.card in message.fields["spielerhand"]
+            and last.card not in message.fields["tisch"]
+        )
+
+    def _held_elsewhere(self, message: Message, played: Round, seat: int, hand: list[str]) -> bool:
+        """Whether somebody else has, or has played, a card of a hand."""
+        for other, cards in played.dealt.items():
+            for place, card in enumerate(hand):
+                if other != seat and card in cards:
+                    text = f"{card} is in the hand of {played.who(other)}, too"
+                    self._table.card_flaw(message, played, "card-twice", text, "spielerhand", place)
+                    return True
+        return False
+
+    def partner(self, played: Round, seat: int) -> None:
+        """Everybody knows now who plays with the player."""
+        if played.partner != seat and played.player is not None:
+            played.partner = seat
+            self._table.put_in(played, played.who(seat), "partner")
+            self._table.known(played, "partner")
+
+    def _see_called(self, played: Round, seat: int) -> None:
+        """Who has the called Sau in his hand knows that he is the partner."""
+        mode = played.play.mode
+        who = played.who(seat)
+        if mode is not None and mode.called in played.dealt.get(seat, ()) and who is not None:
+            self._table.put_in(played, True, "private", who, "partner")
+
+    def exchange(self, played: Round) -> None:
+        """A Hochzeit is played: the player and his partner have given each other a card."""
+        pair = (played.player, played.partner)
+        for giver, other in (pair, pair[::-1]):
+            if giver is None or giver not in played.dealt:
+                continue
+            given = played.given.get(giver)
+            got = played.given.get(other) if other is not None else None
+            kept = [card for card in played.dealt[giver] if card != given]
+            if given is not None and got is not None:
+                played.dealt[giver] = [*kept, got]
+            else:
+                # It is known again when the server shows it.
+                del played.dealt[giver]
+            self._table.put_hand(played, giver)
+
+    def see_called(self, played: Round) -> None:
+        """The mode is known now: look for the called Sau in all hands that are known."""
+        for seat in played.dealt:
+            self._see_called(played, seat)

@@ -1,0 +1,158 @@
+"""The order of talk: a client answers what he is asked, and the server keeps to the order of a round.
+
+    ID, MITSPIELER, KONTO → (DRAN, ERSTE3, answer) × 4 → GEKLOPFT → (DRAN, BESTESSPIEL, SPIELSTDU, answer) × 4
+    → [DRAN, HOCHZEIT, answer] → SPIELT → (DRAN, MODUS, KONTRA answer) × 4 → KONTRA
+    → 24 × (DRAN; SPIEL to the player, UPDATE to the others; the player's MODEL) → ENDE → SIEGER
+
+The specification leaves the order to be guessed; this is what all real servers keep to.
+"""
+
+from __future__ import annotations
+
+from dissectors.grammar import MessageType
+from dissectors.records import Message
+from dissectors.schafkopf.grammar import GRAMMAR, notation
+from dissectors.schafkopf.round import Conversation, Question, Round
+from dissectors.schafkopf.rounds import RoundTable
+
+_CLAUSE = "the order of a round"
+
+_ANYTIME = ("NAME", "BEENDEN")
+
+_ASKS: dict[str, Question] = {
+    "NAME": "NAME",
+    "ERSTE3": "ERSTE3",
+    "SPIELSTDU": "SPIELSTDU",
+    "MODUS": "KONTRA",
+    "HOCHZEIT": "HOCHZEIT",
+    "SPIEL": "MODEL",
+}
+"""What a message of the server, or a MODEL's flag, asks for."""
+
+_STEPS = {
+    "ID": 0,
+    "MITSPIELER": 1,
+    "KONTO": 2,
+    "STOCK": 2,
+    "ERSTE3": 3,
+    "GEKLOPFT": 4,
+    "BESTESSPIEL": 5,
+    "SPIELSTDU": 5,
+    "HOCHZEIT": 5,
+    "SPIELT": 6,
+    "MODUS": 7,
+    "KONTRA": 8,
+    "SPIEL": 9,
+    "UPDATE": 9,
+    "ENDE": 10,
+    "SIEGER": 11,
+}
+"""In which order the server's messages come in a round. DRAN comes all the time."""
+
+
+class Order:
+    """Judges the order of a table's messages."""
+
+    def __init__(self, table: RoundTable) -> None:
+        self._table = table
+
+    def asked(self, message: Message, conversation: Conversation) -> None:
+        """The server says something: look whether it may now, and what it asks for."""
+        name = _step_name(message)
+        step = _STEPS.get(name)
+        if step is not None and name != "ID":
+            if step < conversation.step and not conversation.sure:
+                # What is missing was the end of one round and the beginning of the next.
+                self._table.enter(conversation, None, message.ts_ns)
+            elif step < conversation.step:
+                self._table.diagnose(
+                    message,
+                    "warning",
+                    "sequence",
+                    "out-of-order",
+                    f"{name} comes after {_name_of(conversation.step)}",
+                    expected=f"{_name_of(conversation.step)}, or what follows it",
+                    clause=_CLAUSE,
+                    blame="server",
+                )
+            conversation.step = max(step, conversation.step)
+        question = _ASKS.get(name)
+        if question is not None:
+            conversation.asked = question
+            conversation.answered = None
+            conversation.whole = True
+
+    def answered(self, message: Message, row: MessageType, conversation: Conversation) -> bool:
+        """A client says something: whether it is what he was asked for, as far as that is known."""
+        name = message.name
+        if name in _ANYTIME:
+            if name == conversation.asked:
+                conversation.asked = None
+            return True
+        given: Question = _question(message)
+        wanted = conversation.asked
+        if given != wanted:
+            if self._table.is_unfinished(message.stream, "s2c"):
+                # A question that lacks its end is not a message yet when it is answered.
+                conversation.whole = conversation.synced = False
+            if conversation.whole:
+                self._unasked(message, row, conversation)
+                return False
+            # What was missed may have been the question.
+            return True
+        conversation.answered = wanted
+        conversation.asked = _what_follows(message)
+        return True
+
+    def _unasked(self, message: Message, row: MessageType, conversation: Conversation) -> None:
+        wanted = conversation.asked
+        name = message.name
+        if wanted is not None:
+            expected = " or ".join(notation(other) for other in GRAMMAR.rows_named("c2s", wanted)[:1])
+            text = f"{name} is no answer to what the server asked"
+            code = "wrong-answer"
+        elif name == "MODEL" and conversation.dran not in (None, conversation.seat):
+            who = _who(conversation.round, conversation.dran)
+            text, expected = f"plays a card, but it is {who}'s turn", "to be asked with !MODEL !SPIEL"
+            code = "out-of-turn"
+        elif conversation.answered == name:
+            text, expected, code = f"{name} answers twice", "to be asked again", "answered-twice"
+        else:
+            text = f"{name} answers a question that the server has not asked"
+            expected, code = "to be asked first", "unasked"
+        self._table.diagnose(
+            message,
+            "error",
+            "sequence",
+            code,
+            text,
+            expected=expected,
+            clause=f"{row.clause}; {_CLAUSE}",
+            blame="client",
+        )
+
+
+def _question(message: Message) -> Question:
+    name: Question = message.name  # type: ignore[assignment]  # the grammar has no other rows of clients
+    return name
+
+
+def _what_follows(message: Message) -> Question | None:
+    """Who proposes or takes a Hochzeit gives a card with a message of its own."""
+    if message.name == "SPIELSTDU" and message.fields["modus"] == "HOCHZEIT":
+        return "KARTE"
+    if message.name == "HOCHZEIT" and message.fields["nimmt"] == "JA" and "karte" not in message.fields:
+        return "KARTE"
+    return None
+
+
+def _step_name(message: Message) -> str:
+    return str(message.fields["flag"]) if message.name == "MODEL" else message.name
+
+
+def _name_of(step: int) -> str:
+    return next(name for name, number in _STEPS.items() if number == step)
+
+
+def _who(played: Round | None, seat: int | None) -> str | None:
+    return played.who(seat) if played is not None else f"seat {seat}"

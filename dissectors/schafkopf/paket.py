@@ -1,0 +1,190 @@
+"""A Paket's lines: their text, where each stands in its bytes, and which of a row's fields stand on which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from dissectors.grammar import FieldType, Flaw, MessageType, Mismatch
+from dissectors.records import Direction
+from dissectors.schafkopf.grammar import EMPTY, GRAMMAR, Each, Nonterminal, line_count, terminals
+
+TWICE_ENCODED = EMPTY.encode().decode("latin-1")
+"""What § looks like that was encoded as UTF-8 twice."""
+
+
+class FieldLines(NamedTuple):
+    """A field as the hot path wants it: its name, its type, and which lines behind the flag it takes."""
+
+    name: str
+    type: FieldType
+    start: int
+    end: int
+
+
+class Reading(NamedTuple):
+    """A row of the grammar with the lines of its fields; `remarkable` are those that can be unusual."""
+
+    row: MessageType
+    fields: tuple[FieldLines, ...]
+    remarkable: tuple[FieldLines, ...]
+
+
+class Wrong(NamedTuple):
+    """Lines `first` to `last` behind the flag, counted from 0, are not what a row has there."""
+
+    first: int
+    last: int
+    mismatch: Mismatch
+
+
+@lru_cache(maxsize=256)
+def reading(row: MessageType) -> Reading:
+    """Where a row's fields stand."""
+    fields = []
+    at = 0
+    for field in row.fields:
+        assert isinstance(field.type, Nonterminal)
+        fields.append(FieldLines(field.name, field.type, at, at + field.type.lines))
+        at += field.type.lines
+    remarkable = (field for field in fields if type(_part(field.type)).remark is not FieldType.remark)
+    return Reading(row, tuple(fields), tuple(remarkable))
+
+
+@lru_cache(maxsize=256)
+def readings(direction: Direction, name: str, lines: int) -> tuple[Reading, ...]:
+    """The rows of a name that have as many lines as there are."""
+    rows = GRAMMAR.rows_named(direction, name)
+    return tuple(reading(row) for row in rows if line_count(row) == lines)
+
+
+def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
+    """A frame's lines as text, and what is to be noted about its charset."""
+    habits: tuple[Flaw, ...] = ()
+    try:
+        lines = frame.decode().split("\n")
+    except UnicodeDecodeError as error:
+        habits = (_charset(error),)
+        lines = [_in_some_charset(line) for line in frame.split(b"\n")]
+    if lines[-1] == "" and len(lines) > 1:
+        del lines[-1]
+    if b"\r" in frame:
+        lines = [line.removesuffix("\r") for line in lines]
+    if TWICE_ENCODED in lines:
+        habits = (*habits, _encoded_twice(frame, lines))
+        lines = [EMPTY if line == TWICE_ENCODED else line for line in lines]
+    return lines, habits
+
+
+def _in_some_charset(line: bytes) -> str:
+    """The text of a line. Names of several players can come in several charsets."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("cp1252", "replace")
+
+
+def _charset(error: UnicodeDecodeError) -> Flaw:
+    wrong = error.object[error.start : error.end]
+    return Flaw(
+        "note",
+        "malformed",
+        "charset",
+        f"{wrong.hex(' ')} is no UTF-8; read as Windows-1252",
+        error.start,
+        len(wrong),
+        "Zeichen = UTF_8",
+        "Zeichen",
+        habit=True,
+    )
+
+
+def _encoded_twice(frame: bytes, lines: Sequence[str]) -> Flaw:
+    offset, length = place_of(frame, lines.index(TWICE_ENCODED))
+    return Flaw(
+        "note",
+        "malformed",
+        "encoded-twice",
+        f"{EMPTY} was encoded as UTF-8 twice",
+        offset,
+        length,
+        f'"{EMPTY}" (c2 a7)',
+        "Zeichen",
+        habit=True,
+    )
+
+
+def place_of(frame: bytes, first: int, last: int | None = None) -> tuple[int, int]:
+    """Offset and length in bytes of the lines `first` to `last`, the flag being 0; the end, if there are
+    none."""
+    raw = frame.split(b"\n")
+    offset = sum(len(line) + 1 for line in raw[:first])
+    if offset >= len(frame):
+        return len(frame), 0
+    wanted = raw[first : (first if last is None else last) + 1]
+    return offset, len(b"\n".join(wanted).rstrip(b"\r\n"))
+
+
+def first_wrong(row: MessageType, body: Sequence[str]) -> Wrong | None:
+    """The first line that cannot stand where it stands in a row; lines that are missing are not wrong."""
+    at = 0
+    for kind in _parts(row):
+        lines = body[at : at + kind.lines]
+        if not lines:
+            return None
+        # Of a card whose second line is missing the first can still be wrong.
+        read = kind if len(lines) == kind.lines else terminals(row)[at]
+        text = "\n".join(lines)
+        try:
+            read.decode(text)
+        except Mismatch as error:
+            return Wrong(at + text.count("\n", 0, error.start), at + text.count("\n", 0, error.end), error)
+        at += kind.lines
+    return None
+
+
+@lru_cache(maxsize=256)
+def _parts(row: MessageType) -> tuple[Nonterminal, ...]:
+    """A row's fields, each repetition taken apart."""
+    parts: list[Nonterminal] = []
+    for field in row.fields:
+        assert isinstance(field.type, Nonterminal)
+        part = _part(field.type)
+        parts += [part] * (field.type.lines // part.lines)
+    return tuple(parts)
+
+
+def _part(kind: FieldType) -> Nonterminal:
+    """What a field is a repetition of, or its own type."""
+    part = kind.part if isinstance(kind, Each) else kind
+    assert isinstance(part, Nonterminal)
+    return part
+
+
+def closest_row(rows: Sequence[MessageType], body: Sequence[str]) -> MessageType:
+    """Of several rows with one flag the one that was meant: that agrees for the most lines, and has the most
+    lines that are there."""
+
+    def likeness(row: MessageType) -> tuple[int, bool, int, bool, bool]:
+        count = line_count(row)
+        wrong = first_wrong(row, body)
+        right = min(len(body), count) if wrong is None else wrong.first
+        whole = wrong is None and len(body) >= count
+        # Where there should be no field at all, none can be wrong: it is ignored.
+        return right, count == 0, -abs(len(body) - count), whole, row.deviation is None
+
+    return max(rows, key=likeness)
+
+
+def sound_fields(row: MessageType, body: Sequence[str]) -> dict[str, Any]:
+    """The fields before the first that does not fit."""
+    fields: dict[str, Any] = {}
+    for name, kind, start, end in reading(row).fields:
+        if end > len(body):
+            break
+        try:
+            fields[name] = kind.decode("\n".join(body[start:end]))
+        except Mismatch:
+            break
+    return fields

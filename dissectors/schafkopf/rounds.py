@@ -1,0 +1,321 @@
+"""Rounds and the conversations in them: which message belongs to which round, and what the state says of it.
+
+The server tells each client his seat (`!ID`), then everybody's names (`!MITSPIELER`); the seats move on by
+one from round to round, so names by seat tell one round from the next. A fifth player sits out now and then
+and hears nothing of that round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from dissectors.broadcast import BroadcastLog
+from dissectors.grammar import blame_of
+from dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
+from dissectors.schafkopf.cards import SEATS
+from dissectors.schafkopf.codec import card_place
+from dissectors.schafkopf.play import Play, Trick
+from dissectors.schafkopf.round import PHASES, Conversation, Phase, Round, label
+from dissectors.table import GameTable, Ids
+
+RULES = "the rules of the game"
+
+_REMEMBERED = 4
+"""How many rounds a conversation may be behind the others."""
+
+_JOIN_NS = 30_000_000_000
+"""All clients of a round hear of its beginning within this time."""
+
+
+class RoundTable(GameTable):
+    """What a Schafkopf server's table knows of its rounds."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self.log = BroadcastLog(ordered=True)
+        self.rounds: list[Round] = []
+        """The latest rounds, the newest last."""
+        self._count = 0
+        self._conversations: dict[int, Conversation] = {}
+
+    def conversation(self, stream: Stream) -> Conversation:
+        """The conversation on a stream."""
+        known = self._conversations.get(stream.id)
+        if known is None:
+            known = self._conversations[stream.id] = Conversation(stream)
+        return known
+
+    # Rounds.
+
+    def enter(self, conversation: Conversation, names: list[str] | None, ts_ns: int) -> Round:
+        """The round that a client's seat and its names belong to, which may be a new one."""
+        known = conversation.round
+        after = self.rounds.index(known) + 1 if known in self.rounds else 0
+        seat = conversation.id
+        conversation.id = None
+        found = None
+        for candidate in self.rounds[after:]:
+            taken_by = candidate.taken.get(seat) if seat is not None else None
+            if (
+                not candidate.ended
+                and (names is None or candidate.names in (None, names))
+                and taken_by in (None, conversation.stream.id)
+                and ts_ns - candidate.game.started_ns < _JOIN_NS
+            ):
+                found = candidate
+                break
+        if found is None:
+            found = self._begin(ts_ns, whole=names is not None or seat is not None)
+        conversation.round = found
+        conversation.sure = names is not None or seat is not None
+        conversation.step = 0
+        conversation.tricks = 0
+        conversation.lead_due = False
+        conversation.seat = None
+        conversation.dran = None
+        if names is not None and found.names is None:
+            self.name(found, names)
+        self.sit(conversation, seat)
+        return found
+
+    def playing(self, conversation: Conversation, ts_ns: int) -> Round:
+        """The round that a message is about.
+
+        Where the round's beginning was not seen, that is the newest one, or a new one.
+        """
+        if conversation.id is not None:
+            return self.enter(conversation, None, ts_ns)
+        if conversation.round is None:
+            latest = self.rounds[-1] if self.rounds and not self.rounds[-1].ended else None
+            conversation.round = latest or self._begin(ts_ns, whole=False)
+            conversation.sure = False
+        return conversation.round
+
+    def _begin(self, ts_ns: int, whole: bool) -> Round:
+        self._count += 1
+        game = self.open_game(f"round {self._count}", ts_ns)
+        started = Round(game, self._count, None, Play(whole))
+        self.rounds.append(started)
+        if len(self.rounds) > _REMEMBERED:
+            self.leave_state(self.rounds.pop(0))
+        for older in self.rounds[:-1]:
+            if older.ended:
+                self.leave_state(older)
+        self.put_in(started, self._count, "round")
+        self.advance(started, "dealing")
+        self.put_in(started, ["names", "player", "partner"], "unknown")
+        return started
+
+    def advance(self, played: Round, phase: Phase) -> None:
+        """A round goes on; a conversation that is behind the others does not put it back."""
+        if PHASES.index(phase) >= PHASES.index(played.phase):
+            played.phase = phase
+            self.put_in(played, phase, "phase")
+
+    def name(self, played: Round, names: list[str]) -> None:
+        """Now it is known who sits where."""
+        before = [played.who(seat) for seat in range(SEATS)]
+        played.names = names
+        now = [played.who(seat) for seat in range(SEATS)]
+        self.put_in(played, now, "seats")
+        self.known(played, "names")
+        # What was kept of a player by his seat is kept by his name from here on.
+        part = self.state.get("games", {}).get(played.key, {})
+        for seat, name in zip(before, now, strict=True):
+            if part.get("turn") == seat:
+                self.put_in(played, name, "turn")
+            for what, value in dict(part.get("private", {}).get(seat, {})).items():
+                self.put_in(played, value, "private", str(name), what)
+            self.put_in(played, None, "private", str(seat))
+
+    def sit(self, conversation: Conversation, seat: int | None) -> None:
+        """Now it is known at which seat a client is."""
+        played = conversation.round
+        if seat is None or played is None:
+            return
+        conversation.seat = seat
+        played.taken[seat] = conversation.stream.id
+        if conversation.name is None and played.names is not None:
+            conversation.name = label(played.names[seat])
+            self.put(True, "players", conversation.name, "here")
+
+    def leave_state(self, played: Round) -> None:
+        """A round that is over is no longer part of the table's state."""
+        self.put(None, "games", played.key)
+
+    # The state.
+
+    def put_in(self, played: Round, value: Any, *path: str) -> None:
+        """Change a round's part of the state; what has left it stays out."""
+        if played in self.rounds:
+            self.put(value, "games", played.key, *path)
+
+    def known(self, played: Round, what: str) -> None:
+        """It is no longer unknown."""
+        unknown = self.state.get("games", {}).get(played.key, {}).get("unknown", [])
+        if what in unknown:
+            self.put_in(played, [other for other in unknown if other != what] or None, "unknown")
+
+    def unsure(self, played: Round, what: str) -> None:
+        """It cannot be known, as something is missing."""
+        unknown = self.state.get("games", {}).get(played.key, {}).get("unknown", [])
+        if what not in unknown:
+            self.put_in(played, [*unknown, what], "unknown")
+
+    def put_hand(self, played: Round, seat: int) -> None:
+        """A hand as far as it is known, which only its player sees."""
+        who = played.who(seat)
+        hand = played.hand(seat)
+        if who is not None:
+            self.put_in(played, hand, "private", who, "hand")
+
+    def put_table(self, played: Round) -> None:
+        """What lies on the table, by seat, and the trick that is under way."""
+        trick = played.play.current
+        if not trick.cards and played.play.tricks:
+            trick = played.play.tricks[-1]
+        self.put_in(played, {str(card.seat): card.card for card in trick.cards}, "table")
+        self.put_in(played, trick.number, "trick")
+
+    def put_trick(self, played: Round, trick: Trick) -> None:
+        """A trick that is over, and the points that it brings."""
+        tricks = [
+            {
+                "number": done.number,
+                "cards": [card.card for card in done.cards],
+                "seats": [card.seat for card in done.cards],
+                "leader": played.who(done.leader),
+                "winner": played.who(done.winner),
+                "points": done.points,
+            }
+            for done in played.play.tricks
+        ]
+        self.put_in(played, tricks, "tricks")
+        counted = self.points(played)
+        if counted is not None:
+            self.put_in(played, counted, "points")
+
+    def points(self, played: Round) -> dict[str, int] | None:
+        """Each player's points so far; None if not all of the play is known."""
+        if not played.play.whole or any(trick.winner is None for trick in played.play.tricks):
+            return None
+        counted = {str(played.who(seat)): 0 for seat in range(SEATS)}
+        for trick in played.play.tricks:
+            counted[str(played.who(trick.winner))] += trick.points
+        return counted
+
+    # Events.
+
+    def tell(
+        self,
+        message: Message,
+        kind: str,
+        actor: str | None,
+        data: dict[str, Any],
+        played: Round | None,
+    ) -> Event:
+        """Make the event that a message tells of."""
+        event = self.emit(kind, message.ts_ns, actor, data, played.game if played is not None else None)
+        message.event_id = event.id
+        message.game_id = event.game_id
+        return event
+
+    def heard(self, message: Message, key: Hashable) -> bool:
+        """Whether this is a copy of what another client was told."""
+        event = self.log.witness(message.stream.id, key, message.ts_ns)
+        if event is None:
+            return False
+        message.event_id = event.id
+        message.game_id = event.game_id
+        return True
+
+    # What everybody is told: the first copy is news, the others must say the same.
+
+    def told_before(
+        self, message: Message, conversation: Conversation, played: Round, content: object
+    ) -> bool:
+        told = played.told.get(message.name)
+        if told is None:
+            return False
+        known, event_id = told
+        if known == content:
+            message.event_id = event_id
+            return True
+        if conversation.sure:
+            self.diagnose(
+                message,
+                "error",
+                "state",
+                "told-otherwise",
+                f"{message.name} says something else than before, or than to another player",
+                expected=f"{known}",
+                blame="server",
+            )
+        return True
+
+    def told(
+        self,
+        message: Message,
+        played: Round,
+        content: object,
+        kind: str,
+        actor: str | None,
+        data: dict[str, Any],
+    ) -> None:
+        event = self.tell(message, kind, actor, data, played)
+        played.told[message.name] = (content, event.id)
+
+    # Cards.
+
+    def is_impossible(self, message: Message, played: Round) -> bool:
+        """Whether a MODEL has a card twice."""
+        seen: set[str] = set()
+        for field in ("spielerhand", "tisch", "letzter_stich"):
+            for place, card in enumerate(message.fields[field]):
+                if card is not None and card in seen:
+                    self.card_flaw(message, played, "card-twice", f"{card} is here twice", field, place)
+                    return True
+                if card is not None:
+                    seen.add(card)
+        return False
+
+    def card_flaw(
+        self,
+        message: Message,
+        played: Round,
+        code: str,
+        text: str,
+        field: str,
+        place: int,
+        *,
+        expected: str | None = None,
+        blame: Blame | None = None,
+    ) -> None:
+        """Report a flaw of a MODEL at one of its cards: the `place` of a `field`."""
+        if message.direction == "s2c":
+            # The same is shown to several clients, and again with the next card.
+            if text in played.objections:
+                return
+            played.objections.add(text)
+        by_rule = message.direction == "c2s" or code == "suit-not-followed"
+        self.diagnose(
+            message,
+            "error",
+            "rule" if by_rule and code != "card-twice" else "state",
+            code,
+            text,
+            expected=expected,
+            clause=RULES,
+            blame=blame or blame_of(message.direction),
+            at=card_place(message.direction, message.fields, message.length, field, place),
+        )
+
+    def seat_by_turn(self, conversation: Conversation) -> None:
+        """Who is asked has the turn; where his seat was not told, this tells it."""
+        if conversation.seat is None and conversation.dran is not None:
+            self.sit(conversation, conversation.dran)
+
+
+def cards_of(message: Message, field: str) -> list[str]:
+    return [card for card in message.fields[field] if card is not None]

@@ -1,0 +1,273 @@
+"""What MODELs tell: hands, and the cards that were played; and whether they can be true.
+
+A client plays by sending the cards as they are afterwards. Everything else on the table must be as the server
+showed it, the card must come from his hand, and suit must be followed. The server's own snapshots must agree
+with each other. What contradicts is not taken over, unless the next snapshot insists on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dissectors.grammar import blame_of
+from dissectors.records import Blame, Message
+from dissectors.schafkopf.cards import HAND, PACK
+from dissectors.schafkopf.hands import Hands
+from dissectors.schafkopf.play import Contradiction, Trick
+from dissectors.schafkopf.round import Conversation, Round
+from dissectors.schafkopf.rounds import RULES, RoundTable, cards_of
+
+
+class Snapshots:
+    """Reads the MODELs of a table's conversations."""
+
+    def __init__(self, table: RoundTable, hands: Hands) -> None:
+        self._table = table
+        self._hands = hands
+
+    def shown(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """The server shows the cards."""
+        self._table.advance(played, "playing")
+        if message.fields["flag"] == "SPIEL":
+            self._table.seat_by_turn(conversation)
+        if self._table.is_impossible(message, played):
+            return
+        try:
+            news = self._news(message, played)
+        except Contradiction as error:
+            if conversation.synced and not conversation.doubted:
+                conversation.doubted = True
+                self._table.card_flaw(message, played, "contradiction", str(error), error.field, error.place)
+                return
+            # It insists, or something was missed.
+            played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
+            self._table.unsure(played, "tricks")
+            try:
+                news = self._news(message, played)
+            except Contradiction:
+                news = []
+        self._hands.compare(message, conversation, played, news)
+        conversation.doubted = not self._take(message, conversation, played, news)
+        self._note_place(message, conversation, played)
+        conversation.synced = True
+
+    def move(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """A client plays a card."""
+        seat = conversation.seat
+        table: list[str | None] = message.fields["tisch"]
+        if self._table.is_impossible(message, played) or seat is None:
+            return
+        if not conversation.synced:
+            # What he was shown before is missing, so what he shows is news.
+            self.shown(message, conversation, played)
+            return
+        card = table[seat]
+        hand = played.hand(seat)
+        now = cards_of(message, "spielerhand")
+        before = played.play.current.by_seat[seat]
+        if card is None or card == before:
+            self._table.card_flaw(
+                message,
+                played,
+                "no-card",
+                f"no card lies before seat {seat}, whose turn it is",
+                "tisch",
+                seat,
+                expected="a card of the hand on the table",
+            )
+            return
+        if hand is not None and card not in hand:
+            self._table.card_flaw(
+                message,
+                played,
+                "not-in-hand",
+                f"{card} is not in this hand",
+                "tisch",
+                seat,
+                expected="one of " + ", ".join(hand),
+            )
+            return
+        if hand is not None and sorted(now) != sorted(other for other in hand if other != card):
+            wrong = next((other for other in now if other not in hand or other == card), None)
+            place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
+            left = ", ".join(other for other in hand if other != card) or "no card"
+            text = f"the hand is not what is left of it after {card}"
+            self._table.card_flaw(
+                message, played, "hand-changed", text, "spielerhand", min(place, HAND - 1), expected=left
+            )
+            return
+        try:
+            news = self._news(message, played)
+        except Contradiction as error:
+            self._table.card_flaw(message, played, "table-changed", str(error), error.field, error.place)
+            return
+        if [where for where, _ in news] not in ([], [seat]):
+            where, other = next(step for step in news if step[0] != seat)
+            text = f"{other} lies before seat {where}, which has not played yet"
+            self._table.card_flaw(message, played, "table-changed", text, "tisch", where)
+            return
+        if news and self._breaks_suit(message, played, seat, card, played.play.current):
+            played.refused.add((seat, card))
+            return
+        self._take(message, conversation, played, news)
+        self._note_place(message, conversation, played)
+
+    def infer_last(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """Tell the last card of a round: all others being known, it can be only one."""
+        play = played.play
+        left = PACK - {known.card for known in play.cards()}
+        seat = play.current.next_seat()
+        if play.whole and len(left) == 1 and seat is not None:
+            self._take(message, conversation, played, [(seat, min(left))], inferred=True)
+
+    # What a snapshot says.
+
+    def _news(self, message: Message, played: Round) -> list[tuple[int, str]]:
+        """What was played since. Raises Contradiction."""
+        table, last = message.fields["tisch"], message.fields["letzter_stich"]
+        try:
+            return played.play.news(table, last)
+        except Contradiction as error:
+            trick = played.play.current
+            if error.leader is None or trick.cards or not played.play.tricks:
+                raise
+            self.leads(message, played, error.leader)
+            return played.play.news(table, last)
+
+    def leads(self, message: Message, played: Round, seat: int) -> None:
+        """The server lets somebody else begin than who took the last trick by the rules."""
+        trick = played.play.tricks[-1]
+        played.play.current.leader = seat
+        if trick.winner is None:
+            trick.winner = seat
+            self._table.put_trick(played, trick)
+        elif trick.winner != seat and not trick.disputed:
+            trick.disputed = True
+            self._table.diagnose(
+                message,
+                "error",
+                "rule",
+                "trick-winner",
+                f"{played.who(seat)} begins, but trick {trick.number} goes to {played.who(trick.winner)}",
+                expected=f"seat {trick.winner}",
+                clause=RULES,
+                blame=blame_of(message.direction),
+            )
+
+    def _take(
+        self,
+        message: Message,
+        conversation: Conversation,
+        played: Round,
+        news: list[tuple[int, str]],
+        inferred: bool = False,
+    ) -> bool:
+        """Make events of the cards that were played, up to one that cannot be; whether there was none."""
+        table = self._table
+        for seat, card in news:
+            if self._cannot_be(message, conversation, played, seat, card):
+                return False
+            trick = played.play.current
+            if (seat, card) not in played.refused:
+                self._breaks_suit(message, played, seat, card, trick)
+            done = played.play.add(seat, card)
+            who = played.who(seat)
+            table.put_hand(played, seat)
+            table.put_table(played)
+            if played.play.mode is not None and card == played.play.mode.called:
+                self._hands.partner(played, seat)
+            data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
+            if inferred:
+                data["inferred"] = True
+            event = table.tell(message, "played", who, data, played)
+            (done or played.play.current).cards[-1].event_id = event.id
+            if done is not None:
+                self._tell_trick(message, played, done)
+        return True
+
+    def _tell_trick(self, message: Message, played: Round, trick: Trick) -> None:
+        table = self._table
+        table.put_trick(played, trick)
+        winner = played.who(trick.winner)
+        data = {
+            "number": trick.number,
+            "cards": [card.card for card in trick.cards],
+            "seats": [card.seat for card in trick.cards],
+            "leader": played.who(trick.leader),
+            "winner": winner,
+            "points": trick.points,
+        }
+        trick.event_id = table.tell(message, "trick", winner, data, played).id
+
+    def _cannot_be(
+        self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
+    ) -> bool:
+        """Whether a card cannot be played now; if the server insists, what was known before is given up."""
+        insists = conversation.doubted
+        earlier = next((other for other in played.play.cards() if other.card == card), None)
+        if earlier is not None:
+            if insists:
+                played.play.whole = False
+                return False
+            text = f"{card} was already played by {played.who(earlier.seat)}"
+            self._table.card_flaw(message, played, "card-twice", text, "tisch", seat)
+            return True
+        holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
+        if holder is not None and holder != seat:
+            if insists:
+                del played.dealt[holder]
+                return False
+            text = f"{card} is in the hand of {played.who(holder)}"
+            self._table.card_flaw(message, played, "card-twice", text, "tisch", seat)
+            return True
+        if holder is None and seat in played.dealt:
+            if insists:
+                del played.dealt[seat]
+                return False
+            text = f"{card} was not in the hand of {played.who(seat)}"
+            self._table.card_flaw(message, played, "not-in-hand", text, "tisch", seat)
+            return True
+        return False
+
+    # The rules.
+
+    def _breaks_suit(self, message: Message, played: Round, seat: int, card: str, trick: Trick) -> bool:
+        """Suit is followed by who has it; of a hand that is not known this shows later."""
+        mode = played.play.mode
+        if mode is None or not played.play.whole:
+            return False
+        suit = mode.suit(card)
+        earlier = played.renounced.pop((seat, suit), None)
+        if earlier is not None:
+            text = f"{played.who(seat)} has {card}, but did not follow {suit} in trick {earlier}"
+            self._revoke(message, played, text, seat, suit)
+        led = mode.suit(trick.cards[0].card) if trick.cards else suit
+        if led == suit:
+            return False
+        hand = played.hand(seat)
+        if hand is None:
+            played.renounced.setdefault((seat, led), trick.number)
+            return False
+        right = mode.must_follow(trick.cards[0].card, hand)
+        if right:
+            text = f"{played.who(seat)} plays {card} on {trick.cards[0].card} and does not follow {led}"
+            self._revoke(message, played, text, seat, ", ".join(right))
+        return bool(right)
+
+    def _revoke(self, message: Message, played: Round, text: str, seat: int, expected: str) -> None:
+        # Whose card another client is shown is not known to be a client's or one of the server's own bots'.
+        blame: Blame = "client" if message.direction == "c2s" else "unknown"
+        self._table.card_flaw(
+            message, played, "suit-not-followed", text, "tisch", seat, expected=expected, blame=blame
+        )
+
+    # Places.
+
+    def _note_place(self, message: Message, conversation: Conversation, played: Round) -> None:
+        table, last = message.fields["tisch"], message.fields["letzter_stich"]
+        if message.event_id is None:
+            message.event_id = played.play.showing(table, last)
+        tricks = played.play.complete_in(table, last)
+        # Once the table is cleared, the winner's turn has been told already.
+        conversation.lead_due = conversation.lead_due or (tricks > conversation.tricks and all(table))
+        conversation.tricks = tricks

@@ -1,0 +1,303 @@
+"""The Schafkopf table: from messages to rounds, bids, cards, tricks, winners and accounts.
+
+A game is a round. What the server tells everybody makes one event, with all clients as witnesses; what it
+tells or asks one client makes an event of his. `rounds.py` says which round a message belongs to,
+`order.py` whether it may come now, `snapshots.py` what the MODELs tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dissectors.grammar import MessageType, blame_of
+from dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from dissectors.schafkopf.bidding import Bidding
+from dissectors.schafkopf.cards import SEATS
+from dissectors.schafkopf.hands import Hands
+from dissectors.schafkopf.order import Order
+from dissectors.schafkopf.round import Conversation, Round, label
+from dissectors.schafkopf.rounds import RoundTable
+from dissectors.schafkopf.snapshots import Snapshots
+from dissectors.schafkopf.verdict import verdict
+from dissectors.table import Ids
+
+_NOBODY = 4
+_MAX_NAMES = 1000
+"""So many players are known after they have left, and their accounts."""
+
+
+class SchafkopfTable(RoundTable):
+    """One Schafkopf server: its players, and round after round."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self._order = Order(self)
+        self._hands = Hands(self)
+        self._snapshots = Snapshots(self, self._hands)
+        bidding = Bidding(self, self._hands)
+        self._server: dict[str, Callable[[Message, Conversation], None]] = {
+            "NAME": lambda message, conversation: None,
+            "ID": self._id,
+            "MITSPIELER": self._mitspieler,
+            "KONTO": self._konto,
+            "STOCK": self._stock,
+            "DRAN": self._dran,
+            "GEKLOPFT": bidding.geklopft,
+            "BESTESSPIEL": bidding.bestesspiel,
+            "HOCHZEIT": bidding.hochzeit,
+            "SPIELT": bidding.spielt,
+            "MODUS": bidding.modus,
+            "KONTRA": bidding.kontra,
+            "MODEL": self._model,
+            "ENDE": self._ende,
+            "SIEGER": self._sieger,
+            "BEENDEN": self._beenden,
+        }
+        self._client: dict[str, Callable[[Message, Conversation], None]] = {
+            "NAME": self._named,
+            "ERSTE3": bidding.knocks,
+            "SPIELSTDU": bidding.bids,
+            "KONTRA": bidding.says_kontra,
+            "HOCHZEIT": bidding.takes_hochzeit,
+            "KARTE": bidding.gives,
+            "MODEL": self._plays,
+            "BEENDEN": self._beenden,
+        }
+
+    def message(self, message: Message, row: MessageType, sound: bool) -> None:
+        conversation = self.conversation(message.stream)
+        if row.deviation is not None:
+            self.remark_dialect(message, row)
+        if not sound:
+            self._fumbled(conversation, message.direction)
+            return
+        if conversation.round is not None:
+            message.game_id = conversation.round.game.id
+        if message.direction == "s2c":
+            self._order.asked(message, conversation)
+            self._server[row.name](message, conversation)
+        elif self._order.answered(message, row, conversation):
+            self._client[row.name](message, conversation)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        self._fumbled(self.conversation(stream), direction)
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        conversation = self.conversation(stream)
+        conversation.whole = conversation.sure = conversation.synced = conversation.lead_due = False
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        conversation = self._conversations.pop(stream.id, None)
+        self.log.forget(stream.id)
+        if conversation is not None:
+            assert stream.close_reason is not None
+            self._leaves(None, conversation, stream.close_reason, ts_ns)
+
+    def finish(self, ts_ns: int) -> None:
+        """All verdicts were given at once."""
+
+    def _fumbled(self, conversation: Conversation, direction: Direction) -> None:
+        """What was meant is not known: it may have been the answer, or the question."""
+        conversation.whole = False
+        conversation.lead_due = False
+        if direction == "s2c":
+            conversation.sure = conversation.synced = False
+
+    # Who is there.
+
+    def _named(self, message: Message, conversation: Conversation) -> None:
+        self._not_here(conversation)
+        name: str = message.fields["name"]
+        conversation.name = label(name)
+        self.put(True, "players", conversation.name, "here")
+        self.tell(message, "joined", conversation.name, {"name": name}, None)
+
+    def _not_here(self, conversation: Conversation) -> None:
+        """A name is no longer here, unless another client has the same."""
+        name, conversation.name = conversation.name, None
+        if name is not None and all(other.name != name for other in self._conversations.values()):
+            path = (
+                ("players", name, "here")
+                if len(self.state.get("players", {})) <= _MAX_NAMES
+                else ("players", name)
+            )
+            self.put(None, *path)
+
+    def _id(self, message: Message, conversation: Conversation) -> None:
+        conversation.id = message.fields["id"]
+        conversation.step = 0
+        message.game_id = None
+
+    def _mitspieler(self, message: Message, conversation: Conversation) -> None:
+        names: list[str] = message.fields["namen"]
+        played = conversation.round
+        if conversation.id is not None or played is None or played.ended or played.names not in (None, names):
+            played = self.enter(conversation, names, message.ts_ns)
+        elif played.names is None:
+            self.name(played, names)
+        message.game_id = played.game.id
+        if not self.told_before(message, conversation, played, tuple(names)):
+            data = {"round": played.number, "names": names}
+            self.told(message, played, tuple(names), "round_started", None, data)
+
+    def _leaves(self, message: Message | None, conversation: Conversation, reason: str, ts_ns: int) -> None:
+        if conversation.left or (conversation.name is None and conversation.round is None):
+            return
+        conversation.left = True
+        played = conversation.round
+        name = conversation.name
+        self._not_here(conversation)
+        data: dict[str, Any] = {"seat": conversation.seat, "name": name, "reason": reason}
+        if message is not None:
+            self.tell(message, "left", name, data, played)
+        else:
+            self.emit("left", ts_ns, name, data, played.game if played is not None else None)
+
+    def _beenden(self, message: Message, conversation: Conversation) -> None:
+        self._leaves(message, conversation, "BEENDEN", message.ts_ns)
+
+    def _dran(self, message: Message, conversation: Conversation) -> None:
+        played = self.playing(conversation, message.ts_ns)
+        seat: int = message.fields["dran"]
+        conversation.dran = seat
+        # The first turn after a trick is its winner's; the next may come before his card is shown.
+        leads, conversation.lead_due = conversation.lead_due, False
+        key = ("turn", played.game.id, seat)
+        if self.heard(message, key):
+            return
+        play = played.play
+        if leads and conversation.tricks == len(play.tricks) and not play.current.cards and not play.over:
+            self._snapshots.leads(message, played, seat)
+        who = played.who(seat)
+        self.put_in(played, who, "turn")
+        event = self.tell(message, "turn", who, {"seat": seat, "name": who}, played)
+        self.log.add(message.stream.id, key, event)
+
+    # Cards.
+
+    def _model(self, message: Message, conversation: Conversation) -> None:
+        played = self.playing(conversation, message.ts_ns)
+        message.game_id = played.game.id
+        if message.fields["flag"] in ("ERSTE3", "SPIELSTDU"):
+            self._hands.dealt(message, conversation, played)
+        else:
+            self._snapshots.shown(message, conversation, played)
+
+    def _plays(self, message: Message, conversation: Conversation) -> None:
+        played = self.playing(conversation, message.ts_ns)
+        message.game_id = played.game.id
+        self._snapshots.move(message, conversation, played)
+
+    # The end of a round.
+
+    def _ende(self, message: Message, conversation: Conversation) -> None:
+        played = self.playing(conversation, message.ts_ns)
+        message.game_id = played.game.id
+        conversation.settled = played
+        if not played.ended:
+            self._snapshots.infer_last(message, conversation, played)
+            self._end(message, played)
+        else:
+            told = played.told.get("ENDE")
+            message.event_id = told[1] if told is not None else None
+        if not played.mode:
+            self._settle(message, conversation, played)
+
+    def _end(self, message: Message, played: Round) -> None:
+        played.ended = True
+        if played.play.over:
+            reason = "played"
+        elif played.mode is None:
+            reason = "not played"
+        else:
+            reason = "broken off"
+        self.advance(played, "over")
+        self.put_in(played, None, "turn")
+        played.game.ended_ns = message.ts_ns
+        self._result(played)
+        self.told(message, played, None, "round_ended", None, {"reason": reason})
+
+    def _result(self, played: Round, **more: Any) -> None:
+        """What came of a round, as far as it is known by now."""
+        before = played.game.result or {}
+        result = {
+            **before,
+            "mode": played.mode,
+            "player": played.who(played.player),
+            "partner": played.who(played.partner),
+            "points": self.points(played) if played.mode is not None else None,
+            **more,
+        }
+        played.game.result = {"winner": None, "accounts": {}, **result}
+        self.changed_game(played.game)
+
+    def _konto(self, message: Message, conversation: Conversation) -> None:
+        if conversation.id is not None:
+            self.enter(conversation, None, message.ts_ns)
+        over = conversation.settled
+        if over is not None:
+            message.game_id = over.game.id
+            self._settle(message, conversation, over)
+            conversation.settled = None
+        else:
+            self._note_account(message, conversation)
+
+    def _settle(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """A round's consequence for one player's account."""
+        before = conversation.account
+        name = self._note_account(message, conversation)
+        if name is None or (
+            before == conversation.account and message.name == "KONTO" and played.mode is None
+        ):
+            return
+        stock = message.fields.get("stock")
+        self.tell(
+            message, "settled", name, {"accounts": {name: conversation.account}, "stock": stock}, played
+        )
+        accounts = {**(played.game.result or {}).get("accounts", {}), name: conversation.account}
+        self._result(played, accounts=accounts)
+
+    def _note_account(self, message: Message, conversation: Conversation) -> str | None:
+        """Keep an account; give whose it is."""
+        account: int = message.fields["konto"]
+        conversation.account = account
+        if "stock" in message.fields:
+            self.put(message.fields["stock"], "stock")
+        name = conversation.name
+        accounts = self.state.get("accounts", {})
+        if name is not None and (name in accounts or len(accounts) < _MAX_NAMES):
+            self.put(account, "accounts", name)
+        return name
+
+    def _stock(self, message: Message, conversation: Conversation) -> None:
+        self.put(message.fields["stock"], "stock")
+
+    def _sieger(self, message: Message, conversation: Conversation) -> None:
+        played = self.playing(conversation, message.ts_ns)
+        codes: tuple[int, int] = (message.fields["spieler"], message.fields["mitspieler"])
+        if self.told_before(message, conversation, played, codes):
+            return
+        won = [code for code in codes if code < _NOBODY]
+        lost = [code - 10 for code in codes if code > _NOBODY]
+        party = sorted({*won, *lost})
+        objection = verdict(played, codes)
+        if objection is not None:
+            self.diagnose(
+                message,
+                objection.severity,
+                "rule",
+                objection.code,
+                objection.text,
+                expected=objection.expected,
+                clause="the rules of the game",
+                blame=blame_of(message.direction),
+            )
+        for seat in party:
+            if seat != played.player and len(party) > 1:
+                self._hands.partner(played, seat)
+        seats, kind = (sorted(set(won)), "won") if won else (party, "lost")
+        names = [played.who(seat) for seat in seats]
+        winners = names if won else [played.who(seat) for seat in range(SEATS) if seat not in party]
+        self.told(message, played, codes, kind, None, {"seats": seats, "names": names})
+        self._result(played, winner=winners)

@@ -1,0 +1,318 @@
+"""Flawed Schafkopf conversations: each flaw is told once, at the right byte, and the rest is read as ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+from schafkopf_broken import (
+    ANY_FLAG,
+    CLIENTS,
+    END,
+    HAND,
+    MADE,
+    MODELS,
+    PLACES,
+    Broken,
+    Place,
+    joined,
+    row_of,
+    sound,
+    steps_of,
+    where,
+)
+
+from dissectors.inspector import Inspector
+from dissectors.records import (
+    DIRECTIONS,
+    Chunk,
+    Diagnostic,
+    Direction,
+    End,
+    Findings,
+    Message,
+    Severity,
+    Stream,
+)
+from dissectors.schafkopf.dissector import SCHAFKOPF
+from dissectors.schafkopf.grammar import GRAMMAR, String, line_count, terminals
+from dissectors.table import Ids
+
+ANNA = 1
+"""The number of Anna's stream."""
+
+
+class Wire:
+    """Feeds an inspector: the server at port 35555 and its clients."""
+
+    def __init__(self) -> None:
+        self.inspector = Inspector([SCHAFKOPF], Ids(), {("tcp", 35555): SCHAFKOPF})
+        self.streams = {
+            name: Stream(number, "tcp", f"10.0.0.{number}:5", "10.0.0.9:35555", 0)
+            for number, name in enumerate(CLIENTS, 1)
+        }
+        self.offsets: Counter[tuple[str, Direction]] = Counter()
+        self.now_ns = 0
+
+    def say(self, client: str, direction: Direction, data: bytes) -> None:
+        self.now_ns += 1_000_000
+        offset = self.offsets[client, direction]
+        # No segment is longer than TCP's own can be.
+        for start in range(0, len(data), 65_535):
+            piece = data[start : start + 65_535]
+            stream = self.streams[client]
+            self.inspector.feed(Chunk(stream, direction, self.now_ns, offset + start, piece))
+        self.offsets[client, direction] += len(data)
+
+    def close(self, reason: str = "closed") -> Findings:
+        for stream in self.streams.values():
+            self.inspector.feed(End(stream, self.now_ns, reason))
+        self.inspector.finish()
+        return self.inspector.drain()
+
+
+class Heard(NamedTuple):
+    """What came of a conversation; `start` is where the flawed bytes begin."""
+
+    found: Findings
+    start: int
+
+    def messages(self, stream: int, direction: Direction) -> list[Message]:
+        return [m for m in self.found.messages if (m.stream.id, m.direction) == (stream, direction)]
+
+
+def hear(place: Place, data: bytes, clients: tuple[str, ...] = CLIENTS, by: Direction | None = None) -> Heard:
+    """The whole conversation with other bytes at a place, or with more that a side says there."""
+    wire = Wire()
+    at = where(place)
+    start = 0
+    for number, step in enumerate(steps_of(place)):
+        if step.client in clients and (number != at or by is not None):
+            wire.say(step.client, step.direction, step.data)
+        if number == at:
+            start = wire.offsets["Anna", by or place.direction]
+            wire.say("Anna", by or place.direction, data)
+    return Heard(wire.close(), start)
+
+
+@cache
+def unchanged(place: Place, clients: tuple[str, ...]) -> Heard:
+    return hear(place, sound(place), clients)
+
+
+def told(messages: list[Message]) -> list[tuple[str, Any]]:
+    return [(message.name, message.fields) for message in messages]
+
+
+def added(place: Place, heard: Heard, clients: tuple[str, ...]) -> list[Diagnostic]:
+    """What is said beyond the notes that the unchanged conversation gets."""
+    known = Counter((d.code, d.text) for d in unchanged(place, clients).found.diagnostics)
+    more = []
+    for diagnostic in heard.found.diagnostics:
+        key = diagnostic.code, diagnostic.text
+        if known[key]:
+            known[key] -= 1
+        else:
+            more.append(diagnostic)
+    return more
+
+
+def check(case: Broken, clients: tuple[str, ...] = CLIENTS) -> None:
+    """The flaw is told once, and rightly; everything else is read as if it were not there."""
+    heard = hear(case.place, case.data, clients, case.by)
+    (flaw,) = added(case.place, heard, clients)
+    assert (flaw.stream.id, flaw.direction) == (ANNA, case.direction)
+    assert (flaw.code, flaw.offset - heard.start, flaw.length) == (case.code, case.offset, case.length)
+    assert flaw.severity == case.severity
+    assert flaw.blame == ("client" if case.direction == "c2s" else "server")
+    assert (flaw.expected is None) == (case.expected is None)
+    assert (flaw.expected or "").startswith(case.expected or "")
+    assert_others_are_read(case, heard, clients)
+
+
+def assert_others_are_read(case: Broken, heard: Heard, clients: tuple[str, ...] = CLIENTS) -> None:
+    """All messages but those of its data, and those that are swallowed, are what they would be without it."""
+    before = [
+        step
+        for step in steps_of(case.place)[: where(case.place) + (case.by is not None)]
+        if (step.client, step.direction) == ("Anna", case.direction)
+    ]
+    after = len(before) + (case.by is None) + case.swallowed
+    end = heard.start + len(case.data)
+    for stream, _ in enumerate(clients, 1):
+        for direction in DIRECTIONS:
+            expected = told(unchanged(case.place, clients).messages(stream, direction))
+            messages = heard.messages(stream, direction)
+            if (stream, direction) != (ANNA, case.direction):
+                assert told(messages) == expected
+            else:
+                assert told([m for m in messages if m.offset < heard.start]) == expected[: len(before)]
+                rest = [m for m in messages if m.offset >= end]
+                more = len(rest) - len(expected[after:])
+                assert 0 <= more <= case.swallowed
+                assert told(rest[more:]) == expected[after:]
+
+
+@pytest.mark.parametrize("clients", [CLIENTS, CLIENTS[:1]], ids=["all heard", "one heard"])
+@pytest.mark.parametrize("case", HAND, ids=lambda case: case.title)
+def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken, clients: tuple[str, ...]) -> None:
+    check(case, clients)
+
+
+@pytest.mark.parametrize("case", MADE, ids=lambda case: case.title)
+def test_a_slip_of_any_message_is_told_once_and_at_the_right_byte(case: Broken) -> None:
+    check(case, ("Anna",))
+
+
+# Streams that end in a message.
+
+
+def expected_next(place: Place, complete: list[str]) -> str:
+    """What the grammar has after these lines of the message at a place."""
+    if not complete:
+        return ANY_FLAG
+    kinds = terminals(row_of(place))
+    return kinds[len(complete) - 1].title if len(complete) <= len(kinds) else END
+
+
+def hear_cut(place: Place, cut: int, reason: str) -> Heard:
+    """The conversation of Anna up to so many bytes of a message, and the end of the stream."""
+    wire = Wire()
+    for step in steps_of(place)[: where(place)]:
+        if step.client == "Anna":
+            wire.say("Anna", step.direction, step.data)
+    start = wire.offsets["Anna", place.direction]
+    if cut:
+        wire.say("Anna", place.direction, sound(place)[:cut])
+    return Heard(wire.close(reason), start)
+
+
+@pytest.mark.parametrize("reason", ["closed", "reset", "end"])
+@pytest.mark.parametrize("place", [*PLACES, *MODELS], ids=lambda place: " ".join(map(str, place)))
+def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
+    """Whoever ends it there is to blame; where it is only the capture that ends, nobody is."""
+    data = sound(place)
+    before = hear_cut(place, 0, reason)
+    known = {(d.code, d.text) for d in before.found.diagnostics}
+    for cut in range(1, len(data)):
+        heard = hear_cut(place, cut, reason)
+        told_now = [
+            d for d in heard.found.diagnostics if (d.code, d.text) not in known and d.code != "dialect"
+        ]
+        messages = heard.messages(ANNA, place.direction)
+        assert messages[-1].offset + messages[-1].length == heard.start + cut
+        if reason == "end":
+            assert told_now == []
+            continue
+        (flaw,) = told_now
+        assert (flaw.offset, flaw.length) == (heard.start + cut, 0)
+        assert flaw.blame == ("client" if place.direction == "c2s" else "server")
+        if cut == len(data) - 1:
+            assert (flaw.code, flaw.severity, flaw.expected) == ("no-line-end", "note", "a line feed")
+            assert messages[-1].name == place.name.partition(" ")[0]
+            continue
+        complete = data[:cut].decode(errors="replace").split("\n")[:-1]
+        assert flaw.code == "truncated"
+        # A BEENDEN is often cut short, and what has begun like one may be one.
+        harmless = place.name == "BEENDEN" or b"!BEENDEN".startswith(data[:cut])
+        assert flaw.severity == ("note" if harmless else "error")
+        assert flaw.expected is not None
+        assert expected_next(place, complete) in flaw.expected
+
+
+@pytest.mark.parametrize(
+    ("data", "direction", "code", "offset", "severity"),
+    [
+        (b"!DRAN\nx\n", "s2c", "bad-field", 6, "error"),
+        (b"!DRAN\n0\n!ENDE\n", "s2c", "missing-end", 8, "error"),
+        (b"!NAME\nAnna\nEND\n", "c2s", "missing-end", 11, "error"),
+        (b"!KARTE\nEICHEL\n\xc2\xa7\n", "c2s", "bad-field", 14, "error"),
+        (b"!NAME\nAnna\nmehr\n", "c2s", "truncated", 16, "error"),
+        (b"!KARTEN", "c2s", "unknown-flag", 0, "error"),
+        (b"!CHAT\nhallo", "c2s", "unknown-flag", 0, "warning"),
+        (b"hallo", "c2s", "stray-lines", 0, "error"),
+        (b"!END", "c2s", "stray-end", 0, "note"),
+        (b"!END", "s2c", "truncated", 4, "error"),
+        (b"!", "s2c", "truncated", 1, "note"),
+        ("!NAME\nAnna\n!END\n".encode("utf-16"), "c2s", "utf-16", 0, "error"),
+        (b"!NAME\nA\xe4", "c2s", "truncated", 8, "error"),
+        (b"x" * 5_000_000, "c2s", "too-long", 0, "error"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_a_stream_that_ends_with_a_flaw(
+    data: bytes, direction: Direction, code: str, offset: int, severity: Severity
+) -> None:
+    wire = Wire()
+    wire.say("Anna", direction, data)
+    (flaw,) = wire.close().diagnostics
+    assert (flaw.code, flaw.offset, flaw.severity) == (code, offset, severity)
+
+
+# A message that breaks off, and the next one right behind it.
+
+BROKEN_OFF = [
+    *(Place("s2c", name) for name in ("NAME", "MITSPIELER", "KONTO", "GEKLOPFT", "BESTESSPIEL", "SPIELT")),
+    *(Place("s2c", "DRAN", number) for number in (0, 1)),
+    *(Place("s2c", name) for name in ("ENDE", "SIEGER")),
+    *(Place("c2s", name) for name in ("NAME", "ERSTE3", "SPIELSTDU", "KONTRA")),
+    Place("s2c", "HOCHZEIT", rounds="hochzeit"),
+    Place("c2s", "KARTE", rounds="hochzeit"),
+    *MODELS,
+]
+
+
+@pytest.mark.parametrize("place", BROKEN_OFF, ids=lambda place: " ".join(map(str, place)))
+def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
+    """What is right where a message is cut at any byte and the next one follows:
+
+    - Cut between two lines, it is told at the next flag what is missing there; the next message is read. A
+      text that is missing is the exception where the next message has the very lines of a whole Paket: then
+      it is one.
+    - Cut in a line, that line and the next flag are one: it is told at that line, and the next message is
+      lost. A line of text may be anything, so the flaw shows after it, if it does.
+
+    All messages after the next one are read in either case.
+    """
+    data = sound(place)
+    following = next(
+        step.data
+        for step in steps_of(place)[where(place) + 1 :]
+        if (step.client, step.direction) == ("Anna", place.direction)
+    )
+    flag = following.splitlines()[0]
+    kinds = terminals(row_of(place))
+    for cut in range(1, len(data)):
+        kept = data[:cut]
+        heard = hear(place, kept, ("Anna",))
+        flaws = [flaw for flaw in added(place, heard, ("Anna",)) if flaw.severity != "note"]
+        at = kept.rfind(b"\n") + 1
+        number = kept.count(b"\n") - 1
+        whole_lines = at == cut
+        is_text = 0 <= number < len(kinds) and isinstance(kinds[number], String)
+        case = Broken("", place, kept, "", 0, 0, None, swallowed=0 if whole_lines else 1)
+        if (
+            whole_lines
+            and is_text
+            and joined(*following.decode().splitlines()[: len(kinds) - number]) + b"!END\n" == following
+        ):
+            assert flaws == []
+            continue
+        assert_others_are_read(case, heard, ("Anna",))
+        if is_text and not whole_lines:
+            assert len(flaws) <= 1
+            assert all(flaw.offset - heard.start > cut for flaw in flaws)
+            continue
+        (flaw,) = flaws
+        assert flaw.blame == ("client" if place.direction == "c2s" else "server")
+        if whole_lines:
+            assert (flaw.offset - heard.start, flaw.length) == (cut, 0)
+            rows = GRAMMAR.rows_named(place.direction, row_of(place).name)
+            if number in map(line_count, rows):
+                assert (flaw.code, flaw.expected) == ("missing-end", END)
+            else:
+                assert (flaw.code, flaw.expected) == ("missing-field", kinds[number].title)
+        else:
+            assert (flaw.offset - heard.start, flaw.length) == (at, cut - at + len(flag))

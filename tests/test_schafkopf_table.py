@@ -1,0 +1,538 @@
+"""The Schafkopf table on rounds made up at random, with everybody's conversations or one, and with faults."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from schafkopf_script import Dialect, Script, Step
+
+from dissectors.inspector import Inspector
+from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Stream
+from dissectors.registry import DISSECTORS
+from dissectors.schafkopf.cards import MODI, mode
+from dissectors.state import State, apply
+from dissectors.table import Ids
+
+FOUR = ("Anna", "Bärbel", "Carl", "Dora")
+DIALECTS = [Dialect(), Dialect(turns=False), Dialect(turns=False, updates=False, stock=False)]
+
+
+class Wire:
+    """A server at port 35555 and its clients, by name. Each message comes 1 ms after the one before."""
+
+    def __init__(self) -> None:
+        self.inspector = Inspector(DISSECTORS, Ids())
+        self.now_ns = 1_000_000
+        self._streams: dict[str, Stream] = {}
+        self._offsets: dict[tuple[str, Direction], int] = {}
+
+    def say(self, client: str, direction: Direction, data: bytes) -> None:
+        self.now_ns += 1_000_000
+        if client not in self._streams:
+            number = len(self._streams) + 1
+            self._streams[client] = Stream(
+                number, "tcp", f"127.0.0.1:{40_000 + number}", "127.0.0.1:35555", self.now_ns
+            )
+        offset = self._offsets.get((client, direction), 0)
+        self._offsets[client, direction] = offset + len(data)
+        self.inspector.feed(Chunk(self._streams[client], direction, self.now_ns, offset, data))
+
+    def steps(self, steps: list[Step]) -> None:
+        for step in steps:
+            self.say(step.client, step.direction, step.data)
+
+    def close(self, reason: str = "closed") -> Findings:
+        for stream in self._streams.values():
+            self.inspector.feed(End(stream, self.now_ns, reason))
+        self.inspector.finish()
+        return self.inspector.drain()
+
+
+def found(steps: list[Step]) -> Findings:
+    wire = Wire()
+    wire.steps(steps)
+    return wire.close()
+
+
+def wrong(findings: Findings) -> list[Diagnostic]:
+    return [flaw for flaw in findings.diagnostics if flaw.severity != "note"]
+
+
+def only_flaw(findings: Findings) -> Diagnostic:
+    (flaw,) = wrong(findings)
+    return flaw
+
+
+def agrees(findings: Findings, script: Script) -> None:
+    """The findings tell what happened in the script."""
+    games = {game.id: game for game in findings.games}
+    assert len(games) == len(script.rounds)
+    for game, log in zip(games.values(), script.rounds, strict=True):
+        seats = log["seats"]
+        data: dict[str, list[dict[str, Any]]] = {}
+        for event in findings.events:
+            if event.game_id == game.id:
+                data.setdefault(event.kind, []).append(event.data)
+        assert [one["names"] for one in data["round_started"]] == [seats]
+        cards = [(one["seat"], one["card"]) for one in data.get("played", ())]
+        if not script.dialect.updates and len(script.clients) < 4:
+            # Nobody is shown the cards that come after his own in the last trick.
+            assert cards[:21] == log["cards"][:21]
+            assert cards == log["cards"][: len(cards)]
+            if len(cards) < len(log["cards"]):
+                continue
+        assert cards == log["cards"]
+        told = [
+            (one["number"], seats.index(one["leader"]), seats.index(one["winner"]), one["points"])
+            for one in data.get("trick", ())
+        ]
+        assert told == log["tricks"]
+        if log["winners"] is not None:
+            assert game.result is not None
+            assert game.result["mode"] == log["mode"]
+            assert game.result["player"] == seats[log["player"]]
+            partner = log["partner"]
+            assert game.result["partner"] == (None if partner is None else seats[partner])
+            assert game.result["winner"] is not None
+            assert sorted(map(seats.index, game.result["winner"])) == log["winners"]
+            assert sum(game.result["points"].values()) == 120
+            for who, account in (game.result["accounts"] or {}).items():
+                assert account == log["accounts"][who]
+            assert [one["seats"] for one in data["kontra"]] == [log["kontra"]]
+        assert [one["seats"] for one in data["knocked"]] == [log["knocked"]]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("clients", [1, 2, 3, 4])
+def test_every_mode_in_every_dialect_is_told_as_it_was_played(dialect: Dialect, clients: int) -> None:
+    script = Script(clients, FOUR[:clients], dialect)
+    for modus in MODI:
+        script.round(modus)
+    findings = found(script.steps)
+    assert wrong(findings) == []
+    agrees(findings, script)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 4), st.sampled_from(DIALECTS), st.integers(1, 5))
+def test_no_round_that_keeps_to_the_rules_is_objected_to(
+    seed: int, clients: int, dialect: Dialect, count: int
+) -> None:
+    script = Script(seed, FOUR[:clients], dialect)
+    for _ in range(count):
+        script.round()
+    script.leave()
+    findings = found(script.steps)
+    assert wrong(findings) == []
+    agrees(findings, script)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**9), st.integers(2, 4), st.data())
+def test_conversations_that_are_heard_at_different_paces_tell_the_same(
+    seed: int, clients: int, data: st.DataObject
+) -> None:
+    script = Script(seed, FOUR[:clients])
+    for _ in range(3):
+        script.round()
+    # What the server tells one client may be late, so that what it tells the others comes before it; but
+    # within a conversation nothing changes its place, and the server has heard what it reacts to.
+    rng = random.Random(data.draw(st.integers(0, 10**9)))
+    waiting = list(script.steps)
+    mixed: list[Step] = []
+    while waiting:
+        ahead = 0
+        while ahead < 4 and waiting[ahead].direction == "s2c" and ahead + 1 < len(waiting):
+            ahead += rng.randrange(2) or 9
+        client = waiting[ahead % 9].client if ahead < len(waiting) else waiting[0].client
+        place = next(place for place, step in enumerate(waiting) if step.client == client)
+        mixed.append(waiting.pop(place))
+    findings = found(mixed)
+    assert wrong(findings) == []
+    agrees(findings, script)
+
+
+def test_a_late_fifth_player_is_rotated_in() -> None:
+    script = Script(5, FOUR)
+    for _ in range(3):
+        script.round()
+    script.clients.append("Emil")
+    script.players.append("Emil")
+    script.accounts["Emil"] = 1000
+    script.server("Emil", "NAME", name="§")
+    script.client("Emil", "NAME", name="Emil")
+    for _ in range(6):
+        script.round()
+    findings = found(script.steps)
+    assert wrong(findings) == []
+    agrees(findings, script)
+
+
+def test_who_joins_is_known_and_who_leaves_is_told_once() -> None:
+    script = Script(1, FOUR[:2])
+    script.round("WENZ")
+    script.leave()
+    findings = found(script.steps)
+    assert [event.actor for event in findings.events if event.kind == "joined"] == ["Anna", "Bärbel"]
+    left = [(event.actor, event.data["reason"]) for event in findings.events if event.kind == "left"]
+    assert left == [("Anna", "BEENDEN"), ("Bärbel", "BEENDEN")]
+
+
+def test_the_state_has_the_hands_that_are_known_and_keeps_them_apart() -> None:
+    script = Script(3, FOUR[:2])
+    script.round("SAUSPIELgras")
+    middle = max(place for place, step in enumerate(script.steps) if step.name == "MODEL") // 2
+    findings = found(script.steps[:middle])
+    state: State = {}
+    for event in findings.events:
+        apply(state, [(list(path), value) for path, value in event.changes])
+    (part,) = state["games"].values()
+    assert set(part["private"]) == {"Anna", "Bärbel"}
+    log = script.rounds[0]
+    for who, known in part["private"].items():
+        assert set(known["hand"]) <= set(log["hands"][log["seats"].index(who)])
+    assert part["player"] == log["seats"][log["player"]]
+
+
+# Faults. Each takes a round that is right, and spoils one thing in it.
+
+
+def places(script: Script, name: str, direction: Direction, **fields: Any) -> list[int]:
+    """Where in a script a message stands that has these fields."""
+    return [
+        place
+        for place, step in enumerate(script.steps)
+        if (step.name, step.direction) == (name, direction)
+        and all(step.fields.get(key) == value for key, value in fields.items())
+    ]
+
+
+def put(script: Script, place: int, **fields: Any) -> None:
+    step = script.steps[place]
+    script.steps[place] = step._replace(fields={**step.fields, **fields})
+
+
+def put_all(script: Script, name: str, **fields: Any) -> None:
+    """Let the server tell everybody something else."""
+    for place in places(script, name, "s2c"):
+        put(script, place, **fields)
+
+
+def scripted(modus: str, seed: int = 7) -> Script:
+    script = Script(seed, FOUR)
+    script.round(modus)
+    return script
+
+
+def wrong_winner(script: Script) -> None:
+    log = script.rounds[0]
+    won = log["player"] in log["winners"]
+    put_all(script, "SIEGER", spieler=log["player"] + (10 if won else 0))
+
+
+def wrong_player_in_the_end(script: Script) -> None:
+    other = (script.rounds[0]["player"] + 1) % 4
+    put_all(script, "SIEGER", spieler=other)
+
+
+def wrong_partner(script: Script) -> None:
+    log = script.rounds[0]
+    won = log["player"] in log["winners"]
+    other = next(seat for seat in range(4) if seat not in (log["player"], log["partner"]))
+    put_all(script, "SIEGER", mitspieler=other + (0 if won else 10))
+
+
+def told_two_things(script: Script) -> None:
+    put(script, places(script, "SIEGER", "s2c")[2], spieler=0, mitspieler=4)
+
+
+def other_mode_for_one(script: Script) -> None:
+    put(script, places(script, "MODUS", "s2c")[3], modus="GEIER")
+
+
+def knock_turned_round(script: Script) -> None:
+    answer = script.steps[places(script, "ERSTE3", "c2s")[1]].fields["klopft"]
+    told = script.steps[places(script, "GEKLOPFT", "s2c")[0]].fields["geklopft"]
+    put_all(script, "GEKLOPFT", geklopft=[told[0], "NEIN" if answer == "JA" else "JA", *told[2:]])
+
+
+def kontra_turned_round(script: Script) -> None:
+    told = script.steps[places(script, "KONTRA", "s2c")[0]].fields["kontra"]
+    put_all(script, "KONTRA", kontra=["NEIN" if told[0] == "JA" else "JA", *told[1:]])
+
+
+def move(script: Script, number: int) -> tuple[int, int, dict[str, Any]]:
+    """The place of a move, whose it is (seat), and its fields."""
+    place = places(script, "MODEL", "c2s")[number]
+    step = script.steps[place]
+    return place, script.rounds[0]["seats"].index(step.client), step.fields
+
+
+def replace(cards: list[Any], old: Any, new: Any) -> list[Any]:
+    return [new if card == old else card for card in cards]
+
+
+def stranger(script: Script, fields: dict[str, Any]) -> str:
+    """A card that is not in a MODEL."""
+    there = {*fields["spielerhand"], *fields["tisch"], *fields["letzter_stich"]}
+    cards: list[tuple[int, str]] = script.rounds[0]["cards"]
+    return next(card for _, card in reversed(cards) if card not in there)
+
+
+def card_of_somebody_else(script: Script) -> None:
+    place, seat, fields = move(script, 5)
+    put(script, place, tisch=replace(fields["tisch"], fields["tisch"][seat], stranger(script, fields)))
+
+
+def no_card(script: Script) -> None:
+    place, seat, fields = move(script, 9)
+    put(script, place, tisch=replace(fields["tisch"], fields["tisch"][seat], None))
+
+
+def another_hand(script: Script) -> None:
+    place, _, fields = move(script, 6)
+    put(script, place, spielerhand=[stranger(script, fields), *fields["spielerhand"][1:]])
+
+
+def kept_the_card(script: Script) -> None:
+    place, seat, fields = move(script, 6)
+    kept = replace(fields["spielerhand"], None, None)
+    kept[kept.index(None)] = fields["tisch"][seat]
+    put(script, place, spielerhand=kept)
+
+
+def another_table(script: Script) -> None:
+    place, seat, fields = move(script, 6)
+    before = next(card for where, card in enumerate(fields["tisch"]) if card and where != seat)
+    put(script, place, tisch=replace(fields["tisch"], before, stranger(script, fields)))
+
+
+def plays_for_the_next(script: Script) -> None:
+    place, seat, fields = move(script, 4)
+    table = list(fields["tisch"])
+    table[(seat + 1) % 4] = script.rounds[0]["cards"][5][1]
+    put(script, place, tisch=table)
+
+
+def revoke(script: Script) -> None:
+    """Somebody who could follow suit plays another card; the server does not take it."""
+    rules = mode(script.rounds[0]["mode"])
+    for number in range(1, 20):
+        place, seat, fields = move(script, number)
+        led = script.rounds[0]["cards"][number - number % 4][1]
+        card = fields["tisch"][seat]
+        left = [other for other in fields["spielerhand"] if other]
+        free = [other for other in left if rules.suit(other) != rules.suit(led)]
+        if number % 4 and rules.suit(card) == rules.suit(led) and free:
+            put(
+                script,
+                place,
+                tisch=replace(fields["tisch"], card, free[0]),
+                spielerhand=replace(fields["spielerhand"], free[0], card),
+            )
+            return
+    raise AssertionError("nobody could revoke")
+
+
+def shown(script: Script, number: int) -> tuple[int, int, dict[str, Any]]:
+    """The place of an UPDATE, whose it is (seat), and its fields."""
+    place = places(script, "MODEL", "s2c", flag="UPDATE")[number]
+    step = script.steps[place]
+    return place, script.rounds[0]["seats"].index(step.client), step.fields
+
+
+def hand_exchanged(script: Script) -> None:
+    place, _, fields = shown(script, 20)
+    put(script, place, spielerhand=[stranger(script, fields), *fields["spielerhand"][1:]])
+
+
+def card_vanished(script: Script) -> None:
+    place, _, fields = shown(script, 20)
+    hand = [card for card in fields["spielerhand"] if card][1:]
+    put(script, place, spielerhand=[*hand, *[None] * (6 - len(hand))])
+
+
+def other_card_on_the_table(script: Script) -> None:
+    place, _, fields = shown(script, 11)
+    card = next(card for card in fields["tisch"] if card)
+    put(script, place, tisch=replace(fields["tisch"], card, stranger(script, fields)))
+
+
+def twice_in_one_model(script: Script) -> None:
+    place, _, fields = shown(script, 11)
+    card = next(card for card in fields["tisch"] if card)
+    put(script, place, spielerhand=[card, *fields["spielerhand"][1:]])
+
+
+def dealt_to_two(script: Script) -> None:
+    asked = places(script, "MODEL", "s2c", flag="ERSTE3")
+    fields = script.steps[asked[2]].fields
+    put(script, asked[2], spielerhand=[script.rounds[0]["hands"][0][0], *fields["spielerhand"][1:]])
+
+
+def wrong_lead(script: Script) -> None:
+    winner = script.rounds[0]["tricks"][0][2]
+    full = [
+        place
+        for place in places(script, "MODEL", "s2c", flag="UPDATE")
+        if all(script.steps[place].fields["tisch"])
+    ]
+    for place in places(script, "DRAN", "s2c"):
+        if full[3] < place < full[3] + 5:
+            put(script, place, dran=(winner + 1) % 4)
+
+
+def late_knock_table(script: Script) -> None:
+    """GEKLOPFT comes to one client after SPIELT."""
+    place = places(script, "GEKLOPFT", "s2c")[0]
+    step = script.steps.pop(place)
+    script.steps.insert(places(script, "SPIELT", "s2c")[-1] + 1, step)
+
+
+def gives_what_he_has_not(script: Script) -> None:
+    log = script.rounds[0]
+    stranger_seat = next(seat for seat in range(4) if seat not in (log["player"], log["partner"]))
+    put(script, places(script, "KARTE", "c2s")[0], karte=log["hands"][stranger_seat][0])
+
+
+FAULTS: list[tuple[str, Callable[[Script], None], str, str, str, str]] = [
+    ("WENZ", wrong_winner, "s2c", "rule", "wrong-winner", "server"),
+    ("SOLOherzDU", wrong_winner, "s2c", "rule", "wrong-winner", "server"),
+    ("GEIER", wrong_player_in_the_end, "s2c", "rule", "wrong-player", "server"),
+    ("SAUSPIELgras", wrong_partner, "s2c", "rule", "wrong-partner", "server"),
+    ("WENZ", told_two_things, "s2c", "state", "told-otherwise", "server"),
+    ("WENZ", other_mode_for_one, "s2c", "state", "told-otherwise", "server"),
+    ("WENZ", knock_turned_round, "s2c", "state", "told-otherwise", "server"),
+    ("WENZ", kontra_turned_round, "s2c", "state", "told-otherwise", "server"),
+    ("SOLOgras", card_of_somebody_else, "c2s", "rule", "not-in-hand", "client"),
+    ("SOLOgras", no_card, "c2s", "rule", "no-card", "client"),
+    ("SOLOgras", another_hand, "c2s", "rule", "hand-changed", "client"),
+    ("SOLOgras", kept_the_card, "c2s", "state", "card-twice", "client"),
+    ("SOLOgras", another_table, "c2s", "rule", "table-changed", "client"),
+    ("SOLOgras", plays_for_the_next, "c2s", "rule", "table-changed", "client"),
+    ("SAUSPIELherz", revoke, "c2s", "rule", "suit-not-followed", "client"),
+    ("WENZ", revoke, "c2s", "rule", "suit-not-followed", "client"),
+    ("WENZ", hand_exchanged, "s2c", "state", "hand-changed", "server"),
+    ("WENZ", card_vanished, "s2c", "state", "hand-changed", "server"),
+    ("WENZ", other_card_on_the_table, "s2c", "state", "contradiction", "server"),
+    ("WENZ", twice_in_one_model, "s2c", "state", "card-twice", "server"),
+    ("WENZ", dealt_to_two, "s2c", "state", "card-twice", "server"),
+    ("GEIER", wrong_lead, "s2c", "rule", "trick-winner", "server"),
+    ("GEIER", late_knock_table, "s2c", "sequence", "out-of-order", "server"),
+    ("HOCHZEIT", gives_what_he_has_not, "c2s", "rule", "not-in-hand", "client"),
+]
+
+
+@pytest.mark.parametrize(
+    ("modus", "spoil", "direction", "group", "code", "blame"),
+    FAULTS,
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_one_fault_is_one_diagnostic_and_the_rest_of_the_round_is_right(
+    modus: str,
+    spoil: Callable[[Script], None],
+    direction: str,
+    group: str,
+    code: str,
+    blame: str,
+    seed: int,
+) -> None:
+    script = scripted(modus, seed)
+    spoil(script)
+    findings = found(script.steps)
+    flaw = only_flaw(findings)
+    assert (flaw.direction, flaw.group, flaw.code, flaw.blame) == (direction, group, code, blame)
+    cards = [(event.data["seat"], event.data["card"]) for event in findings.events if event.kind == "played"]
+    assert cards == script.rounds[0]["cards"]
+
+
+def test_a_flaw_in_a_model_points_at_the_card() -> None:
+    script = scripted("SOLOgras")
+    card_of_somebody_else(script)
+    place = move(script, 5)[0]
+    flaw = only_flaw(found(script.steps))
+    step = script.steps[place]
+    before = sum(
+        len(other.data) for other in script.steps[:place] if other[:2] == (step.client, step.direction)
+    )
+    here = step.data[flaw.offset - before :][: flaw.length]
+    table = next(card for card in step.fields["tisch"] if card and card.replace(" ", "\n").encode() == here)
+    assert table in step.fields["tisch"]
+
+
+def noted(findings: Findings) -> list[tuple[str, str]]:
+    return [
+        (flaw.code, flaw.blame)
+        for flaw in findings.diagnostics
+        if flaw.severity == "note" and flaw.code != "dialect"
+    ]
+
+
+def test_known_faults_of_real_servers_are_noted_and_no_more() -> None:
+    script = scripted("SAUSPIELgras")
+    log = script.rounds[0]
+    won = log["player"] in log["winners"]
+    code = log["player"] + (0 if won else 10)
+    put_all(script, "SIEGER", spieler=code, mitspieler=code)
+    findings = found(script.steps)
+    assert wrong(findings) == []
+    assert noted(findings) == [("same-seat-twice", "server")]
+
+
+def test_si_is_bid_from_any_hand() -> None:
+    script = scripted("SI")
+    findings = found(script.steps)
+    assert wrong(findings) == []
+    assert noted(findings) == [("no-si", "client")]
+
+
+def test_a_hochzeit_that_nobody_takes_can_make_somebody_else_the_player() -> None:
+    script = scripted("WENZ")
+    other = (script.rounds[0]["player"] + 1) % 4
+    put_all(script, "SPIELT", spieler=other)
+    put_all(script, "SIEGER", spieler=other + 10)
+    findings = found(script.steps)
+    assert ("wrong-player", "server") in noted(findings)
+
+
+def test_a_bot_that_did_not_follow_suit_betrays_himself_later() -> None:
+    """Of a player whose hand is not known, only a later card shows that he could have followed."""
+    for seed in range(50):
+        script = Script(seed, FOUR[:1])
+        log = script.round("WENZ")
+        rules = mode("WENZ")
+        cards = log["cards"]
+        for number in range(1, 12):
+            seat, card = cards[number]
+            led = cards[number - number % 4][1]
+            later = [
+                place
+                for place in range(number + 1, 24)
+                if cards[place][0] == seat and rules.suit(cards[place][1]) != rules.suit(card)
+            ]
+            if seat == 0 or not number % 4 or rules.suit(card) != rules.suit(led) or not later:
+                continue
+            swap = cards[later[0]][1]
+            winner = rules.winner([one for _, one in cards[number - number % 4 :][:4]])
+            if (number % 4) == winner or rules.suit(swap) == "TRUMPF" or later[0] // 4 == number // 4:
+                continue
+            swapped = {card: swap, swap: card}
+            steps = [
+                step._replace(
+                    fields={
+                        key: [swapped.get(one, one) for one in value] if isinstance(value, list) else value
+                        for key, value in step.fields.items()
+                    }
+                )
+                for step in script.steps
+            ]
+            flaws = [flaw for flaw in wrong(found(steps)) if flaw.code == "suit-not-followed"]
+            assert [flaw.blame for flaw in flaws][:1] == ["unknown"]
+            return
+    raise AssertionError("no round in which a bot could revoke")
