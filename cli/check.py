@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option, sql_condition
-from cli.excerpt import ROOM, excerpt
+from cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
 from cli.main import VIOLATIONS
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
@@ -19,7 +21,7 @@ from dissectors.grammar import UNREADABLE
 from dissectors.records import Severity
 from storage.escaping import printable
 from storage.timeline import Timeline
-from storage.traffic import Bytes, DiagnosticRow, diagnostics, streams
+from storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
 
 if TYPE_CHECKING:
     from storage.filters import Filter
@@ -43,10 +45,25 @@ _COLUMNS = tuple(
         "text",
         "expected",
         "clause",
+        "suggestion",
+        "offset_in_msg",
+        "bytes",
+        "hex",
+        "lines",
+        "resumed_offset",
+        "resumed_message",
     )
 )
 
-_MARGIN = "   | "
+_MARKED = 256
+"""So many of the bytes that are meant are given to programs."""
+
+_NARROWEST = 20
+_GUTTER = 2
+"""Digits for which there is room in the gutter at the least."""
+
+_SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
+"""How the text of a malformed message's diagnostic ends if there is a word near what was sent."""
 
 _COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -58,7 +75,8 @@ _COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "c
 def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     """Show who broke which rule, at which byte, and what was expected there.
 
-    The exit status is 3 if there are errors among what is shown.
+    Of a TCP stream the lines around the place are shown with their offsets, and where reading went on. The
+    exit status is 3 if there are errors among what is shown.
 
     \b
     Example:
@@ -67,12 +85,13 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     timeline = open_session(session)
     count: Counter[str] = Counter()
     flaws = _counted(diagnostics(timeline, *sql_condition(timeline, wanted, "diagnostics")), count)
-    ends = {stream.id: (stream.client, stream.server) for stream in streams(timeline)}
+    evidence = _Evidence(timeline)
     if form is None:
-        _blocks(timeline, flaws, ends)
+        for flaw in flaws:
+            click.echo("\n".join(_block(evidence, flaw)) + "\n")
         click.echo(_summary(count))
     else:
-        rows = (_row(timeline, flaw, *ends[flaw.stream_id]) for flaw in flaws)
+        rows = (_row(evidence, flaw) for flaw in flaws)
         show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
     if count["error"]:
         raise click.exceptions.Exit(VIOLATIONS)
@@ -84,17 +103,67 @@ def _counted(flaws: Iterable[DiagnosticRow], count: Counter[str]) -> Iterator[Di
         yield flaw
 
 
-def _row(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> Row:
+class _Evidence:
+    """What a session has on a flaw: its stream, its bytes, and what came after it."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._streams = {stream.id: stream for stream in streams(timeline)}
+        self._bytes = Bytes(timeline.connection)
+        self._reading_on = ReadingOn(timeline)
+
+    def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
+        """Client and server."""
+        stream = self._streams[flaw.stream_id]
+        return stream.client, stream.server
+
+    def is_in_datagram(self, flaw: DiagnosticRow) -> bool:
+        return self._streams[flaw.stream_id].transport == "udp"
+
+    def excerpt(self, flaw: DiagnosticRow, room: int = ROOM) -> list[Line]:
+        """What was sent there, with carets; nothing where no bytes belong to it."""
+        if self.is_in_datagram(flaw):
+            found = self._bytes.datagram(flaw)
+            return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
+        stretches: list[Stretch] = []
+        for start, end in looked_at(flaw.offset, flaw.length):
+            near = self._bytes.between(flaw.stream_id, flaw.direction, start, end)
+            stretches += [stretch for stretch in near if stretch not in stretches]
+        if not stretches:
+            return []
+        return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
+
+    def marked(self, flaw: DiagnosticRow) -> bytes | None:
+        """The first of the bytes that are meant, up to a gap; None if they are not there."""
+        size = min(flaw.length, _MARKED)
+        if self.is_in_datagram(flaw):
+            found = self._bytes.datagram(flaw)
+            if found is None:
+                return None
+            start, data = found
+            return data[flaw.offset - start : flaw.offset - start + size]
+        if not size:
+            return b""
+        stretches = self._bytes.between(flaw.stream_id, flaw.direction, flaw.offset, flaw.offset + size)
+        pieces = (stretch.data for stretch in stretches if stretch.offset == flaw.offset)
+        return next((data for data in pieces if data is not None), None)
+
+    def resumption(self, flaw: DiagnosticRow) -> tuple[int, str] | tuple[None, None]:
+        """Offset and name of the message with which reading went on."""
+        return self._reading_on.after(flaw) or (None, None)
+
+
+def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
+    marked = evidence.marked(flaw)
     return (
         flaw.id,
-        since(timeline, flaw.ts_ns),
+        since(evidence.timeline, flaw.ts_ns),
         flaw.severity,
         flaw.group,
         flaw.code,
         flaw.blame,
         flaw.stream_id,
-        client,
-        server,
+        *evidence.ends(flaw),
         flaw.direction,
         flaw.offset,
         flaw.length,
@@ -102,45 +171,81 @@ def _row(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> R
         flaw.text,
         flaw.expected,
         flaw.clause,
+        _suggestion(flaw),
+        None if flaw.message_offset is None else flaw.offset - flaw.message_offset,
+        None if marked is None else shown_bytes(marked),
+        None if marked is None else marked.hex(),
+        [
+            {"offset": line.offset, "text": line.text + line.line_end}
+            for line in evidence.excerpt(flaw)
+            if line.offset is not None
+        ],
+        *evidence.resumption(flaw),
     )
 
 
-def _blocks(timeline: Timeline, flaws: Iterable[DiagnosticRow], ends: dict[int, tuple[str, str]]) -> None:
-    bytes_of = Bytes(timeline.connection)
+def _suggestion(flaw: DiagnosticRow) -> str | None:
+    """The word that was probably meant."""
+    found = _SUGGESTION.search(flaw.text) if flaw.group == "malformed" else None
+    return found[1] if found else None
+
+
+def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[str]:
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     room = ROOM
-    if sys.stdout.isatty():
+    if columns is not None:
         # A line that wraps tears its carets off.
-        room = max(20, min(ROOM, shutil.get_terminal_size().columns - len(_MARGIN) - 2))
-    for flaw in flaws:
-        lines = [*_head(timeline, flaw, *ends[flaw.stream_id])]
-        found = bytes_of.around(flaw)
-        if found is not None:
-            start, data = found
-            lines += [_MARGIN + line for line in excerpt(data, flaw.offset - start, flaw.length, room)]
-        lines += [
-            f"   = {name}: {printable(text)}"
-            for name, text in (
-                ("expected", flaw.expected),
-                ("clause", flaw.clause),
-                ("blame", f"{flaw.blame} ({flaw.group})"),
-            )
-            if text is not None
-        ]
-        click.echo("\n".join(lines) + "\n")
+        digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
+        room = max(_NARROWEST, min(ROOM, columns - max(_GUTTER, digits) - len(" | ") - len("……")))
+    lines = evidence.excerpt(flaw, room)
+    numbered = not evidence.is_in_datagram(flaw)
+    numbers = [str(line.offset) if numbered and line.offset is not None else "" for line in lines]
+    gutter = max([_GUTTER, *map(len, numbers)])
+    head, place = _head(evidence, flaw)
+    yield head
+    yield _wrapped(f"{'':{gutter}}--> {place}", gutter + len("--> "), columns)
+    for number, line in zip(numbers, lines, strict=True):
+        line_end = click.style(line.line_end, dim=True) if line.line_end else ""
+        yield f"{number:>{gutter}} |" + (f" {line.text}{line_end}" if line.text or line_end else "")
+    for name, told in _told(evidence, flaw):
+        yield _wrapped(f"{'':{gutter}} = {name}: {printable(told)}", gutter + len(" = ") + 2, columns)
 
 
-def _head(timeline: Timeline, flaw: DiagnosticRow, client: str, server: str) -> Iterator[str]:
+def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[str, str]:
+    """What is wrong, and where and when."""
     label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS[flaw.severity], bold=True)
-    yield f"{label}: {printable(flaw.text)}"
+    client, server = evidence.ends(flaw)
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
     place = f"byte {flaw.offset} of that direction"
     if flaw.message is not None and flaw.message_offset is not None:
         message = "the message" if flaw.message == UNREADABLE else printable(flaw.message)
         place = f"byte {flaw.offset - flaw.message_offset} of {message} ({flaw.offset} of that direction)"
-    yield (
-        f"  --> {seconds(since(timeline, flaw.ts_ns))} s, stream {flaw.stream_id}, {way} ({flaw.direction}),"
-        f" {place}"
+    time = seconds(since(evidence.timeline, flaw.ts_ns))
+    return (
+        f"{label}: {printable(flaw.text)}",
+        f"{time} s, stream {flaw.stream_id}, {way} ({flaw.direction}), {place}",
     )
+
+
+def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:
+    """What is said of a flaw below its excerpt."""
+    if flaw.expected is not None:
+        yield "expected", flaw.expected
+    if flaw.clause is not None:
+        yield "clause", flaw.clause
+    yield "blame", f"{flaw.blame} ({flaw.group})"
+    # The next datagram is always where reading goes on.
+    if not evidence.is_in_datagram(flaw):
+        offset, name = evidence.resumption(flaw)
+        went_on = "nothing more came that can be read" if offset is None else f"at byte {offset}, with {name}"
+        yield "reading went on", went_on
+
+
+def _wrapped(text: str, indent: int, columns: int | None) -> str:
+    """A text that is too long for the terminal on several lines; in a file or a pipe it stays one."""
+    if columns is None:
+        return text
+    return "\n".join(textwrap.wrap(text, columns, subsequent_indent=" " * indent, break_on_hyphens=False))
 
 
 def _summary(count: Counter[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from cli.excerpt import shown_bytes
+from cli.excerpt import missing, shown_bytes
 from cli.sessions import nearest_number, open_session, session_argument
 from dissectors.records import Direction
 from storage.schema import StorageError
@@ -52,26 +52,20 @@ def _raw(rows: Iterable[ChunkRow]) -> None:
         raise click.UsageError("--raw would let these bytes drive your terminal: send it to a file or a pipe")
     for row in rows:
         if row.data is None:
-            click.echo(f"kiebitz: {_missing(row)} here", err=True)
+            click.echo(f"kiebitz: {missing(row.length)} here", err=True)
         else:
             sys.stdout.buffer.write(row.data)
 
 
 def _text(row: ChunkRow) -> Iterator[str]:
-    yield _missing(row) if row.data is None else shown_bytes(row.data)
+    yield missing(row.length) if row.data is None else shown_bytes(row.data)
 
 
 def _hex(row: ChunkRow) -> Iterator[str]:
     if row.data is None:
-        yield f"{row.offset:08x}  {_missing(row)}"
+        yield f"{row.offset:08x}  {missing(row.length)}"
         return
     for start in range(0, len(row.data) or 1, _PER_LINE):
         piece = row.data[start : start + _PER_LINE]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in piece)
         yield f"{row.offset + start:08x}  {piece.hex(' '):<{3 * _PER_LINE}} {text}".rstrip()
-
-
-def _missing(row: ChunkRow) -> str:
-    if row.length is None:
-        return "[bytes missing, nobody knows how many]"
-    return f"[{row.length} byte{'' if row.length == 1 else 's'} missing]"

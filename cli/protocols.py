@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -83,12 +85,17 @@ def reference(dissector: Dissector) -> Iterator[str]:
         yield click.style(f"Messages, {sender}", bold=True)
         for row in grammar.rows:
             if row.direction == direction:
-                yield from _message(row)
+                yield from _message(dissector, row)
+    if dissector.productions:
+        yield ""
+        yield click.style("Productions", bold=True)
+        for production in dissector.productions:
+            yield from _wrapped(production, 2)
     yield ""
     yield click.style("Events", bold=True)
     for kind in grammar.events.values():
         secret = " (known to the actor alone)" if kind.secret else ""
-        yield f"  {kind.kind}{{{', '.join(kind.fields)}}}: {kind.sentence}{secret}"
+        yield from _wrapped(f"{kind.kind}{{{', '.join(kind.fields)}}}: {kind.sentence}{secret}", 2)
     yield ""
     yield click.style("Names for filters", bold=True)
     catalog = field_catalog()
@@ -96,15 +103,30 @@ def reference(dissector: Dissector) -> Iterator[str]:
     yield from (f"  {name}" for name in own)
 
 
-def _message(row: MessageType) -> Iterator[str]:
+def _message(dissector: Dissector, row: MessageType) -> Iterator[str]:
     yield f"  {click.style(row.name, bold=True)}: {row.gloss}"
+    notation = dissector.notation(row)
+    if notation is not None:
+        yield from _wrapped(notation, 4)
     for field in row.fields:
-        fresh = "; new in every game" if field.fresh else ""
-        yield f"    {field.name}: {field.gloss} ({field.type.title}{fresh})"
+        # A production stands below, once for all messages.
+        title = [field.type.title] if field.type.title not in dissector.productions else []
+        remarks = [*title, *(["new in every game"] if field.fresh else [])]
+        remark = f" ({'; '.join(remarks)})" if remarks else ""
+        yield from _wrapped(f"{field.name}: {field.gloss}{remark}", 4)
     if row.answers:
-        yield f"    answers {', '.join(row.answers)}"
+        yield from _wrapped(f"answers {', '.join(row.answers)}", 4)
     if row.broadcast:
         yield "    each client gets a copy"
     if row.deviation is not None:
-        yield f"    dialect: {row.deviation}"
-    yield f"    see: {row.clause}"
+        yield from _wrapped(f"dialect: {row.deviation}", 4)
+    yield from _wrapped(f"see: {row.clause}", 4)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """A text on as many lines as the terminal needs; what is written elsewhere is as wide as an old one."""
+    first = " " * indent
+    columns = shutil.get_terminal_size().columns
+    return textwrap.wrap(
+        text, columns, initial_indent=first, subsequent_indent=first + "    ", break_on_hyphens=False
+    )

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from made_sessions import Conversation, record
 from rich.cells import cell_len
 
-from cli.excerpt import ROOM, excerpt
+from cli.excerpt import ROOM, datagram_excerpt
+
+
+def excerpt(data: bytes, offset: int, length: int) -> list[str]:
+    """The lines that show a datagram, which does not begin at 0 of its stream."""
+    return [line.text for line in datagram_excerpt(1000, data, 1000 + offset, length)]
 
 
 def _marked(lines: list[str]) -> str:
