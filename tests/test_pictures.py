@@ -7,33 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawing import drawn, event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
 from cli.pictures import DRAWINGS, Scene, draw
-from cli.pictures.seating import FELT_ROWS, ROWS, seating
+from cli.pictures.seating import FELT_ROWS, seating
 from cli.sessions import open_session
-from dissectors.records import Event
 from dissectors.registry import DISSECTORS
 
 CAPTURES = Path(__file__).parent.parent / "captures"
-
-
-def drawn(
-    state: dict[str, Any],
-    events: list[Event] | None = None,
-    *,
-    width: int = 80,
-    encoding: str = "utf-8",
-    protocol: str = "maexchen",
-) -> str:
-    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
-    console = Console(file=out, width=width, highlight=False)
-    console.print(draw(protocol, Scene(state, events or [], sorted(state.get("players", {})))))
-    out.seek(0)
-    return out.read()
 
 
 def playing(names: list[str], **part: Any) -> dict[str, Any]:
@@ -42,10 +27,6 @@ def playing(names: list[str], **part: Any) -> dict[str, Any]:
         "players": {name: {} for name in names},
         "games": {"7": {"phase": "started", "round": 12, "players": names, **part}},
     }
-
-
-def event(number: int, kind: str, **data: Any) -> Event:
-    return Event(number, 1, 7, number, number, kind, None, data, [])
 
 
 def test_every_protocol_has_a_drawing() -> None:
@@ -172,7 +153,7 @@ def test_seats_do_not_meet(players: int, width: int) -> None:
     for seat in found.seats:
         assert 0 <= seat.x <= seat.x + seat.width <= width
         for row in range(seat.y, seat.y + (1 if seat.one_line else 2)):
-            assert row < ROWS
+            assert row < found.rows
             taken = {(row, column) for column in range(seat.x, seat.x + seat.width)}
             assert not taken & cells
             cells |= taken
@@ -182,7 +163,9 @@ def test_twenty_players_sit_around_a_table_of_80_columns() -> None:
     names = [f"player{number}" for number in range(20)]
     picture = drawn(playing(names, announced={"name": "player6", "dice": "2,1"}, private={}))
     assert all(name in picture for name in names)
-    assert len(picture.splitlines()) == ROWS
+    seats = seating(20, 80)
+    assert seats is not None
+    assert len(picture.splitlines()) == seats.rows
     assert seating(2 * (3 + FELT_ROWS), 80) is not None
 
 

@@ -13,8 +13,12 @@ from rich.console import RenderableType
 from cli.pictures.generic import draw_state
 from cli.pictures.maexchen import draw_maexchen
 from cli.pictures.scene import Scene
+from cli.pictures.schafkopf import draw_schafkopf
 
-DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {"maexchen": draw_maexchen}
+DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
+    "maexchen": draw_maexchen,
+    "schafkopf": draw_schafkopf,
+}
 
 
 def draw(protocol: str, scene: Scene) -> RenderableType:

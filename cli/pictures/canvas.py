@@ -17,7 +17,8 @@ from rich.text import Text
 class Glyphs(msgspec.Struct, frozen=True):
     """The characters that pictures are drawn with.
 
-    `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down.
+    `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down. `suits`
+    are Eichel, Gras, Herz, Schellen, for which Unicode has only the French signs; `back` is a hidden card.
     """
 
     box: tuple[str, ...]
@@ -26,10 +27,12 @@ class Glyphs(msgspec.Struct, frozen=True):
     turn: str
     ellipsis: str
     dot: str
+    suits: tuple[str, ...]
+    back: str
 
 
-UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·")
-ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-")
+UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒")
+ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#")
 
 
 def glyphs_for(encoding: str) -> Glyphs:
@@ -86,6 +89,8 @@ def wrap(console: Console, text: Text, width: int, height: int, glyphs: Glyphs) 
         if last.cell_len > width - len(glyphs.ellipsis):
             last.set_length(width - len(glyphs.ellipsis))
         last.append(glyphs.ellipsis)
+    for line in lines:
+        line.rstrip()
     return lines
 
 

@@ -16,7 +16,6 @@ from rich.text import Text
 from cli.pictures.canvas import (
     DIE_HEIGHT,
     Canvas,
-    Glyphs,
     boxed,
     cup,
     die,
@@ -24,20 +23,16 @@ from cli.pictures.canvas import (
     shorten,
     wrap,
 )
+from cli.pictures.felt import draw_felt
 from cli.pictures.maexchen_words import between, not_known, player_to_move, told
+from cli.pictures.pen import NAME_IN_WORDS, Pen
 from cli.pictures.scene import Scene
-from cli.pictures.seating import FELT_ROWS, ROWS, SEAT_ROWS, TABLE_ROWS, Seat, Seating, seating
+from cli.pictures.seating import FELT_ROWS, SEAT_ROWS, Seat, Seating, seating
 from dissectors.maexchen.dice import MIA
 from dissectors.records import Event
-from storage.escaping import printable
 
-_COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
-"""Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""
-
-_FELT = "#5f875f"
 _CUP = "#af875f"
 _LISTED_WIDTH = 26
-_NAME_IN_WORDS = 14
 
 
 def draw_maexchen(scene: Scene) -> MaexchenPicture:
@@ -52,7 +47,7 @@ class MaexchenPicture:
         self.scene = scene
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        pen = _Pen(console, options.encoding, glyphs_for(options.encoding), self.scene.names)
+        pen = Pen(console, options.encoding, glyphs_for(options.encoding), self.scene.names)
         look = _look(self.scene)
         width = min(options.max_width, 120)
         seats = seating(len(look.seated), width)
@@ -73,32 +68,6 @@ class _Look(msgspec.Struct, eq=False):
     events: Sequence[Event]
 
 
-class _Pen(msgspec.Struct, eq=False):
-    """How texts get onto this terminal."""
-
-    console: Console
-    encoding: str
-    glyphs: Glyphs
-    names: Sequence[str]
-
-    def words(self, text: str, width: int = 200) -> Text:
-        """A text from the network, safe and short."""
-        safe = printable(text[: 4 * width])
-        return Text(
-            shorten(safe.encode(self.encoding, "backslashreplace").decode(self.encoding), width, self.glyphs)
-        )
-
-    def name(self, name: str, width: int = _NAME_IN_WORDS) -> Text:
-        """A player's name in his colour."""
-        text = self.words(name or '""', width)
-        text.stylize(self.colour(name))
-        return text
-
-    def colour(self, name: str) -> str:
-        """A player's colour."""
-        return _COLOURS[self.names.index(name) % len(_COLOURS)] if name in self.names else ""
-
-
 def _look(scene: Scene) -> _Look:
     state = scene.state
     games = state.get("games", {})
@@ -112,47 +81,27 @@ def _look(scene: Scene) -> _Look:
     return _Look(part, seated, sorted(spectators), absent, scores, scene.events)
 
 
-def _around(look: _Look, seats: Seating, pen: _Pen) -> Text:
+def _around(look: _Look, seats: Seating, pen: Pen) -> Text:
     """The table with its players around it."""
-    canvas = Canvas(ROWS)
-    _draw_felt(canvas, look, seats, pen)
+    canvas = Canvas(seats.rows)
+    unknown = not_known(look.part)
+    draw_felt(canvas, seats, _round(look, pen), f"? {unknown}" if unknown else "", pen.glyphs)
     _draw_middle(canvas, look, seats, pen)
     announcer = look.part.get("announced", {}).get("name")
     for name, seat in zip(look.seated, seats.seats, strict=True):
         bubble = name == announcer and _room_for_bubble(seat, seats)
         for number, line in enumerate(_seat_lines(look, name, seat, bubble, pen)):
-            canvas.put(_placed(seat, line), seat.y + number, line)
+            canvas.put(seat.column(line.cell_len), seat.y + number, line)
         if bubble:
             _draw_bubble(canvas, look, seat, pen)
     return canvas.text()
 
 
-def _draw_felt(canvas: Canvas, look: _Look, seats: Seating, pen: _Pen) -> None:
-    top_left, top_right, bottom_right, bottom_left, line, side, *_ = pen.glyphs.box
-    inner = seats.felt - 2
-    title = f" {_round(look, pen)} " if look.part else ""
-    unknown = not_known(look.part)
-    remark = shorten(f" ? {unknown} ", inner - 4, pen.glyphs) if unknown else ""
-    top, bottom = SEAT_ROWS, SEAT_ROWS + TABLE_ROWS - 1
-    canvas.put(seats.x, top, _edge(top_left, title, inner, top_right, line))
-    canvas.put(seats.x, bottom, _edge(bottom_left, remark, inner, bottom_right, line))
-    for row in range(top + 1, bottom):
-        canvas.put(seats.x, row, Text(side, _FELT))
-        canvas.put(seats.x + seats.felt - 1, row, Text(side, _FELT))
-
-
-def _round(look: _Look, pen: _Pen) -> str:
+def _round(look: _Look, pen: Pen) -> str:
     return pen.words(f"round {look.part.get('round', '?')}", 24).plain if look.part else ""
 
 
-def _edge(left: str, label: str, inner: int, right: str, line: str) -> Text:
-    before = (inner - len(label)) // 2
-    return Text.assemble(
-        (left + line * before, _FELT), (label, "bold"), (line * (inner - before - len(label)) + right, _FELT)
-    )
-
-
-def _draw_middle(canvas: Canvas, look: _Look, seats: Seating, pen: _Pen) -> None:
+def _draw_middle(canvas: Canvas, look: _Look, seats: Seating, pen: Pen) -> None:
     """The dice, and beside them what is going on."""
     shape = _dice(look.part, pen)
     width = shape[0].cell_len
@@ -165,13 +114,13 @@ def _draw_middle(canvas: Canvas, look: _Look, seats: Seating, pen: _Pen) -> None
     canvas.put_lines(x + width + 2, y + (DIE_HEIGHT - len(story)) // 2, story)
 
 
-def _story(look: _Look, pen: _Pen) -> Text:
+def _story(look: _Look, pen: Pen) -> Text:
     if look.part:
         return told(look.part, look.events, pen.name, pen.words)
     return between(look.events, pen.name, pen.words)
 
 
-def _dice(part: dict[str, Any], pen: _Pen) -> list[Text]:
+def _dice(part: dict[str, Any], pen: Pen) -> list[Text]:
     """The dice as they lie there: open, known to their roller, or under the cup."""
     roller = part.get("rolling") or part.get("announced", {}).get("name")
     secret = part.get("private", {}).get(roller, {}).get("dice")
@@ -189,14 +138,14 @@ def _room_for_bubble(seat: Seat, seats: Seating) -> bool:
     return seat.edge in ("top", "bottom") or sum(other.edge == seat.edge for other in seats.seats) <= 2
 
 
-def _draw_bubble(canvas: Canvas, look: _Look, seat: Seat, pen: _Pen) -> None:
+def _draw_bubble(canvas: Canvas, look: _Look, seat: Seat, pen: Pen) -> None:
     """The announcement to beat, as its player's words."""
     style = _announcement_style(look.part)
     dice = look.part["announced"]["dice"]
     words = Text(pen.words(f"{dice} Mäxchen!" if dice == MIA else dice, 18).plain, style)
     bubble = boxed(words, pen.glyphs, style, "up" if seat.edge == "top" else "down")
     y = {"top": SEAT_ROWS + 1, "bottom": SEAT_ROWS + FELT_ROWS - 2}.get(seat.edge, seat.y - len(bubble))
-    canvas.put_lines(_placed(seat, bubble[0]), y, bubble)
+    canvas.put_lines(seat.column(bubble[0].cell_len), y, bubble)
 
 
 def _announcement_style(part: dict[str, Any]) -> str:
@@ -204,25 +153,18 @@ def _announcement_style(part: dict[str, Any]) -> str:
     return "bold red" if own.get("bluff") else "bold"
 
 
-def _placed(seat: Seat, line: Text) -> int:
-    """The column at which a line of a seat begins: towards the table at the sides, in the middle else."""
-    room = seat.width - line.cell_len
-    if seat.edge == "left":
-        return seat.x + room
-    return seat.x if seat.edge == "right" else seat.x + room // 2
-
-
-def _seat_lines(look: _Look, name: str, seat: Seat, bubble: bool, pen: _Pen) -> list[Text]:
+def _seat_lines(look: _Look, name: str, seat: Seat, bubble: bool, pen: Pen) -> list[Text]:
     """A player's name, marked if it is his turn, and what there is to say of him."""
     doing = _doing(look.part, name, bubble, pen)
     points = _points(look, name)
+    to_move = player_to_move(look.part) == name
     if seat.one_line:
-        remark = doing if doing and player_to_move(look.part) != name else Text(points)
-        return [Text.assemble(_marked(look, name, seat.width - remark.cell_len - 1, pen), " ", remark)]
+        remark = doing if doing and not to_move else Text(points)
+        return [Text.assemble(pen.marked(name, to_move, seat.width - remark.cell_len - 1), " ", remark)]
     if points and not doing:
         points += " point" if points == "1" else " points"
     between_them = f" {pen.glyphs.dot} " if points and doing else ""
-    return [_marked(look, name, seat.width - 2, pen), Text.assemble(points, between_them, doing)]
+    return [pen.marked(name, to_move, seat.width - 2), Text.assemble(points, between_them, doing)]
 
 
 def _points(look: _Look, name: str) -> str:
@@ -230,15 +172,7 @@ def _points(look: _Look, name: str) -> str:
     return str(look.scores.get(name, "?")) if look.scores else ""
 
 
-def _marked(look: _Look, name: str, width: int, pen: _Pen) -> Text:
-    if player_to_move(look.part) != name:
-        return pen.name(name, width)
-    text = pen.name(name, width - 2)
-    text.stylize("bold reverse")
-    return Text.assemble((f"{pen.glyphs.turn} ", "bold"), text)
-
-
-def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> Text:
+def _doing(part: dict[str, Any], name: str, bubble: bool, pen: Pen) -> Text:
     """What a player does, in a word or two; empty if he does nothing."""
     announces = part.get("announced", {}).get("name") == name
     playing = part.get("phase") == "started"
@@ -257,7 +191,7 @@ def _doing(part: dict[str, Any], name: str, bubble: bool, pen: _Pen) -> Text:
     return Text("joins", "green") if part.get("private", {}).get(name, {}).get("joined") else Text()
 
 
-def _listed(look: _Look, width: int, pen: _Pen) -> Text:
+def _listed(look: _Look, width: int, pen: Pen) -> Text:
     """The players in columns, for a picture too narrow or players too many to sit around a table."""
     across = max(1, width // _LISTED_WIDTH)
     each = width // across
@@ -270,7 +204,7 @@ def _listed(look: _Look, width: int, pen: _Pen) -> Text:
     remark = Text(shorten(f"? {unknown}", width, pen.glyphs) if unknown else "")
     shape = _dice(look.part, pen)
     room = width - shape[0].cell_len - 2
-    if room < _NAME_IN_WORDS:
+    if room < NAME_IN_WORDS:
         middle = Text("\n").join(wrap(pen.console, _story(look, pen), width, DIE_HEIGHT, pen.glyphs))
     else:
         story = wrap(pen.console, _story(look, pen), room, DIE_HEIGHT, pen.glyphs)
@@ -281,24 +215,11 @@ def _listed(look: _Look, width: int, pen: _Pen) -> Text:
     return Text("\n").join([title, canvas.text(), middle, remark])
 
 
-def _besides(look: _Look, width: int, pen: _Pen) -> list[Text]:
+def _besides(look: _Look, width: int, pen: Pen) -> list[Text]:
     """Who else is there: players who are not in this round, and those who watch."""
     lines = []
     if look.absent:
-        lines.append(_list("not in this round: ", look.absent, look.scores, width, pen))
+        lines.append(pen.listing("not in this round: ", look.absent, look.scores, width))
     if look.spectators:
-        lines.append(_list("watching: ", look.spectators, {}, width, pen))
+        lines.append(pen.listing("watching: ", look.spectators, {}, width))
     return lines
-
-
-def _list(title: str, names: list[str], scores: dict[str, int], width: int, pen: _Pen) -> Text:
-    """A title and as many names as fit on a line."""
-    line = Text(title, "dim")
-    for number, name in enumerate(names):
-        points = f" {scores[name]}" if name in scores else ""
-        entry = Text.assemble(", " if number else "", pen.name(name), points)
-        left = len(names) - number
-        if line.cell_len + entry.cell_len > width - (len(f" and {left} more") if left > 1 else 0):
-            return line.append(f" and {left} more", "dim")
-        line.append_text(entry)
-    return line

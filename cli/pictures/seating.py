@@ -1,7 +1,7 @@
 """Where players sit around a table: pure geometry, in terminal cells.
 
 Seats go round clockwise in the order of play, from the top left: the top edge, the right side, the bottom
-edge, the left side.
+edge, the left side. How many rows a seat and the table have differs from game to game.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ Edge = Literal["top", "right", "bottom", "left"]
 FELT_ROWS = 11
 """Rows inside the table's edge."""
 
-TABLE_ROWS = FELT_ROWS + 2
 SEAT_ROWS = 2
 """A seat has a name and, below it, what there is to say; at a crowded side both stand on one line."""
-
-ROWS = SEAT_ROWS + TABLE_ROWS + SEAT_ROWS
 
 _SEAT_WIDTH = 15
 _TWO_LINED = 4
@@ -35,30 +32,49 @@ class Seat(msgspec.Struct, frozen=True):
     width: int
     one_line: bool = False
 
+    def column(self, length: int) -> int:
+        """Where a line of so many cells begins: towards the table at the sides, in the middle else."""
+        room = self.width - length
+        if self.edge == "left":
+            return self.x + room
+        return self.x if self.edge == "right" else self.x + room // 2
+
 
 class Seating(msgspec.Struct, frozen=True):
-    """A table of `felt` columns, edges included, that starts at column `x`, and its seats."""
+    """A table of `felt` columns, edges included, that starts at column `x` and row `y`, and its seats.
+
+    Inside its edges it has `felt_rows`, and the picture has `rows`.
+    """
 
     x: int
+    y: int
     felt: int
+    felt_rows: int
     seats: list[Seat]
 
+    @property
+    def rows(self) -> int:
+        """The rows of the whole picture."""
+        return self.y + self.felt_rows + 2 + self.y
 
-def seating(players: int, width: int) -> Seating | None:
+
+def seating(
+    players: int, width: int, seat_rows: int = SEAT_ROWS, felt_rows: int = FELT_ROWS
+) -> Seating | None:
     """Seat so many players in a picture of `width` columns; None where there is no room for them."""
     side = 17 if width < 100 else 22
     felt = width - 2 * side
     across = felt // _SEAT_WIDTH
-    if felt < 46 or players > 2 * (across + FELT_ROWS):
+    if felt < 46 or players > 2 * (across + felt_rows):
         return None
     top, right, bottom, left = _share(players, across)
     seats = [
         *_row("top", top, 0, side, felt),
-        *_column("right", right, side + felt + 1, side - 1),
-        *reversed(_row("bottom", bottom, SEAT_ROWS + TABLE_ROWS, side, felt)),
-        *reversed(_column("left", left, 0, side - 1)),
+        *_column("right", right, side + felt + 1, side - 1, seat_rows, felt_rows),
+        *reversed(_row("bottom", bottom, seat_rows + felt_rows + 2, side, felt)),
+        *reversed(_column("left", left, 0, side - 1, seat_rows, felt_rows)),
     ]
-    return Seating(side, felt, seats)
+    return Seating(side, seat_rows, felt, felt_rows, seats)
 
 
 def _share(players: int, across: int) -> tuple[int, int, int, int]:
@@ -77,11 +93,11 @@ def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[Seat]:
     return [Seat(edge, x + number * each, y, each) for number in range(seats)]
 
 
-def _column(edge: Edge, seats: int, x: int, width: int) -> list[Seat]:
+def _column(edge: Edge, seats: int, x: int, width: int, seat_rows: int, felt_rows: int) -> list[Seat]:
     if not seats:
         return []
     one_line = seats > _TWO_LINED
-    height = 1 if one_line else SEAT_ROWS
-    each = FELT_ROWS / seats
-    first = SEAT_ROWS + 1 + (each - height) / 2
+    height = 1 if one_line else seat_rows
+    each = felt_rows / seats
+    first = seat_rows + 1 + (each - height) / 2
     return [Seat(edge, x, int(first + number * each), width, one_line) for number in range(seats)]

@@ -1,0 +1,62 @@
+"""How texts get onto a terminal: safe, no wider than there is room for, and each player in his colour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from cli.pictures.canvas import Glyphs, shorten
+from storage.escaping import printable
+
+_COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
+"""Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""
+
+NAME_IN_WORDS = 14
+
+
+class Pen(msgspec.Struct, eq=False):
+    """Writes what a scene says. `names` are all players in an order that stays: it gives each his colour."""
+
+    console: Console
+    encoding: str
+    glyphs: Glyphs
+    names: Sequence[str]
+
+    def words(self, text: str, width: int = 200) -> Text:
+        """A text from the network, safe and short."""
+        safe = printable(text[: 4 * width])
+        return Text(
+            shorten(safe.encode(self.encoding, "backslashreplace").decode(self.encoding), width, self.glyphs)
+        )
+
+    def name(self, name: str, width: int = NAME_IN_WORDS) -> Text:
+        """A player's name in his colour."""
+        text = self.words(name or '""', width)
+        text.stylize(self._colour(name))
+        return text
+
+    def marked(self, name: str, to_move: bool, width: int) -> Text:
+        """A player's name, marked if it is his turn."""
+        if not to_move:
+            return self.name(name, width)
+        text = self.name(name, width - 2)
+        text.stylize("bold reverse")
+        return Text.assemble((f"{self.glyphs.turn} ", "bold"), text)
+
+    def listing(self, title: str, names: Sequence[str], figures: Mapping[str, int], width: int) -> Text:
+        """A title and as many names, with their figures, as fit on a line."""
+        line = Text(title, "dim")
+        for number, name in enumerate(names):
+            figure = f" {figures[name]}" if name in figures else ""
+            entry = Text.assemble(", " if number else "", self.name(name), figure)
+            left = len(names) - number
+            if line.cell_len + entry.cell_len > width - (len(f" and {left} more") if left > 1 else 0):
+                return line.append(f" and {left} more", "dim")
+            line.append_text(entry)
+        return line
+
+    def _colour(self, name: str) -> str:
+        return _COLOURS[self.names.index(name) % len(_COLOURS)] if name in self.names else ""

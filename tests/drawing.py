@@ -1,0 +1,30 @@
+"""Draws scenes as they would stand on a terminal, and makes the events that are part of them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from cli.pictures import Scene, draw
+from dissectors.records import Event
+
+
+def drawn(
+    state: dict[str, Any],
+    events: list[Event] | None = None,
+    *,
+    width: int = 80,
+    encoding: str = "utf-8",
+    protocol: str = "maexchen",
+) -> str:
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    console = Console(file=out, width=width, highlight=False)
+    console.print(draw(protocol, Scene(state, events or [], sorted(state.get("players", {})))))
+    out.seek(0)
+    return out.read()
+
+
+def event(number: int, kind: str, **data: Any) -> Event:
+    return Event(number, 1, 7, number, number, kind, None, data, [])
