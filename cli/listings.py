@@ -30,7 +30,8 @@ def _result(value: Any) -> str:
     """How a game ended, as in `losers bob, carl; reason MIA`."""
     if value is None:
         return "no end seen"
-    return printable("; ".join(f"{key} {_plain(part)}" for key, part in value.items()))
+    known = ((key, part) for key, part in value.items() if part is not None)
+    return printable("; ".join(f"{key} {_plain(part)}" for key, part in known))
 
 
 def _plain(value: Any) -> str:

@@ -111,7 +111,7 @@ class Recorder:
                 self._gap(item)
             feed(item)
             if self.started_ns is None:
-                self.started_ns = item.ts_ns
+                self.started_ns = min(item.ts_ns, item.stream.opened_ns)
             if item.ts_ns > self._latest_ns:
                 self._latest_ns = item.ts_ns
             self._pending += 1

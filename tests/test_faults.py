@@ -13,7 +13,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from test_live import KIEBITZ, free_port
+from live import KIEBITZ
+from test_live import free_port
 
 CAPTURE = Path(__file__).parent.parent / "captures" / "maexchen-head-port4711.pcap"
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
-import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from live import recorded_three_ways, rows, story
 from maexchen_live import Player, Server
 
-KIEBITZ = [sys.executable, "-m", "cli"]
 NAMES = ("alice", "bob", "carl", "bluff", "kaos")
 
 
@@ -28,30 +22,6 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-@contextmanager
-def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that is told to end after the block, and must do so well."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert process.stderr is not None
-    line = ""
-    try:
-        while ready not in line:
-            line = process.stderr.readline()
-            assert line, f"{command} ended before it said '{ready}'"
-        yield process
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            rest = process.stderr.read()
-            status = process.wait(20)
-        finally:
-            process.kill()
-            process.stderr.close()
-    assert status == 0, rest
 
 
 def play(server: Server, port: int) -> list[Player]:
@@ -70,35 +40,6 @@ def play(server: Server, port: int) -> list[Player]:
     return players
 
 
-def rows(database: Path, query: str) -> list[Any]:
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        return connection.execute(query).fetchall()
-
-
-def story(database: Path) -> dict[str, Any]:
-    """All that was found, but for times and for the clients' ports, which a relay changes."""
-    streams = [row[0] for row in rows(database, "SELECT id FROM streams ORDER BY id")]
-    return {
-        "messages": [
-            rows(
-                database,
-                "SELECT direction, name, fields, offset, length FROM messages"
-                f" WHERE stream_id = {stream} AND direction = '{direction}' ORDER BY offset, id",
-            )
-            for stream in streams
-            for direction in ("c2s", "s2c")
-        ],
-        "events": rows(database, "SELECT seq, game_id, kind, actor, data FROM events ORDER BY id"),
-        "games": rows(database, "SELECT label, result FROM games ORDER BY id"),
-        "diagnostics": rows(
-            database,
-            "SELECT stream_id, direction, severity, grp, code, text, offset, length, expected, clause, blame"
-            " FROM diagnostics ORDER BY stream_id, direction, offset, code",
-        ),
-    }
-
-
 def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
     """Datagrams by (client, direction)."""
     found: dict[tuple[str, str], list[bytes]] = {}
@@ -114,23 +55,14 @@ def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
 def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("sniffing needs root")
-    tcpdump = shutil.which("tcpdump")
-    if tcpdump is None:
+    if shutil.which("tcpdump") is None:
         pytest.skip("tcpdump is not installed")
     server = Server(expected=len(NAMES), rounds=6)
     port = free_port()
-    bpf = f"udp port {server.port}"
-    relayed, sniffed, imported = (tmp_path / f"{name}.db" for name in ("relay", "sniff", "import"))
-    capture = tmp_path / "game.pcap"
     mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
-    with (
-        running(tcpdump, "-i", "lo", "-U", "-w", str(capture), "-B", "8192", bpf, ready="listening on"),
-        running(*KIEBITZ, "sniff", "-i", "lo", "-f", bpf, "-w", str(sniffed), ready="capturing on"),
-        running(*KIEBITZ, "relay", "-m", mode, "-w", str(relayed), ready="listening on"),
-    ):
+    with recorded_three_ways(tmp_path, f"udp port {server.port}", mode) as databases:
         players = play(server, port)
-        time.sleep(0.5)
-    subprocess.run([*KIEBITZ, "import", str(capture), "-w", str(imported)], check=True, capture_output=True)
+    relayed, sniffed, imported = databases.values()
 
     # Bytes: what each end got is what the other sent, and what was recorded.
     recorded = recorded_bytes(relayed)

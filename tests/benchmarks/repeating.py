@@ -1,60 +1,104 @@
-"""A capture many times as long as a recorded one: its games again and again, a minute apart.
+"""A capture many times as long as a recorded one: its games again and again, each time later.
 
-Every repetition has tokens of its own. Otherwise the later ones would be what a dissector has just read, and
-remembering that would pass for speed.
+Every repetition has something of its own: tokens, or clients and cards. Otherwise the later ones would be
+what a dissector has just read, and remembering that would pass for speed.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from itertools import permutations, product
 from pathlib import Path
 from struct import Struct
 
-RECORDED = Path(__file__).parents[2] / "captures" / "maexchen-old-20111003.pcap"
-PACKETS = 9007
-"""Packets in `RECORDED`, each a message."""
-
-SHIFT_S = 60
-"""Seconds from one repetition to the next; the recorded games take 40."""
+import msgspec
 
 _MAGIC = b"\xd4\xc3\xb2\xa1"
 _FILE_HEADER = 24
 # Seconds, microseconds, bytes captured, bytes on the wire.
 _PACKET_HEADER = Struct("<4I")
 _SECONDS = Struct("<I")
+
+Renew = Callable[[bytearray, Sequence[int], int], bytes]
+"""Packets with their headers, the place of each, and the number of the repetition: what it has instead."""
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """A recorded capture that can be repeated; what it has lasts for less than `shift_s` seconds."""
+
+    file: str
+    packets: int
+    messages: int
+    shift_s: int
+    renew: Renew
+
+
+def _new_tokens(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+    mask = number * _ODD & 0xFFFFFFFF
+    return _TOKEN.sub(lambda found: b"%08x" % (int(found[0], 16) ^ mask), packets)
+
+
 # The first group of a UUID is what is made anew: the others are enough to know one by.
 _TOKEN = re.compile(rb"[0-9a-f]{8}(?=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
 _ODD = 0x9E3779B1
 """Its multiples differ in all eight digits."""
 
 
-def repeat(target: Path, times: int) -> int:
-    """Write `RECORDED` so many times over into one capture; give the number of packets."""
-    recorded = RECORDED.read_bytes()
+def _new_clients_and_cards(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+    """Other ports, and cards under each other's names, as far as those are of one length.
+
+    The players then break the rules now and then, which is a diagnostic for every thirty messages.
+    """
+    for place in places:
+        for port_at in (place + _SOURCE_PORT, place + _SOURCE_PORT + _PORT.size):
+            (port,) = _PORT.unpack_from(packets, port_at)
+            if port != _SERVER_PORT:
+                # The two clients' ports are ten apart, so that no port comes twice.
+                _PORT.pack_into(packets, port_at, port - 3 * number)
+    renamed = dict(zip(_CARD_WORDS, _CARD_NAMES[number % len(_CARD_NAMES)], strict=True))
+    return _CARD_WORD.sub(lambda found: renamed[found[0]], packets)
+
+
+# Behind the packet's header those of Ethernet and of IPv4 without options.
+_SOURCE_PORT = _PACKET_HEADER.size + 14 + 20
+_PORT = Struct(">H")
+_SERVER_PORT = 35555
+_OF_ONE_LENGTH = ((b"OBER", b"ZEHN", b"NEUN"), (b"UNTER", b"KONIG"), (b"GRAS", b"HERZ"))
+_CARD_NAMES = [sum(words, ()) for words in product(*map(permutations, _OF_ONE_LENGTH))]
+_CARD_WORDS = _CARD_NAMES[0]
+_CARD_WORD = re.compile(rb"(?:%s)(?=\n)" % b"|".join(_CARD_WORDS))
+
+MAEXCHEN = Recording("maexchen-old-20111003.pcap", 9007, 9007, 60, _new_tokens)
+SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_clients_and_cards)
+
+PACKETS = MAEXCHEN.packets
+SHIFT_S = MAEXCHEN.shift_s
+
+
+def repeat(target: Path, times: int, recording: Recording = MAEXCHEN) -> int:
+    """Write a recording so many times over into one capture; give the number of packets."""
+    recorded = (Path(__file__).parents[2] / "captures" / recording.file).read_bytes()
     if not recorded.startswith(_MAGIC):
         raise ValueError("only the common form of pcap is repeated")
     body = recorded[_FILE_HEADER:]
-    packets = _packets(body)
-    tokens = [(found.start(), int(found[0], 16)) for found in _TOKEN.finditer(body)]
+    places = _places(body)
     with target.open("wb") as file:
         file.write(recorded[:_FILE_HEADER])
         for number in range(times):
             repetition = bytearray(body)
-            for place, seconds in packets:
-                _SECONDS.pack_into(repetition, place, seconds + number * SHIFT_S)
-            mask = number * _ODD & 0xFFFFFFFF
-            for place, value in tokens:
-                repetition[place : place + 8] = b"%08x" % (value ^ mask)
-            file.write(repetition)
-    return times * len(packets)
+            for place in places:
+                (seconds,) = _SECONDS.unpack_from(body, place)
+                _SECONDS.pack_into(repetition, place, seconds + number * recording.shift_s)
+            file.write(recording.renew(repetition, places, number))
+    return times * len(places)
 
 
-def _packets(body: bytes) -> list[tuple[int, int]]:
-    """Where each packet is, and its time in seconds."""
-    found: list[tuple[int, int]] = []
+def _places(body: bytes) -> list[int]:
+    """Where the header of each packet is."""
+    found: list[int] = []
     place = 0
     while place < len(body):
-        seconds, _, captured, _ = _PACKET_HEADER.unpack_from(body, place)
-        found.append((place, seconds))
-        place += _PACKET_HEADER.size + captured
+        found.append(place)
+        place += _PACKET_HEADER.size + _PACKET_HEADER.unpack_from(body, place)[2]
     return found

@@ -1,0 +1,199 @@
+"""How fast a capture is imported, beside tshark with the same protocol in Lua, and in how much memory.
+
+    python tests/benchmarks/imports.py
+
+Kiebitz writes a database with messages, events and state. tshark once writes flat fields, and once JSON with
+all it knows of each packet (`-T ek`), which is nearer to what Kiebitz keeps; both go to /dev/null. A round
+measures all three; the ratios are the medians of the rounds' ratios, since the machine's other load comes and
+goes. Then captures of several lengths are imported, to see that memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import click
+import msgspec
+from repeating import MAEXCHEN, SCHAFKOPF, Recording, repeat
+from rich.console import Console
+from rich.table import Table
+from running import KIEBITZ, Cost, run
+
+KIEBITZ_NAME, FLAT, FULL = "kiebitz", "tshark, flat fields", "tshark -T ek"
+LENGTHS = (1, 5, 20, 60)
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """A protocol: what is imported, and what tshark is asked for.
+
+    `only_kiebitz` is how many of the recording's messages no dissector of tshark can tell.
+    """
+
+    protocol: str
+    recording: Recording
+    transport: str
+    fields: tuple[str, ...]
+    only_kiebitz: int
+
+
+SUBJECTS = {
+    "maexchen": Subject(
+        "maexchen",
+        MAEXCHEN,
+        "udp",
+        ("msg", "name", "dice", "token", "round", "players", "reason", "scores"),
+        # Empty datagrams: tshark gives them to nobody.
+        2,
+    ),
+    "schafkopf": Subject(
+        "schafkopf",
+        SCHAFKOPF,
+        "tcp",
+        (
+            *("msg", "flag", "name", "modus", "ja", "id", "spieler", "mitspieler", "dran", "konto", "stock"),
+            *("farbe", "wert", "spielerhand", "tisch", "letzter_stich"),
+        ),
+        # A !BEENDEN that its sender has not ended: tshark waits for the rest.
+        1,
+    ),
+}
+
+
+def tshark(subject: Subject, capture: Path, *output: str) -> list[str]:
+    script = Path(__file__).with_name(f"{subject.protocol}.lua")
+    # -n: names of addresses and ports are nobody's question here.
+    return ["tshark", "-n", "-X", f"lua_script:{script}", "-r", str(capture), *output]
+
+
+def flat_fields(subject: Subject) -> list[str]:
+    """As much as tells which message it was, when, and between whom."""
+    names = ["frame.time_epoch", "ip.src", f"{subject.transport}.srcport"]
+    names += ["ip.dst", f"{subject.transport}.dstport"]
+    names += [f"{subject.protocol}.{name}" for name in subject.fields]
+    return ["-T", "fields", *(word for name in names for word in ("-e", name))]
+
+
+def import_into(database: Path, capture: Path) -> Cost:
+    """Import a capture into a new database."""
+    for file in database.parent.glob(f"{database.name}*"):
+        file.unlink()
+    return run([*KIEBITZ, "import", str(capture), "-w", str(database)])
+
+
+def recorded_messages(database: Path) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        count: int = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
+    return count
+
+
+def messages_for_tshark(subject: Subject, capture: Path) -> int:
+    # One line for each packet, with the names of the messages that end in it.
+    name = f"{subject.protocol}.msg"
+    output = ("-T", "fields", "-E", "aggregator=;", "-e", name, "-Y", name)
+    listed = subprocess.run(
+        tshark(subject, capture, *output), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
+    return listed.stdout.count(b"\n") + listed.stdout.count(b";")
+
+
+def compare(console: Console, folder: Path, subject: Subject, repetitions: int, rounds: int) -> None:
+    """Kiebitz and tshark on the same capture."""
+    capture, database = folder / "long.pcap", folder / "long.db"
+    packets = repeat(capture, repetitions, subject.recording)
+    messages = repetitions * subject.recording.messages
+    have_tshark = shutil.which("tshark") is not None
+    if have_tshark:
+        found = messages_for_tshark(subject, capture) + repetitions * subject.only_kiebitz
+        if found != messages:
+            raise click.ClickException(f"tshark sees {found} of {messages} messages")
+    else:
+        console.print("tshark is not installed: nothing to compare with")
+    measured: list[dict[str, Cost]] = []
+    for _ in range(rounds):
+        costs = {KIEBITZ_NAME: import_into(database, capture)}
+        if have_tshark:
+            costs[FLAT] = run(tshark(subject, capture, *flat_fields(subject)))
+            costs[FULL] = run(tshark(subject, capture, "-T", "ek"))
+        measured.append(costs)
+    found = recorded_messages(database)
+    if found != messages:
+        raise click.ClickException(f"Kiebitz recorded {found} of {messages} messages")
+    title = f"Import of {messages:,} messages of {subject.protocol} in {packets:,} packets"
+    console.print(comparison(title, measured, messages, packets))
+    larger = database.stat().st_size / capture.stat().st_size
+    console.print(
+        f"The capture has {capture.stat().st_size / 1e6:.1f} MB, the database {larger:.2f} times that.\n"
+    )
+    capture.unlink()
+    database.unlink()
+
+
+def comparison(title: str, measured: list[dict[str, Cost]], messages: int, packets: int) -> Table:
+    """The medians, and how many times a peer's CPU time is ours."""
+    result = Table(title=title, title_justify="left")
+    result.add_column("")
+    for heading in ("messages/CPU s", "packets/CPU s", "CPU s", "wall s", "peak MiB", "kiebitz is × as fast"):
+        result.add_column(heading, justify="right")
+    for name in measured[0]:
+        mine = [costs[name] for costs in measured]
+        faster = statistics.median(costs[name].cpu / costs[KIEBITZ_NAME].cpu for costs in measured)
+        cpu = statistics.median(cost.cpu for cost in mine)
+        result.add_row(
+            name,
+            f"{messages / cpu:,.0f}",
+            f"{packets / cpu:,.0f}",
+            f"{cpu:.2f}",
+            f"{statistics.median(cost.wall for cost in mine):.2f}",
+            f"{max(cost.peak for cost in mine):.0f}",
+            f"{faster:.2f}",
+        )
+    return result
+
+
+def memory(folder: Path, subject: Subject) -> Table:
+    """The peak of imports of ever longer captures."""
+    result = Table(title=f"Memory by length, {subject.protocol}", title_justify="left")
+    for heading in ("messages", "packets", "capture MB", "peak MiB", "messages/CPU s", "database ÷ capture"):
+        result.add_column(heading, justify="right")
+    capture, database = folder / "growing.pcap", folder / "growing.db"
+    for length in LENGTHS:
+        packets = repeat(capture, length, subject.recording)
+        messages = length * subject.recording.messages
+        cost = import_into(database, capture)
+        size = capture.stat().st_size
+        result.add_row(
+            f"{messages:,}",
+            f"{packets:,}",
+            f"{size / 1e6:.1f}",
+            f"{cost.peak:.0f}",
+            f"{messages / cost.cpu:,.0f}",
+            f"{database.stat().st_size / size:.2f}",
+        )
+    return result
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--protocol", type=click.Choice(list(SUBJECTS)), help="One of the two.")
+@click.option("--rounds", default=3, show_default=True, help="How often each is measured.")
+@click.option(
+    "--repetitions", default=20, show_default=True, help="How many times over the recording is compared on."
+)
+@click.option("--only", type=click.Choice(["speed", "memory"]), help="One of the two parts.")
+def main(protocol: str | None, rounds: int, repetitions: int, only: str | None) -> None:
+    console = Console(width=120)
+    for subject in [SUBJECTS[protocol]] if protocol else SUBJECTS.values():
+        with tempfile.TemporaryDirectory() as folder:
+            if only != "memory":
+                compare(console, Path(folder), subject, repetitions, rounds)
+            if only != "speed":
+                console.print(memory(Path(folder), subject))
+
+
+if __name__ == "__main__":
+    main()
