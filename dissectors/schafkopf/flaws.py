@@ -152,7 +152,7 @@ def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
     slip = slip_of_end(row, body)
     if slip is not None:
         offset, length = place_of(frame, slip + 1)
-        problem = f'{row.name}: "{body[slip][-_SHOWN:]}" does not end it: did you mean a line with {END}?'
+        problem = f'{row.name}: "{body[slip][-_SHOWN:]}" does not end it: did you mean {END}?'
     elif len(body) > count:
         offset, length = place_of(frame, count + 1)
         problem = f'{row.name} has no end: here stands "{body[count][:_SHOWN]}"'

@@ -210,7 +210,7 @@ _BOOLEANS = Each(_BOOLEAN, SEATS)
 _MODUS = Word("Modus", *MODI)
 _KONTO = Konto()
 _KARTE = Karte()
-_NOTHING = Field("nichts", Word(f'"{EMPTY}"', EMPTY), "nothing")
+_NOTHING = Field("nichts", Word(f'"{EMPTY}"', EMPTY, title=f'"{EMPTY}"'), "nothing")
 _JA_NEIN = _BOOLEAN.title
 MODEL_FLAG = Flag("UPDATE", "ERSTE3", "SPIELSTDU", "SPIEL")
 
