@@ -501,6 +501,18 @@ def test_a_hochzeit_that_nobody_takes_can_make_somebody_else_the_player() -> Non
     assert ("wrong-player", "server") in noted(findings)
 
 
+def test_who_wins_after_a_hochzeit_that_came_to_nothing_is_not_held_against_the_server() -> None:
+    script = scripted("WENZ")
+    put(script, places(script, "SPIELSTDU", "c2s")[0], modus="HOCHZEIT")
+    log = script.rounds[0]
+    other = (log["player"] + 1) % 4
+    put_all(script, "SIEGER", spieler=other)
+    # Who proposes a Hochzeit is asked for a card, too.
+    findings = found(script.steps)
+    assert wrong(findings) == []
+    assert ("wrong-player", "server") in noted(findings)
+
+
 def test_a_bot_that_did_not_follow_suit_betrays_himself_later() -> None:
     """Of a player whose hand is not known, only a later card shows that he could have followed."""
     for seed in range(50):

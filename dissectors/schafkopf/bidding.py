@@ -61,6 +61,7 @@ class Bidding:
     def bestesspiel(self, message: Message, conversation: Conversation) -> None:
         played = self._table.playing(conversation, message.ts_ns)
         best: str = message.fields["modus"]
+        played.hochzeit = played.hochzeit or best == "HOCHZEIT"
         told = played.told.get(f"{message.name} {best}")
         if told is not None:
             message.event_id = told[1]
@@ -72,6 +73,7 @@ class Bidding:
     def bids(self, message: Message, conversation: Conversation) -> None:
         played = self._table.playing(conversation, message.ts_ns)
         bid: str = message.fields["modus"]
+        played.hochzeit = played.hochzeit or bid == "HOCHZEIT"
         seat = conversation.seat
         who = played.who(seat)
         if seat is not None:
@@ -94,6 +96,7 @@ class Bidding:
         played = self._table.playing(conversation, message.ts_ns)
         seat = conversation.seat
         who = played.who(seat)
+        played.hochzeit = True
         proposer = next((other for other, bid in played.bids.items() if bid == "HOCHZEIT"), None)
         data = {"seat": seat, "name": who, "proposer": played.who(proposer), "taken": None}
         self._table.tell(message, "hochzeit", who, data, played)

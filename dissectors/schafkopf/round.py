@@ -46,6 +46,8 @@ class Round(msgspec.Struct, eq=False):
     partner: int | None = None
     mode: str | None = None
     best: str | None = None
+    hochzeit: bool = False
+    """Whether somebody has proposed one."""
     told: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
     """What was told once to everybody, by message name, and the number of the event."""
     ended: bool = False

@@ -128,17 +128,23 @@ class RoundTable(GameTable):
             for what, value in dict(part.get("private", {}).get(seat, {})).items():
                 self.put_in(played, value, "private", str(name), what)
             self.put_in(played, None, "private", str(seat))
+        for conversation in self._conversations.values():
+            if conversation.round is played:
+                self.sit(conversation, conversation.seat)
 
     def sit(self, conversation: Conversation, seat: int | None) -> None:
-        """Now it is known at which seat a client is."""
+        """Now it is known at which seat a client is; from here on he is called what the server calls him."""
         played = conversation.round
         if seat is None or played is None:
             return
         conversation.seat = seat
         played.taken[seat] = conversation.stream.id
-        if conversation.name is None and played.names is not None:
-            conversation.name = label(played.names[seat])
-            self.put(True, "players", conversation.name, "here")
+        if played.names is not None:
+            name = label(played.names[seat])
+            if conversation.name not in (None, name):
+                self.put(None, "players", str(conversation.name))
+            conversation.name = name
+            self.put(True, "players", name, "here")
 
     def leave_state(self, played: Round) -> None:
         """A round that is over is no longer part of the table's state."""

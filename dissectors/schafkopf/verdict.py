@@ -23,18 +23,21 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     """Compare a SIEGER's two numbers with the cards; None if nothing speaks against them.
 
     A number is a seat that won, a seat plus 10 that lost, or 4 for nobody. Nothing can be said of a round of
-    which some trick was not seen.
+    which some trick was not seen. After a Hochzeit that nobody took, real servers can be wrong about who
+    plays: that is not held against this one.
     """
+    refused = played.hochzeit and played.mode != "HOCHZEIT"
     first, second = (code % 10 if code != SEATS else None for code in codes)
     if first is not None and first == second:
         text = f"SIEGER {codes[0]} {codes[1]} names the same seat twice (a known fault of real servers)"
         return Objection("note", "same-seat-twice", text, "two seats, or 4 for nobody")
     if played.player is not None and first is not None and first != played.player:
         text = f"SIEGER names {played.who(first)}, but {played.who(played.player)} plays"
-        return Objection("error", "wrong-player", text, f"seat {played.player}, or it plus 10")
+        severity: Severity = "note" if refused else "error"
+        return Objection(severity, "wrong-player", text, f"seat {played.player}, or it plus 10")
     play = played.play
     mode = play.mode
-    if mode is None or not (play.over and play.whole) or played.player is None:
+    if mode is None or not (play.over and play.whole) or played.player is None or refused:
         return None
     partner = second
     if mode.called is not None:
