@@ -3,6 +3,7 @@
 PYTHON ?= python3
 KIEBITZ = .venv/bin/kiebitz
 ROUND = captures/maexchen-head-tiny.pcap
+FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
 .PHONY: demo test clean
@@ -17,6 +18,8 @@ demo: .venv/installed
 	$(KIEBITZ) state $(DEMO_DB) --at 1.386s
 	@printf '\n-- The round again, at recorded speed --\n'
 	$(KIEBITZ) replay $(DEMO_DB) --game 1
+	@printf '\n-- What is wrong in another game, and who is to blame; status 3 says that something is --\n'
+	$(KIEBITZ) check $(FLAWED) -Y 'diag.severity == "error"' || test $$? = 3
 
 test: .venv/installed
 	.venv/bin/ruff check

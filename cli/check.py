@@ -237,8 +237,10 @@ def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]
     # The next datagram is always where reading goes on.
     if not evidence.is_in_datagram(flaw):
         offset, name = evidence.resumption(flaw)
-        went_on = "nothing more came that can be read" if offset is None else f"at byte {offset}, with {name}"
-        yield "reading went on", went_on
+        if offset is not None:
+            yield "reading went on", f"at byte {offset}, with {name}"
+        elif flaw.message is not None or flaw.length:
+            yield "reading went on", "nothing more came that can be read"
 
 
 def _wrapped(text: str, indent: int, columns: int | None) -> str:

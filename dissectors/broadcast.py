@@ -14,7 +14,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from dissectors.records import Event
+from dissectors.records import Event, Message
 
 LATEST_COPY_NS = 2_000_000_000
 """Copies of one broadcast leave a server together: what comes later than this is another event."""
@@ -84,6 +84,15 @@ class BroadcastLog:
             if entry.key == key and _fits(entry, stream_id, ts_ns - REORDERED_NS):
                 return entry.event
         return None
+
+    def is_copy(self, message: Message, key: Hashable) -> bool:
+        """Whether a message tells again what another has told; then its event and its game are set."""
+        event = self.witness(message.stream.id, key, message.ts_ns)
+        if event is None:
+            return False
+        message.event_id = event.id
+        message.game_id = event.game_id
+        return True
 
     def add(self, stream_id: int, key: Hashable, event: Event) -> None:
         """Log a new event that was first told on this stream."""

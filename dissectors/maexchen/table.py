@@ -98,14 +98,6 @@ class MaexchenTable(RoundTable):
 
     # Copies of a broadcast: the first is news, the others are witnesses.
 
-    def _heard_before(self, message: Message, seat: Seat, key: Hashable) -> bool:
-        event = self._log.witness(seat.stream.id, key, message.ts_ns)
-        if event is None:
-            return False
-        message.event_id = event.id
-        message.game_id = event.game_id
-        return True
-
     def _tell(
         self,
         message: Message,
@@ -129,7 +121,7 @@ class MaexchenTable(RoundTable):
     def _round_starting(self, message: Message, seat: Seat) -> None:
         number = message.fields.get("round")
         key = ("starting", number)
-        if not self._heard_before(message, seat, key):
+        if not self._log.is_copy(message, key):
             played = self._begin(message, number)
             self._tell(message, "round_starting", None, {"round": number}, played, (seat, key))
         assert message.game_id is not None
@@ -148,7 +140,7 @@ class MaexchenTable(RoundTable):
         number: int | None = message.fields.get("round")
         players = self._registration.split(message.fields["players"])
         key = ("started", number, tuple(players))
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._round
         if played is None or not (played.phase == "starting" or self._overtaken(played, message.ts_ns)):
@@ -177,7 +169,7 @@ class MaexchenTable(RoundTable):
     def _round_canceled(self, message: Message, seat: Seat) -> None:
         reason: str = message.fields["reason"]
         key = ("canceled", reason)
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._round
         # Only a round that has started with one player can still be called off.
@@ -239,7 +231,7 @@ class MaexchenTable(RoundTable):
     def _player_rolls(self, message: Message, seat: Seat) -> None:
         name: str = message.fields["name"]
         key = ("rolls", name)
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._playing(message)
         self._check_order(message, played, name)
@@ -278,7 +270,7 @@ class MaexchenTable(RoundTable):
         name: str = message.fields["name"]
         dice: str = message.fields["dice"]
         key = ("announced", name, dice)
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._playing(message)
         if played.rolling != name:
@@ -299,7 +291,7 @@ class MaexchenTable(RoundTable):
     def _player_wants_to_see(self, message: Message, seat: Seat) -> None:
         name: str = message.fields["name"]
         key = ("sees", name)
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._playing(message)
         self._check_order(message, played, name)
@@ -345,7 +337,7 @@ class MaexchenTable(RoundTable):
     def _actual_dice(self, message: Message, seat: Seat) -> None:
         dice: str = message.fields["dice"]
         key = ("actual", dice)
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._playing(message)
         self._infer_see(message, played)
@@ -363,7 +355,7 @@ class MaexchenTable(RoundTable):
         names = self._registration.split(message.fields["names"])
         reason: str = message.fields["reason"]
         key = ("lost", tuple(names), reason)
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._playing(message)
         self._infer_see(message, played)
@@ -394,7 +386,7 @@ class MaexchenTable(RoundTable):
     def _score(self, message: Message, seat: Seat) -> None:
         scores: dict[str, int] = message.fields["scores"]
         key = ("score", to_json(scores))
-        if self._heard_before(message, seat, key):
+        if self._log.is_copy(message, key):
             return
         played = self._round
         if self._unscored is not None and (played is None or played.phase == "starting"):

@@ -35,14 +35,25 @@ class Bidding:
     def geklopft(self, message: Message, conversation: Conversation) -> None:
         played = self._table.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["geklopft"]
-        if self._table.told_before(message, conversation, played, tuple(answers)):
-            return
-        self._compare(message, played, played.knocks, answers)
-        seats = _yes(answers)
+        if not self._table.told_before(message, conversation, played, tuple(answers)):
+            self._table.advance(played, "bidding")
+            self._all_answers(message, played, answers, played.knocks, "knocks", "knocked")
+
+    def _all_answers(
+        self,
+        message: Message,
+        played: Round,
+        answers: list[str],
+        said: dict[int, str],
+        key: str,
+        kind: str,
+    ) -> None:
+        """The server tells everybody's answers to a question."""
+        self._compare(message, played, said, answers)
+        seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
         names = [played.who(seat) for seat in seats]
-        self._table.put_in(played, names, "knocks")
-        self._table.advance(played, "bidding")
-        self._table.told(message, played, tuple(answers), "knocked", None, {"seats": seats, "names": names})
+        self._table.put_in(played, names, key)
+        self._table.told(message, played, tuple(answers), kind, None, {"seats": seats, "names": names})
 
     def _compare(self, message: Message, played: Round, said: dict[int, str], told: list[str]) -> None:
         """What the server tells of the answers must be what was answered."""
@@ -179,14 +190,5 @@ class Bidding:
     def kontra(self, message: Message, conversation: Conversation) -> None:
         played = self._table.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["kontra"]
-        if self._table.told_before(message, conversation, played, tuple(answers)):
-            return
-        self._compare(message, played, played.kontras, answers)
-        seats = _yes(answers)
-        names = [played.who(seat) for seat in seats]
-        self._table.put_in(played, names, "kontra")
-        self._table.told(message, played, tuple(answers), "kontra", None, {"seats": seats, "names": names})
-
-
-def _yes(answers: list[str]) -> list[int]:
-    return [seat for seat, answer in enumerate(answers) if answer == "JA"]
+        if not self._table.told_before(message, conversation, played, tuple(answers)):
+            self._all_answers(message, played, answers, played.kontras, "kontra", "kontra")

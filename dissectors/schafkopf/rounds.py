@@ -7,7 +7,6 @@ and hears nothing of that round.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 from dissectors.broadcast import BroadcastLog
@@ -226,15 +225,6 @@ class RoundTable(GameTable):
         message.event_id = event.id
         message.game_id = event.game_id
         return event
-
-    def heard(self, message: Message, key: Hashable) -> bool:
-        """Whether this is a copy of what another client was told."""
-        event = self.log.witness(message.stream.id, key, message.ts_ns)
-        if event is None:
-            return False
-        message.event_id = event.id
-        message.game_id = event.game_id
-        return True
 
     # What everybody is told: the first copy is news, the others must say the same.
 

@@ -164,7 +164,7 @@ class SchafkopfTable(RoundTable):
         # The first turn after a trick is its winner's; the next may come before his card is shown.
         leads, conversation.lead_due = conversation.lead_due, False
         key = ("turn", played.game.id, seat)
-        if self.heard(message, key):
+        if self.log.is_copy(message, key):
             return
         play = played.play
         if leads and conversation.tricks == len(play.tricks) and not play.current.cards and not play.over:
