@@ -15,6 +15,7 @@ from dissectors.inspector import Inspector
 from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Stream
 from dissectors.registry import DISSECTORS
 from dissectors.schafkopf.cards import MODI, mode
+from dissectors.schafkopf.dissector import SCHAFKOPF
 from dissectors.state import State, apply
 from dissectors.table import Ids
 
@@ -155,6 +156,45 @@ def test_conversations_that_are_heard_at_different_paces_tell_the_same(
     findings = found(mixed)
     assert wrong(findings) == []
     agrees(findings, script)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 4), st.sampled_from(DIALECTS), st.integers(1, 12))
+def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
+    seed: int, clients: int, dialect: Dialect, spoilt: int
+) -> None:
+    script = Script(seed, FOUR[:clients], dialect)
+    for _ in range(2):
+        script.round()
+    rng = random.Random(seed)
+    steps = list(script.steps)
+    for _ in range(spoilt):
+        here, there = rng.randrange(len(steps)), rng.randrange(len(steps))
+        match rng.randrange(5):
+            case 0:
+                del steps[here : here + rng.randrange(1, 9)]
+            case 1:
+                steps.insert(here, steps[there])
+            case 2:
+                steps[here], steps[there] = steps[there], steps[here]
+            case 3:
+                steps[here] = steps[here]._replace(client=rng.choice(script.clients))
+            case 4:
+                fields = {
+                    key: rng.sample(value, len(value)) if isinstance(value, list) else value
+                    for key, value in steps[here].fields.items()
+                }
+                steps[here] = steps[here]._replace(fields=fields)
+        if not steps:
+            return
+    findings = found(steps)
+    assert len(findings.messages) == len(steps)
+    state: State = {}
+    kinds = SCHAFKOPF.grammar.events
+    for event in findings.events:
+        assert set(event.data) - {"inferred", "seats"} == set(kinds[event.kind].fields) - {"seats"}
+        assert "?" not in SCHAFKOPF.describe(event) or None in event.data.values()
+        apply(state, [(list(path), value) for path, value in event.changes])
 
 
 def test_a_late_fifth_player_is_rotated_in() -> None:

@@ -55,28 +55,32 @@ class Hands:
         now = cards_of(message, "spielerhand")
         own = [card for where, card in news if where == seat]
         known = played.hand(seat)
-        if known is not None and sorted(known) == sorted(now + own):
+        shown = [*now, *own]
+        if known is not None and set(known) == set(shown):
             conversation.hand_doubted = False
             return
-        shown = now + own
         if known is None or not conversation.synced or conversation.hand_doubted or set(known) < set(shown):
             # It was not known, or not all of it; or the server insists.
+            played.contested = played.contested or conversation.hand_doubted
             gone = [card.card for card in played.play.cards() if card.seat == seat]
-            self._learn(message, played, seat, shown + gone)
+            self._learn(message, played, seat, list(dict.fromkeys(shown + gone)))
             conversation.hand_doubted = False
             return
         if self._is_refused(message, conversation, played):
             return
         conversation.hand_doubted = True
         wrong = next((card for card in now if card not in known), None)
+        missing = next((card for card in known if card not in shown), None)
         if wrong is not None:
             back = any(card.card == wrong and card.seat == seat for card in played.play.cards())
             text = f"{wrong} is back in this hand" if back else f"{wrong} has come into this hand"
             place = message.fields["spielerhand"].index(wrong)
-        else:
-            missing = next(card for card in known if card not in shown)
+        elif missing is not None:
             text = f"{missing} has vanished from this hand"
             place = min(len(now), HAND - 1)
+        else:
+            # It is a card on the table that was not in the hand, and told as such.
+            return
         self._table.card_flaw(message, played, "hand-changed", text, "spielerhand", place)
 
     def _learn(self, message: Message, played: Round, seat: int, hand: list[str]) -> None:

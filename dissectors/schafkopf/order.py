@@ -75,7 +75,11 @@ class Order:
                     clause=_CLAUSE,
                     blame="server",
                 )
-            conversation.step = max(step, conversation.step)
+                if conversation.round is not None and conversation.round.ended:
+                    # It is the next round all the same.
+                    self._table.enter(conversation, None, message.ts_ns)
+            # From here on it counts from there: one message out of place is one flaw.
+            conversation.step = step
         question = _ASKS.get(name)
         if question is not None:
             conversation.asked = question

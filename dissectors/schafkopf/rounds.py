@@ -289,6 +289,8 @@ class RoundTable(GameTable):
         blame: Blame | None = None,
     ) -> None:
         """Report a flaw of a MODEL at one of its cards: the `place` of a `field`."""
+        if played.contested:
+            return
         if message.direction == "s2c":
             # The same is shown to several clients, and again with the next card.
             if text in played.objections:

@@ -42,6 +42,7 @@ class Snapshots:
             # It insists, or something was missed.
             played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
             self._table.unsure(played, "tricks")
+            played.contested = True
             try:
                 news = self._news(message, played)
             except Contradiction:
@@ -101,8 +102,9 @@ class Snapshots:
         except Contradiction as error:
             self._table.card_flaw(message, played, "table-changed", str(error), error.field, error.place)
             return
-        if [where for where, _ in news] not in ([], [seat]):
-            where, other = next(step for step in news if step[0] != seat)
+        others = [step for step in news if step[0] != seat]
+        if others:
+            where, other = others[0]
             text = f"{other} lies before seat {where}, which has not played yet"
             self._table.card_flaw(message, played, "table-changed", text, "tisch", where)
             return
@@ -165,10 +167,10 @@ class Snapshots:
         """Make events of the cards that were played, up to one that cannot be; whether there was none."""
         table = self._table
         for seat, card in news:
-            if self._cannot_be(message, conversation, played, seat, card):
+            if not inferred and self._cannot_be(message, conversation, played, seat, card):
                 return False
             trick = played.play.current
-            if (seat, card) not in played.refused:
+            if not inferred and (seat, card) not in played.refused:
                 self._breaks_suit(message, played, seat, card, trick)
             done = played.play.add(seat, card)
             who = played.who(seat)
@@ -204,6 +206,7 @@ class Snapshots:
     ) -> bool:
         """Whether a card cannot be played now; if the server insists, what was known before is given up."""
         insists = conversation.doubted
+        played.contested = played.contested or insists
         earlier = next((other for other in played.play.cards() if other.card == card), None)
         if earlier is not None:
             if insists:
