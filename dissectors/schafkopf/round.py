@@ -51,6 +51,8 @@ class Round(msgspec.Struct, eq=False):
     told: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
     """What was told once to everybody, by message name, and the number of the event."""
     ended: bool = False
+    left: bool = False
+    """Whether it is no longer part of the table's state."""
     contested: bool = False
     """Whether the server has insisted on cards that contradict what was known: then nobody is accused."""
     objections: set[str] = msgspec.field(default_factory=set)

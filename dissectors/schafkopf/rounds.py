@@ -23,6 +23,8 @@ RULES = "the rules of the game"
 _REMEMBERED = 4
 """How many rounds a conversation may be behind the others."""
 
+_LONGEST_WORDS = 200
+
 _JOIN_NS = 30_000_000_000
 """All clients of a round hear of its beginning within this time."""
 
@@ -96,11 +98,11 @@ class RoundTable(GameTable):
         game = self.open_game(f"round {self._count}", ts_ns)
         started = Round(game, self._count, None, Play(whole))
         self.rounds.append(started)
-        if len(self.rounds) > _REMEMBERED:
-            self.leave_state(self.rounds.pop(0))
+        kept = self.rounds[-_REMEMBERED:]
         for older in self.rounds[:-1]:
-            if older.ended:
+            if older.ended or older not in kept:
                 self.leave_state(older)
+        self.rounds = kept
         self.put_in(started, self._count, "round")
         self.advance(started, "dealing")
         self.put_in(started, ["names", "player", "partner"], "unknown")
@@ -146,14 +148,15 @@ class RoundTable(GameTable):
             self.put(True, "players", name, "here")
 
     def leave_state(self, played: Round) -> None:
-        """A round that is over is no longer part of the table's state."""
+        """A round that is over is no longer part of the table's state, whoever may still hear of it."""
         self.put(None, "games", played.key)
+        played.left = True
 
     # The state.
 
     def put_in(self, played: Round, value: Any, *path: str) -> None:
         """Change a round's part of the state; what has left it stays out."""
-        if played in self.rounds:
+        if not played.left:
             self.put(value, "games", played.key, *path)
 
     def known(self, played: Round, what: str) -> None:
@@ -245,7 +248,7 @@ class RoundTable(GameTable):
                 "state",
                 "told-otherwise",
                 f"{message.name} says something else than before, or than to another player",
-                expected=f"{known}",
+                expected=_in_words(known),
                 blame="server",
             )
         return True
@@ -317,3 +320,8 @@ class RoundTable(GameTable):
 
 def cards_of(message: Message, field: str) -> list[str]:
     return [card for card in message.fields[field] if card is not None]
+
+
+def _in_words(content: object) -> str:
+    words = " ".join(map(str, content)) if isinstance(content, tuple) else str(content)
+    return words if len(words) <= _LONGEST_WORDS else f"{words[:_LONGEST_WORDS]}…"
