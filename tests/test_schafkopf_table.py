@@ -156,10 +156,26 @@ def test_conversations_that_are_heard_at_different_paces_tell_the_same(
     findings = found(mixed)
     assert wrong(findings) == []
     agrees(findings, script)
+
+
+def test_who_hears_of_a_round_late_does_not_bring_it_back_into_the_state() -> None:
+    script = Script(2, FOUR[:2])
+    script.round("WENZ")
+    script.round("WENZ")
+    begins = [place for place in places(script, "MITSPIELER", "s2c") if script.steps[place].client == "Anna"]
+    second = begins[1]
+    before, after = script.steps[: second + 1], script.steps[second + 1 :]
+    last = max(place for place, step in enumerate(before) if step[:2] == ("Bärbel", "c2s"))
+    late = [step for step in before[last + 1 :] if step.client == "Bärbel"]
+    assert "DRAN" in [step.name for step in late]
+    wire = Wire()
+    wire.steps([step for place, step in enumerate(before) if place <= last or step.client != "Bärbel"])
+    # Longer than copies of what others were told are waited for.
+    wire.now_ns += 5_000_000_000
+    wire.steps([*late, *after])
     state: State = {}
-    for event in findings.events:
+    for event in wire.close().events:
         apply(state, [(list(path), value) for path, value in event.changes])
-        # A round that has left the state is not brought back by who hears of it late.
         assert all("round" in part for part in state.get("games", {}).values())
 
 
