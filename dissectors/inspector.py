@@ -331,7 +331,8 @@ class Inspector:
             self._report(message, flaw)
         if row is not None:
             table.message(message, row, decoded.sound)
-        else:
+        elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
+            # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
 
     def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:

@@ -422,10 +422,10 @@ def by_hand() -> Iterator[Broken]:
         data = paket(text)
         flag = text.partition("|")[0]
         yield Broken(
-            f"{text} of a client", KNOCK, data, "unknown-flag", 0, len(flag), ANY_FLAG, "warning", by="c2s"
+            f"{text} of a client", KNOCK, data, "unknown-flag", 0, len(flag), ANY_FLAG, "note", by="c2s"
         )
     data = paket("!KARTE|HERZ|SAU|!END")
-    yield Broken("KARTE of the server", DRAN, data, "unknown-flag", 0, 6, ANY_FLAG, "warning", by="s2c")
+    yield Broken("KARTE of the server", DRAN, data, "unknown-flag", 0, 6, ANY_FLAG, "note", by="s2c")
     data = paket("!SPIELSTDU|WENZ|!END")
     yield Broken("SPIELSTDU of the server", DRAN, data, "unknown-flag", 0, 10, ANY_FLAG, by="s2c")
     # Whose turn it is after a trick cannot be read: who comes next has not begun it.

@@ -312,4 +312,4 @@ UNKNOWN = [
     Case(paket("!GEKLOPFT|JA|JA|JA|JA|!END"), "c2s", None, {}, (("unknown-flag", 0, 9),)),
     Case(paket("!PING|!END"), "s2c", None, {}, (("unknown-flag", 0, 5),)),
 ]
-"""Flags that are like none: real peers pass over them, so it is a warning."""
+"""Flags that are like none: real peers pass over them, so it is a note."""

@@ -231,7 +231,7 @@ def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
         (b"!KARTE\nEICHEL\n\xc2\xa7\n", "c2s", "bad-field", 14, "error"),
         (b"!NAME\nAnna\nmehr\n", "c2s", "truncated", 16, "error"),
         (b"!KARTEN", "c2s", "unknown-flag", 0, "error"),
-        (b"!CHAT\nhallo", "c2s", "unknown-flag", 0, "warning"),
+        (b"!CHAT\nhallo", "c2s", "unknown-flag", 0, "note"),
         (b"hallo", "c2s", "stray-lines", 0, "error"),
         (b"!END", "c2s", "stray-end", 0, "note"),
         (b"!END", "s2c", "truncated", 4, "error"),

@@ -39,7 +39,7 @@ SEVERITIES = [
     ({"note"}, LOOSE),
     ({"note"}, IGNORED),
     ({"error"}, [*FLAWED, *NO_PAKET]),
-    ({"warning"}, UNKNOWN),
+    ({"note"}, UNKNOWN),
 ]
 
 

@@ -546,6 +546,20 @@ def test_known_faults_of_real_servers_are_noted_and_no_more() -> None:
     assert noted(findings) == [("same-seat-twice", "server")]
 
 
+def test_messages_that_peers_pass_over_take_nothing_from_the_verdicts() -> None:
+    script = scripted("GEIER")
+    wrong_lead(script)
+    wire = Wire()
+    for step in script.steps:
+        wire.say(step.client, step.direction, step.data)
+        if step.direction == "s2c":
+            # A later release may have more to say.
+            wire.say(step.client, "s2c", b"!STICH\n7\n!END\n\n!END\n")
+    findings = wire.close()
+    assert only_flaw(findings).code == "trick-winner"
+    assert {message.name for message in findings.messages if not message.fields} >= {"unreadable"}
+
+
 def test_si_is_bid_from_any_hand() -> None:
     script = scripted("SI")
     findings = found(script.steps)

@@ -62,7 +62,7 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
         problem = f'in "{line[-_SHOWN:]}" {merged} begins without a line of its own'
     elif line.startswith("!"):
         # Real peers pass over what they do not know, and a later release may know more.
-        severity = "warning"
+        severity = "note"
         problem = (
             f'"{line[:_SHOWN]}" is no flag that {_sender(direction)} sends; it is ignored up to its {END}'
         )
