@@ -65,8 +65,12 @@ class BroadcastLog:
             # A stream that has just appeared may get copies of what others have heard already.
             cursor = self._cursors[stream_id] = _Cursor(first, first)
         latest = cursor.latest
-        doubled = latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS
-        if latest is not None and doubled and not self._ordered:
+        if (
+            not self._ordered
+            and latest is not None
+            and latest.key == key
+            and ts_ns - latest.ts_ns < REORDERED_NS
+        ):
             return latest.event
         place = max(cursor.place - first, 0)
         for number in range(place, len(entries)):

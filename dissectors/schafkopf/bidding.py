@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dissectors.records import Message
-from dissectors.schafkopf.cards import SI, mode
+from dissectors.schafkopf.cards import NOBODY, SI, mode
 from dissectors.schafkopf.hands import Hands
 from dissectors.schafkopf.round import Conversation, Round
 from dissectors.schafkopf.rounds import RoundTable
-
-_NOBODY = 4
 
 
 class Bidding:
@@ -159,7 +157,7 @@ class Bidding:
         played.player = player
         self._table.put_in(played, who, "player")
         self._table.known(played, "player")
-        if partner != _NOBODY:
+        if partner != NOBODY:
             self._hands.partner(played, partner)
         self._table.told(message, played, (player, partner), "player", who, {"seat": player, "name": who})
 
@@ -168,7 +166,6 @@ class Bidding:
         name: str = message.fields["modus"]
         if self._table.told_before(message, conversation, played, name):
             return
-        played.mode = name
         played.play.mode = mode(name)
         self._table.put_in(played, name, "mode")
         self._table.advance(played, "playing")

@@ -16,6 +16,8 @@ WERTE = ("OBER", "UNTER", "SAU", "ZEHN", "KONIG", "NEUN")
 PACK = frozenset(f"{farbe} {wert}" for farbe in FARBEN for wert in WERTE)
 HAND = 6
 SEATS = 4
+NOBODY = 4
+"""Stands in messages where there is no seat to name."""
 
 _POINTS = {"SAU": 11, "ZEHN": 10, "KONIG": 4, "OBER": 3, "UNTER": 2, "NEUN": 0}
 TO_WIN = 61

@@ -63,7 +63,7 @@ class Hands:
             # It was not known, or not all of it; or the server insists.
             played.contested = played.contested or conversation.hand_doubted
             gone = [card.card for card in played.play.cards() if card.seat == seat]
-            self._learn(message, played, seat, list(dict.fromkeys(shown + gone)))
+            self._learn(played, seat, list(dict.fromkeys(shown + gone)))
             conversation.hand_doubted = False
             return
         if self._is_refused(message, conversation, played):
@@ -83,7 +83,7 @@ class Hands:
             return
         self._table.card_flaw(message, played, "hand-changed", text, "spielerhand", place)
 
-    def _learn(self, message: Message, played: Round, seat: int, hand: list[str]) -> None:
+    def _learn(self, played: Round, seat: int, hand: list[str]) -> None:
         """A hand is known now; what was thought of others that have a card of it was wrong."""
         for other in [other for other, cards in played.dealt.items() if other != seat]:
             if not set(hand).isdisjoint(played.dealt[other]):

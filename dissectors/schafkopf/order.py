@@ -93,9 +93,8 @@ class Order:
             if name == conversation.asked:
                 conversation.asked = None
             return True
-        given: Question = _question(message)
         wanted = conversation.asked
-        if given != wanted:
+        if name != wanted:
             if self._table.is_unfinished(message.stream, "s2c"):
                 # A question that lacks its end is not a message yet when it is answered.
                 conversation.whole = conversation.synced = False
@@ -112,7 +111,7 @@ class Order:
         wanted = conversation.asked
         name = message.name
         if wanted is not None:
-            expected = " or ".join(notation(other) for other in GRAMMAR.rows_named("c2s", wanted)[:1])
+            expected = notation(GRAMMAR.rows_named("c2s", wanted)[0])
             text = f"{name} is no answer to what the server asked"
             code = "wrong-answer"
         elif name == "MODEL" and conversation.dran not in (None, conversation.seat):
@@ -134,11 +133,6 @@ class Order:
             clause=f"{row.clause}; {_CLAUSE}",
             blame="client",
         )
-
-
-def _question(message: Message) -> Question:
-    name: Question = message.name  # type: ignore[assignment]  # the grammar has no other rows of clients
-    return name
 
 
 def _what_follows(message: Message) -> Question | None:

@@ -148,22 +148,18 @@ class Play:
                 self.tricks.append(lost)
         self.current = Trick(len(self.tricks) + 1, None)
 
-    def showing(self, table: BySeat, last_trick: BySeat) -> int | None:
-        """The number of the event that a snapshot shows as the latest."""
+    def showing(self, table: BySeat, last_trick: BySeat) -> tuple[int | None, int]:
+        """The number of the event that a snapshot shows as the latest, and how many tricks are over in it."""
         shown = self._trick_shown(last_trick)
-        tricks = [*self.tricks, self.current]
-        if shown is None or shown >= len(tricks):
-            return None
-        on_table = [played for played in tricks[shown].cards if table[played.seat] == played.card]
+        if shown is None:
+            return None, len(self.tricks)
+        trick = [*self.tricks, self.current][shown]
+        on_table = [played for played in trick.cards if table[played.seat] == played.card]
         if on_table:
-            trick = tricks[shown]
-            return trick.event_id if len(on_table) == SEATS else on_table[-1].event_id
-        return self.tricks[shown - 1].event_id if shown else None
-
-    def complete_in(self, table: BySeat, last_trick: BySeat) -> int:
-        """How many tricks are over in a snapshot."""
-        shown = self._trick_shown(last_trick)
-        return len(self.tricks) if shown is None else shown + all(table)
+            event_id = trick.event_id if len(on_table) == SEATS else on_table[-1].event_id
+        else:
+            event_id = self.tricks[shown - 1].event_id if shown else None
+        return event_id, shown + all(table)
 
     def _trick_shown(self, last_trick: BySeat) -> int | None:
         """Which trick is on the table, counted from 0, if this is the one before; None if that is news."""

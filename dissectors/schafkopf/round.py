@@ -44,8 +44,6 @@ class Round(msgspec.Struct, eq=False):
     """The cards that were given away for a Hochzeit."""
     player: int | None = None
     partner: int | None = None
-    mode: str | None = None
-    best: str | None = None
     hochzeit: bool = False
     """Whether somebody has proposed one."""
     told: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
@@ -66,6 +64,11 @@ class Round(msgspec.Struct, eq=False):
     def key(self) -> str:
         """The round's name in the table's state."""
         return str(self.game.id)
+
+    @property
+    def mode(self) -> str | None:
+        """The Modus that is played."""
+        return self.play.mode.name if self.play.mode is not None else None
 
     def who(self, seat: int | None) -> str | None:
         """A player's name, with the seat where two have the same."""

@@ -16,6 +16,7 @@ from dissectors.schafkopf.cards import SEATS
 from dissectors.schafkopf.codec import card_place
 from dissectors.schafkopf.play import Play, Trick
 from dissectors.schafkopf.round import PHASES, Conversation, Phase, Round, label
+from dissectors.state import State
 from dissectors.table import GameTable, Ids
 
 RULES = "the rules of the game"
@@ -122,7 +123,7 @@ class RoundTable(GameTable):
         self.put_in(played, now, "seats")
         self.known(played, "names")
         # What was kept of a player by his seat is kept by his name from here on.
-        part = self.state.get("games", {}).get(played.key, {})
+        part = self._part(played)
         for seat, name in zip(before, now, strict=True):
             if part.get("turn") == seat:
                 self.put_in(played, name, "turn")
@@ -159,15 +160,20 @@ class RoundTable(GameTable):
         if not played.left:
             self.put(value, "games", played.key, *path)
 
+    def _part(self, played: Round) -> State:
+        """A round's part of the state."""
+        part: State = self.state.get("games", {}).get(played.key, {})
+        return part
+
     def known(self, played: Round, what: str) -> None:
         """It is no longer unknown."""
-        unknown = self.state.get("games", {}).get(played.key, {}).get("unknown", [])
+        unknown = self._part(played).get("unknown", [])
         if what in unknown:
             self.put_in(played, [other for other in unknown if other != what] or None, "unknown")
 
     def unsure(self, played: Round, what: str) -> None:
         """It cannot be known, as something is missing."""
-        unknown = self.state.get("games", {}).get(played.key, {}).get("unknown", [])
+        unknown = self._part(played).get("unknown", [])
         if what not in unknown:
             self.put_in(played, [*unknown, what], "unknown")
 
@@ -186,23 +192,23 @@ class RoundTable(GameTable):
         self.put_in(played, {str(card.seat): card.card for card in trick.cards}, "table")
         self.put_in(played, trick.number, "trick")
 
-    def put_trick(self, played: Round, trick: Trick) -> None:
-        """A trick that is over, and the points that it brings."""
-        tricks = [
-            {
-                "number": done.number,
-                "cards": [card.card for card in done.cards],
-                "seats": [card.seat for card in done.cards],
-                "leader": played.who(done.leader),
-                "winner": played.who(done.winner),
-                "points": done.points,
-            }
-            for done in played.play.tricks
-        ]
-        self.put_in(played, tricks, "tricks")
+    def put_tricks(self, played: Round) -> None:
+        """The tricks that are over, and the points that they bring."""
+        self.put_in(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
         counted = self.points(played)
         if counted is not None:
             self.put_in(played, counted, "points")
+
+    def trick(self, played: Round, trick: Trick) -> dict[str, Any]:
+        """A trick as it is told."""
+        return {
+            "number": trick.number,
+            "cards": [card.card for card in trick.cards],
+            "seats": [card.seat for card in trick.cards],
+            "leader": played.who(trick.leader),
+            "winner": played.who(trick.winner),
+            "points": trick.points,
+        }
 
     def points(self, played: Round) -> dict[str, int] | None:
         """Each player's points so far; None if not all of the play is known."""

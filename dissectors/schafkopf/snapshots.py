@@ -142,7 +142,7 @@ class Snapshots:
         played.play.current.leader = seat
         if trick.winner is None:
             trick.winner = seat
-            self._table.put_trick(played, trick)
+            self._table.put_tricks(played)
         elif trick.winner != seat and not trick.disputed:
             trick.disputed = True
             self._table.diagnose(
@@ -189,17 +189,9 @@ class Snapshots:
 
     def _tell_trick(self, message: Message, played: Round, trick: Trick) -> None:
         table = self._table
-        table.put_trick(played, trick)
-        winner = played.who(trick.winner)
-        data = {
-            "number": trick.number,
-            "cards": [card.card for card in trick.cards],
-            "seats": [card.seat for card in trick.cards],
-            "leader": played.who(trick.leader),
-            "winner": winner,
-            "points": trick.points,
-        }
-        trick.event_id = table.tell(message, "trick", winner, data, played).id
+        table.put_tricks(played)
+        data = table.trick(played, trick)
+        trick.event_id = table.tell(message, "trick", data["winner"], data, played).id
 
     def _cannot_be(
         self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
@@ -268,9 +260,9 @@ class Snapshots:
 
     def _note_place(self, message: Message, conversation: Conversation, played: Round) -> None:
         table, last = message.fields["tisch"], message.fields["letzter_stich"]
+        event_id, tricks = played.play.showing(table, last)
         if message.event_id is None:
-            message.event_id = played.play.showing(table, last)
-        tricks = played.play.complete_in(table, last)
+            message.event_id = event_id
         # Once the table is cleared, the winner's turn has been told already.
         conversation.lead_due = conversation.lead_due or (tricks > conversation.tricks and all(table))
         conversation.tricks = tricks

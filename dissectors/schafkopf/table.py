@@ -13,16 +13,15 @@ from typing import Any
 from dissectors.grammar import MessageType, blame_of
 from dissectors.records import Direction, Findings, Message, Stream, TableInfo
 from dissectors.schafkopf.bidding import Bidding
-from dissectors.schafkopf.cards import SEATS
+from dissectors.schafkopf.cards import NOBODY, SEATS
 from dissectors.schafkopf.hands import Hands
 from dissectors.schafkopf.order import Order
 from dissectors.schafkopf.round import Conversation, Round, label
-from dissectors.schafkopf.rounds import RoundTable
+from dissectors.schafkopf.rounds import RULES, RoundTable
 from dissectors.schafkopf.snapshots import Snapshots
 from dissectors.schafkopf.verdict import verdict
 from dissectors.table import Ids
 
-_NOBODY = 4
 _MAX_NAMES = 1000
 """So many players are known after they have left, and their accounts."""
 
@@ -201,7 +200,7 @@ class SchafkopfTable(RoundTable):
         else:
             told = played.told.get("ENDE")
             message.event_id = told[1] if told is not None else None
-        if not played.mode:
+        if played.mode is None:
             self._settle(message, conversation, played)
 
     def _end(self, message: Message, played: Round) -> None:
@@ -278,8 +277,8 @@ class SchafkopfTable(RoundTable):
         codes: tuple[int, int] = (message.fields["spieler"], message.fields["mitspieler"])
         if self.told_before(message, conversation, played, codes):
             return
-        won = [code for code in codes if code < _NOBODY]
-        lost = [code - 10 for code in codes if code > _NOBODY]
+        won = [code for code in codes if code < NOBODY]
+        lost = [code - 10 for code in codes if code > NOBODY]
         party = sorted({*won, *lost})
         objection = verdict(played, codes)
         if objection is not None:
@@ -290,7 +289,7 @@ class SchafkopfTable(RoundTable):
                 objection.code,
                 objection.text,
                 expected=objection.expected,
-                clause="the rules of the game",
+                clause=RULES,
                 blame=blame_of(message.direction),
             )
         for seat in party:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dissectors.records import Severity
-from dissectors.schafkopf.cards import SEATS, TO_WIN
+from dissectors.schafkopf.cards import NOBODY, TO_WIN
 from dissectors.schafkopf.play import TRICKS
 from dissectors.schafkopf.round import Round
 
@@ -27,7 +27,7 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     plays: that is not held against this one.
     """
     refused = played.hochzeit and played.mode != "HOCHZEIT"
-    first, second = (code % 10 if code != SEATS else None for code in codes)
+    first, second = (code % 10 if code != NOBODY else None for code in codes)
     if first is not None and first == second:
         text = f"SIEGER {codes[0]} {codes[1]} names the same seat twice (a known fault of real servers)"
         return Objection("note", "same-seat-twice", text, "two seats, or 4 for nobody")
@@ -51,7 +51,7 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     taken = [trick for trick in play.tricks if trick.winner in party]
     points = sum(trick.points for trick in taken)
     won = len(taken) == TRICKS if mode.du else points >= TO_WIN
-    said = codes[0] < SEATS
+    said = codes[0] < NOBODY
     if won == said:
         return None
     what = f"{len(taken)} of {TRICKS} tricks" if mode.du else f"{points} of 120 points"
