@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType
+from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType, unreadable
 from dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
 from dissectors.table import GameTable, Ids
 
@@ -33,7 +33,7 @@ class Dissector(ABC):
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """What the rest of a stream says whose sender ended it in the middle of a message. Never raises."""
         flaw = Flaw("error", "malformed", "truncated", "the stream ends in this message", len(frame), 0)
-        return Decoded(None, {}, "{}", False, (flaw,))
+        return unreadable(flaw)
 
     @abstractmethod
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
-from dissectors.grammar import FieldType, Mismatch
+from dissectors.grammar import FieldType, Mismatch, nearest_word
 
 _SHOWN = 40
 """So much of a wrong value is quoted (characters)."""
@@ -58,13 +57,3 @@ def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
     if near is not None:
         problem += f": did you mean {near}?"
     return Mismatch(0, len(text), problem, expected)
-
-
-def nearest_word(text: str, words: tuple[str, ...]) -> str | None:
-    """The word that `text` was probably meant to be: the same but for case and blanks, or close to it."""
-    folded = {word.casefold(): word for word in words}
-    meant = text[:_SHOWN].strip().casefold()
-    if meant in folded:
-        return folded[meant]
-    close = get_close_matches(meant, folded, n=1, cutoff=0.7)
-    return folded[close[0]] if close else None

@@ -21,6 +21,9 @@ from dissectors.records import Blame, Direction, Group, Severity
 UNREADABLE = "unreadable"
 """The name of a message in which no message type could be made out; its diagnostic says why."""
 
+_MEANT = 40
+"""So much of a text (characters) is compared with the words that may have been meant."""
+
 _JSON = msgspec.json.Encoder(order="sorted")
 
 
@@ -166,8 +169,32 @@ class Grammar:
 
     def nearest(self, name: str, direction: Direction) -> str | None:
         """The known message name that `name` was probably meant to be, or None."""
-        close = get_close_matches(name.strip().upper()[:40], self.names(direction), n=1, cutoff=0.7)
-        return close[0] if close else None
+        return nearest_word(name.strip(), self.names(direction))
+
+
+def unreadable(*flaws: Flaw) -> Decoded:
+    """A frame in which no message type can be made out."""
+    return Decoded(None, {}, "{}", False, flaws)
+
+
+def nearest_word(text: str, words: Iterable[str]) -> str | None:
+    """The word that `text` was probably meant to be: the same but for case and blanks, or close to it."""
+    folded = {word.casefold(): word for word in words}
+    meant = text[:_MEANT].strip().casefold()
+    if meant in folded:
+        return folded[meant]
+    close = get_close_matches(meant, folded, n=1, cutoff=0.7)
+    return folded[close[0]] if close else None
+
+
+def count_of_fields(count: int) -> str:
+    """`no field`, `1 field`, `2 fields`."""
+    return "no field" if count == 0 else f"{count} field{'s' if count > 1 else ''}"
+
+
+def sender_of(direction: Direction) -> str:
+    """Who sends what goes in a direction, in words."""
+    return "a client" if direction == "c2s" else "a server"
 
 
 def blame_of(direction: Direction) -> Blame:

@@ -13,7 +13,7 @@ import msgspec
 
 from dissectors.dissector import Dissector, recognise
 from dissectors.framing import FRAME_LIMIT, Frame, Framer
-from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of
+from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
 from dissectors.records import (
     Chunk,
     Diagnostic,
@@ -347,12 +347,12 @@ class Inspector:
                 frame.size - frame.place,
                 "the end of the message",
             )
-            return Decoded(None, {}, "{}", False, (flaw,))
+            return unreadable(flaw)
         if frame.cut == "end" and ended in ("closed", "reset"):
             assert server.dissector is not None
             return server.dissector.truncated(frame.data, direction)
         # The capture, not the sender, has left out the rest; a gap has its own diagnostic.
-        return Decoded(None, {}, "{}", False)
+        return unreadable()
 
     def _report(self, message: Message, flaw: Flaw) -> None:
         self._findings.diagnostics.append(

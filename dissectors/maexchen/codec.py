@@ -11,7 +11,17 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from dissectors.grammar import Decoded, FieldType, Flaw, MessageType, Mismatch, to_json
+from dissectors.grammar import (
+    Decoded,
+    FieldType,
+    Flaw,
+    MessageType,
+    Mismatch,
+    count_of_fields,
+    sender_of,
+    to_json,
+    unreadable,
+)
 from dissectors.maexchen.grammar import GRAMMAR
 from dissectors.records import Direction
 
@@ -123,7 +133,7 @@ def _remarks(
                 "note",
                 "malformed",
                 "surplus-fields",
-                f"{row.name} has {_count(len(row.fields))}; what follows is ignored",
+                f"{row.name} has {count_of_fields(len(row.fields))}; what follows is ignored",
                 offset - 1,
                 len(frame) - offset + 1,
                 shape(row),
@@ -191,7 +201,7 @@ def _decode_not_utf8(frame: bytes, direction: Direction, error: UnicodeDecodeErr
     parts = [part.decode("utf-8", "replace") for part in frame.split(b";")]
     candidates = _candidates(direction, parts[0], len(parts) - 1)
     if candidates is None:
-        return Decoded(None, {}, "{}", False, (flaw,))
+        return unreadable(flaw)
     decoded = _decode_rows(frame, parts, candidates)
     return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (flaw,))
 
@@ -214,22 +224,14 @@ def _unknown(frame: bytes, name: str, direction: Direction) -> Decoded:
     elif not name:
         code, text = "unknown-message", "there is no message name"
     else:
-        code, text = "unknown-message", f'"{name[:40]}" is no message {_sender(direction)} sends'
+        code, text = "unknown-message", f'"{name[:40]}" is no message {sender_of(direction)} sends'
     if near is not None:
         text += f": did you mean {near}?"
     flaw = Flaw("error", "malformed", code, text, offset, length, expected, _FRAMING)
-    return Decoded(None, {}, "{}", False, (flaw,))
-
-
-def _sender(direction: Direction) -> str:
-    return "a client" if direction == "c2s" else "a server"
+    return unreadable(flaw)
 
 
 def _place(frame: bytes, number: int) -> tuple[int, int]:
     """Offset and length in bytes of the part `number`, 0 being the name."""
     parts = frame.split(b";")
     return sum(len(part) + 1 for part in parts[:number]), len(parts[number])
-
-
-def _count(fields: int) -> str:
-    return "no field" if fields == 0 else f"{fields} field{'s' if fields > 1 else ''}"

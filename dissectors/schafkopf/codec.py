@@ -12,9 +12,8 @@ from dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
 from dissectors.records import Direction
 from dissectors.schafkopf.cards import HAND, SEATS
 from dissectors.schafkopf.flaws import any_flag, cut_short, flawed, no_paket, slip_of_end, surplus
-from dissectors.schafkopf.grammar import EMPTY, END, GRAMMAR, line_count, terminals
+from dissectors.schafkopf.grammar import EMPTY, EMPTY_SPELLINGS, END, GRAMMAR, line_count, terminals
 from dissectors.schafkopf.paket import (
-    TWICE_ENCODED,
     Reading,
     closest_row,
     first_wrong,
@@ -167,7 +166,7 @@ def card_place(
     empty = lines.count(EMPTY)
     plain = sum(len(line.encode()) + 1 for line in lines)
     for line_end in (1, 2):
-        for spelling in (0, -1, len(TWICE_ENCODED.encode()) - len(EMPTY.encode())):
+        for spelling in (len(spelt) - len(EMPTY.encode()) for spelt in EMPTY_SPELLINGS):
             if plain + (line_end - 1) * len(lines) + spelling * empty == length:
                 sizes = [len(line.encode()) + line_end + spelling * (line == EMPTY) for line in lines]
                 first = 2 + 2 * (_FIRST_CARD[field] + place)

@@ -7,11 +7,11 @@ from typing import Any
 
 from dissectors.dissector import Dissector, Likeness
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, FieldType, MessageType
+from dissectors.grammar import Decoded, MessageType
 from dissectors.records import Direction, Findings, TableInfo
 from dissectors.schafkopf.codec import decode, encode, truncated
 from dissectors.schafkopf.framer import SchafkopfFramer
-from dissectors.schafkopf.grammar import GRAMMAR, Each, Karte, notation
+from dissectors.schafkopf.grammar import GRAMMAR, kinds, notation
 from dissectors.schafkopf.table import SchafkopfTable
 from dissectors.table import GameTable, Ids
 
@@ -53,27 +53,16 @@ class Schafkopf(Dissector):
     def productions(self) -> tuple[str, ...]:
         found: dict[str, str] = {}
         for row in GRAMMAR.rows:
-            for field in row.fields:
-                _find_productions(field.type, found)
+            for kind in kinds(row):
+                for each in (kind, kind.part, *kind.terminals):
+                    symbol, equals, _ = each.title.partition(" = ")
+                    # A dialect may have one more for the same symbol; the first is the specification's.
+                    if equals and symbol.isalpha():
+                        found.setdefault(symbol, each.title)
         return tuple(found.values())
 
     def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
         return SchafkopfTable(info, ids, findings)
-
-
-def _find_productions(kind: FieldType, found: dict[str, str]) -> None:
-    """Take in a type's production, if it has one, and those of the symbols in it.
-
-    A dialect may have one more for the same symbol; the first is the specification's.
-    """
-    symbol, equals, _ = kind.title.partition(" = ")
-    if equals and symbol.isalpha():
-        found.setdefault(symbol, kind.title)
-    if isinstance(kind, Each):
-        _find_productions(kind.part, found)
-    elif isinstance(kind, Karte):
-        _find_productions(kind.farbe, found)
-        _find_productions(kind.wert, found)
 
 
 SCHAFKOPF = Schafkopf()

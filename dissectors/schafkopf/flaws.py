@@ -9,8 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dissectors.fields import nearest_word, unknown_word
-from dissectors.grammar import Decoded, Flaw, MessageType, to_json
+from dissectors.fields import unknown_word
+from dissectors.grammar import (
+    Decoded,
+    Flaw,
+    MessageType,
+    count_of_fields,
+    nearest_word,
+    sender_of,
+    to_json,
+    unreadable,
+)
 from dissectors.records import DIRECTIONS, Direction, Severity
 from dissectors.schafkopf.grammar import (
     END,
@@ -64,20 +73,16 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
         # Real peers pass over what they do not know, and a later release may know more.
         severity = "note"
         problem = (
-            f'"{line[:_SHOWN]}" is no flag that {_sender(direction)} sends; it is ignored up to its {END}'
+            f'"{line[:_SHOWN]}" is no flag that {sender_of(direction)} sends; it is ignored up to its {END}'
         )
     else:
         code = "stray-lines"
         problem = f'"{line[:_SHOWN]}" stands where a message begins, and is no flag'
-    return _unreadable(Flaw(severity, "malformed", code, problem, 0, length, expected, "Paket"))
+    return unreadable(Flaw(severity, "malformed", code, problem, 0, length, expected, "Paket"))
 
 
 def _ignored(frame: bytes, code: str, problem: str) -> Decoded:
-    return _unreadable(Flaw("note", "malformed", code, problem, 0, place_of(frame, 0)[1]))
-
-
-def _unreadable(flaw: Flaw) -> Decoded:
-    return Decoded(None, {}, "{}", False, (flaw,))
+    return unreadable(Flaw("note", "malformed", code, problem, 0, place_of(frame, 0)[1]))
 
 
 # In a Paket.
@@ -131,7 +136,7 @@ def _of_wrong_line(row: MessageType, body: list[str], wrong: Wrong) -> tuple[str
 
 def _there(row: MessageType, body: Sequence[str]) -> str:
     if row.name != "MODEL":
-        return f"{len(body)} of its {_count(line_count(row))}"
+        return f"{len(body)} of its {count_of_fields(line_count(row))}"
     return f"{len(body) - 1} of its {MODEL_LINES} lines of cards" if body else "its flag"
 
 
@@ -142,7 +147,7 @@ def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
         # The next message has begun, and has given this one its end.
         return missing_end(frame, row, body)
     offset, length = place_of(frame, count + 1, len(body))
-    problem = f"{row.name} has {_count(count)}; what follows is ignored"
+    problem = f"{row.name} has {count_of_fields(count)}; what follows is ignored"
     return Flaw("note", "malformed", "surplus-fields", problem, offset, length, notation(row), row.clause)
 
 
@@ -193,11 +198,3 @@ def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bo
 def any_flag(direction: Direction) -> str:
     """What can stand where a Paket begins."""
     return production("Paket", _FLAGS[direction]) + " …"
-
-
-def _sender(direction: Direction) -> str:
-    return "a client" if direction == "c2s" else "a server"
-
-
-def _count(fields: int) -> str:
-    return "no field" if fields == 0 else f"{fields} field{'s' if fields > 1 else ''}"

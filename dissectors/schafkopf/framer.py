@@ -15,7 +15,7 @@ from typing import Literal
 from dissectors.framing import FRAME_LIMIT, Cut, Frame, Framer
 from dissectors.records import DIRECTIONS, Direction
 from dissectors.schafkopf.cards import FARBEN, WERTE
-from dissectors.schafkopf.grammar import GRAMMAR, MODEL_FLAG, MODEL_LINES, text_lines
+from dissectors.schafkopf.grammar import EMPTY_SPELLINGS, GRAMMAR, MODEL_FLAG, MODEL_LINES, text_lines
 
 _END = b"!END"
 _ENDE = b"!ENDE"
@@ -30,8 +30,7 @@ _FLAGS = {
 }
 _TEXT_LINES = {f"!{row.name}".encode(): text_lines(row) for row in GRAMMAR.rows}
 _MODEL_FLAGS = frozenset(word.encode() for word in MODEL_FLAG.words)
-# "§" in UTF-8, in one byte, and encoded twice.
-_EMPTY = frozenset((b"\xc2\xa7", b"\xa7", b"\xc3\x82\xc2\xa7"))
+_EMPTY = frozenset(EMPTY_SPELLINGS)
 _FARBEN = frozenset(farbe.encode() for farbe in FARBEN)
 _WERTE = frozenset(wert.encode() for wert in WERTE)
 _FITTING = (_WERTE | _EMPTY, _FARBEN | _EMPTY)

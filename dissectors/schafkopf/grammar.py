@@ -21,6 +21,12 @@ from dissectors.schafkopf.cards import FARBEN, HAND, MODI, SEATS, WERTE
 EMPTY = "§"
 """Where there is no card, no name, nothing to say."""
 
+TWICE_ENCODED = EMPTY.encode().decode("latin-1")
+"""What § looks like that was encoded as UTF-8 twice."""
+
+EMPTY_SPELLINGS = (EMPTY.encode(), EMPTY.encode("cp1252"), TWICE_ENCODED.encode())
+"""How real programs spell §."""
+
 END = "!END"
 
 MODEL_LINES = 28
@@ -35,7 +41,7 @@ def production(symbol: str, words: Sequence[str]) -> str:
 class Nonterminal(FieldType):
     """A nonterminal of the EBNF that stands on `lines` lines; `title` is its production.
 
-    Its text is those lines with a line feed between them.
+    Its text is those lines with a line feed between them. `part` is what it repeats, itself if nothing.
     """
 
     lines = 1
@@ -43,6 +49,12 @@ class Nonterminal(FieldType):
     def __init__(self, symbol: str, title: str) -> None:
         self.symbol = symbol
         self.title = title
+        self.part: Nonterminal = self
+
+    @property
+    def terminals(self) -> list[Nonterminal]:
+        """What stands on each of its lines."""
+        return [self]
 
     def encode(self, value: Any) -> str:
         return str(value)
@@ -128,6 +140,10 @@ class Each(Nonterminal):
         self.part = part
         self.lines = count * part.lines
 
+    @property
+    def terminals(self) -> list[Nonterminal]:
+        return self.part.terminals * (self.lines // self.part.lines)
+
     def decode(self, text: str) -> list[Any]:
         lines = text.split("\n")
         step = self.part.lines
@@ -147,8 +163,6 @@ class Each(Nonterminal):
         return "\n".join(map(self.part.encode, value))
 
     def remark(self, text: str) -> str | None:
-        if type(self.part).remark is FieldType.remark:
-            return None
         return next(filter(None, map(self.part.remark, text.split("\n"))), None)
 
 
@@ -173,6 +187,10 @@ class Karte(Nonterminal):
 
     def __init__(self) -> None:
         super().__init__("Karte", "Karte = Farbe Wert")
+
+    @property
+    def terminals(self) -> list[Nonterminal]:
+        return [self.farbe, self.wert]
 
     def decode(self, text: str) -> str | None:
         if text in _CARDS:
@@ -433,40 +451,29 @@ EVENTS = (
 GRAMMAR = Grammar("schafkopf", "Schafkopf", ROWS, EVENTS)
 
 
+def kinds(row: MessageType) -> list[Nonterminal]:
+    """The nonterminals of a row's fields."""
+    found = [field.type for field in row.fields if isinstance(field.type, Nonterminal)]
+    assert len(found) == len(row.fields)
+    return found
+
+
 def notation(row: MessageType) -> str:
     """A row's Paket in the specification's notation, such as `"!ID" Integer "!END"`."""
-    symbols = [f'"!{row.name}"']
-    for field in row.fields:
-        assert isinstance(field.type, Nonterminal)
-        symbols.append(field.type.symbol)
-    if row.name != "MODEL":
-        symbols.append(f'"{END}"')
-    return " ".join(symbols)
+    end = [] if row.name == "MODEL" else [f'"{END}"']
+    return " ".join([f'"!{row.name}"', *(kind.symbol for kind in kinds(row)), *end])
 
 
 def terminals(row: MessageType) -> list[Nonterminal]:
     """What stands on each line behind a row's flag."""
-    return [line for field in row.fields for line in _on_lines(field.type)]
-
-
-def _on_lines(kind: FieldType) -> list[Nonterminal]:
-    if isinstance(kind, Each):
-        return _on_lines(kind.part) * (kind.lines // kind.part.lines)
-    if isinstance(kind, Karte):
-        return [kind.farbe, kind.wert]
-    assert isinstance(kind, Nonterminal)
-    return [kind]
+    return [line for kind in kinds(row) for line in kind.terminals]
 
 
 def line_count(row: MessageType) -> int:
     """How many lines a row's fields take."""
-    return sum(field.type.lines for field in row.fields if isinstance(field.type, Nonterminal))
+    return sum(kind.lines for kind in kinds(row))
 
 
 def text_lines(row: MessageType) -> int:
     """How many of its lines, from the first, may be any text."""
-    return line_count(row) if any(_is_text(field.type) for field in row.fields) else 0
-
-
-def _is_text(kind: FieldType) -> bool:
-    return isinstance(kind.part if isinstance(kind, Each) else kind, String)
+    return line_count(row) if any(isinstance(kind.part, String) for kind in kinds(row)) else 0

@@ -8,17 +8,22 @@ from typing import Any, NamedTuple
 
 from dissectors.grammar import FieldType, Flaw, MessageType, Mismatch
 from dissectors.records import Direction
-from dissectors.schafkopf.grammar import EMPTY, GRAMMAR, Each, Nonterminal, line_count, terminals
-
-TWICE_ENCODED = EMPTY.encode().decode("latin-1")
-"""What § looks like that was encoded as UTF-8 twice."""
+from dissectors.schafkopf.grammar import (
+    EMPTY,
+    GRAMMAR,
+    TWICE_ENCODED,
+    Nonterminal,
+    kinds,
+    line_count,
+    terminals,
+)
 
 
 class FieldLines(NamedTuple):
     """A field as the hot path wants it: its name, its type, and which lines behind the flag it takes."""
 
     name: str
-    type: FieldType
+    type: Nonterminal
     start: int
     end: int
 
@@ -44,11 +49,10 @@ def reading(row: MessageType) -> Reading:
     """Where a row's fields stand."""
     fields = []
     at = 0
-    for field in row.fields:
-        assert isinstance(field.type, Nonterminal)
-        fields.append(FieldLines(field.name, field.type, at, at + field.type.lines))
-        at += field.type.lines
-    remarkable = (field for field in fields if type(_part(field.type)).remark is not FieldType.remark)
+    for field, kind in zip(row.fields, kinds(row), strict=True):
+        fields.append(FieldLines(field.name, kind, at, at + kind.lines))
+        at += kind.lines
+    remarkable = (field for field in fields if type(field.type.part).remark is not FieldType.remark)
     return Reading(row, tuple(fields), tuple(remarkable))
 
 
@@ -147,19 +151,7 @@ def first_wrong(row: MessageType, body: Sequence[str]) -> Wrong | None:
 @lru_cache(maxsize=256)
 def _parts(row: MessageType) -> tuple[Nonterminal, ...]:
     """A row's fields, each repetition taken apart."""
-    parts: list[Nonterminal] = []
-    for field in row.fields:
-        assert isinstance(field.type, Nonterminal)
-        part = _part(field.type)
-        parts += [part] * (field.type.lines // part.lines)
-    return tuple(parts)
-
-
-def _part(kind: FieldType) -> Nonterminal:
-    """What a field is a repetition of, or its own type."""
-    part = kind.part if isinstance(kind, Each) else kind
-    assert isinstance(part, Nonterminal)
-    return part
+    return tuple(kind.part for kind in kinds(row) for _ in range(kind.lines // kind.part.lines))
 
 
 def closest_row(rows: Sequence[MessageType], body: Sequence[str]) -> MessageType:
