@@ -130,9 +130,7 @@ class Inspector:
             if server.table is None:
                 self._decide_by_likeness(server)
         for conversation in list(self._conversations.values()):
-            for direction, framer in conversation.framers.items():
-                for frame in framer.eof():
-                    self._frame(conversation, direction, self._latest_ns, frame)
+            self._eof(conversation, self._latest_ns, None)
         for server in self._servers.values():
             if server.table is not None:
                 server.table.finish(self._latest_ns)
@@ -227,9 +225,7 @@ class Inspector:
         elif isinstance(item, Gap):
             self._gap(conversation, item)
         elif isinstance(item, End):
-            for direction, framer in conversation.framers.items():
-                for frame in framer.eof():
-                    self._frame(conversation, direction, item.ts_ns, frame, item.reason)
+            self._eof(conversation, item.ts_ns, item.reason)
             assert conversation.server.table is not None
             conversation.server.table.closed(item.stream, item.ts_ns)
 
@@ -241,6 +237,12 @@ class Inspector:
         framer = conversation.framers.get(direction) or self._framer(conversation, direction)
         for frame in framer.feed(chunk.offset, chunk.data):
             self._frame(conversation, direction, chunk.ts_ns, frame)
+
+    def _eof(self, conversation: _Conversation, ts_ns: int, reason: str | None) -> None:
+        """Take what is left of both directions; `reason` says how the stream was ended, if it was."""
+        for direction, framer in conversation.framers.items():
+            for frame in framer.eof():
+                self._frame(conversation, direction, ts_ns, frame, reason)
 
     def _framer(self, conversation: _Conversation, direction: Direction) -> Framer:
         assert conversation.server.dissector is not None

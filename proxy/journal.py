@@ -24,7 +24,7 @@ from struct import error as StructError
 
 import msgspec
 
-from dissectors.records import Chunk, Direction, End, Fault, Gap, Item, Stream, Transport
+from dissectors.records import DIRECTIONS, Chunk, Direction, End, Fault, Gap, Item, Stream, Transport
 
 MAX_PAYLOAD = 1 << 20
 """No record carries more bytes than this; a head that says so is damage."""
@@ -37,7 +37,6 @@ _MAX_LOST_STREAMS = 16_384
 _HEAD = Struct("<BBxxIIqQ")
 _LENGTH = Struct("<Q")
 _OPEN, _CHUNK, _GAP, _FAULT, _END, _STOP = range(1, 7)
-_DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
 
 
 class JournalError(Exception):
@@ -331,7 +330,7 @@ class JournalReader:
                     return
                 if kind == _CHUNK:
                     data = window[body:end]
-                    items.append(Chunk(self._streams[number], _DIRECTIONS[direction], ts_ns, offset, data))
+                    items.append(Chunk(self._streams[number], DIRECTIONS[direction], ts_ns, offset, data))
                 elif kind == _STOP:
                     self.stopped = True
                     return
@@ -342,11 +341,11 @@ class JournalReader:
                     )
                 elif kind == _GAP:
                     (missing,) = _LENGTH.unpack_from(window, body)
-                    items.append(Gap(self._streams[number], _DIRECTIONS[direction], ts_ns, offset, missing))
+                    items.append(Gap(self._streams[number], DIRECTIONS[direction], ts_ns, offset, missing))
                 elif kind == _FAULT:
                     code, text = window[body:end].decode().split("\0")
                     stream = self._streams[number]
-                    items.append(Fault(stream, _DIRECTIONS[direction], ts_ns, offset, code, text))
+                    items.append(Fault(stream, DIRECTIONS[direction], ts_ns, offset, code, text))
                 else:
                     items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
                 at = end

@@ -274,9 +274,7 @@ class TcpConversations:
 
     def _give_up_acked(self, side: Side, acked: int, ts_ns: int, items: list[Item]) -> None:
         """Give up the holes of a side that its peer had acknowledged up to a position some time ago."""
-        assembly = side.assembly
-        while (end := assembly.hole_end) is not None and end <= acked:
-            assembly.give_up(ts_ns, side.connection.held)
+        side.assembly.give_up_to(acked, ts_ns, side.connection.held)
         self._settle(side.connection, ts_ns, items)
 
     def _stop_waiting(self, connection: Connection, since_ns: int, ts_ns: int, items: list[Item]) -> None:
@@ -287,8 +285,7 @@ class TcpConversations:
         for side in connection.sides:
             heard_ns = side.peer.last_ns
             if heard_ns is None or heard_ns < since_ns:
-                while side.assembly.hole_end is not None:
-                    side.assembly.give_up(ts_ns, connection.held)
+                side.assembly.give_up_all(ts_ns, connection.held)
         if connection.held:
             connection.release(self._servers, self._stream_ids, items, force=True)
         self._settle(connection, ts_ns, items)
@@ -297,8 +294,7 @@ class TcpConversations:
         """Let a connection wait no longer."""
         del self._waiting[connection]
         for side in connection.sides:
-            while side.assembly.hole_end is not None:
-                side.assembly.give_up(ts_ns, connection.held)
+            side.assembly.give_up_all(ts_ns, connection.held)
         if connection.held:
             connection.release(self._servers, self._stream_ids, items, force=True)
         self._count(connection)

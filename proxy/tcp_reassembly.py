@@ -208,17 +208,25 @@ class Assembly:
 
     def finish(self, ts_ns: int, items: list[Item]) -> None:
         """Nothing more comes: give up all holes, and what was acknowledged and never seen."""
+        self.give_up_all(ts_ns, items)
+        self._give_up_tail(ts_ns, items)
+
+    def give_up_all(self, ts_ns: int, items: list[Item]) -> None:
+        """Give up all holes."""
         while self.hole_end is not None:
             self.give_up(ts_ns, items)
-        self._give_up_tail(ts_ns, items)
 
     def give_up_acked(self, ts_ns: int, items: list[Item]) -> None:
         """Give up all that the receiver has and that was not seen."""
         if self.acked is not None:
-            while (end := self.hole_end) is not None and end <= self.acked:
-                self.give_up(ts_ns, items)
+            self.give_up_to(self.acked, ts_ns, items)
         if self.hole_end is None:
             self._give_up_tail(ts_ns, items)
+
+    def give_up_to(self, position: int, ts_ns: int, items: list[Item]) -> None:
+        """Give up the holes that end there or before."""
+        while (end := self.hole_end) is not None and end <= position:
+            self.give_up(ts_ns, items)
 
     def _give_up_tail(self, ts_ns: int, items: list[Item]) -> None:
         """Give a gap for what was acknowledged and never seen, behind all that was."""
