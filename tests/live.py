@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +14,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from dissectors.records import Transport
+
 KIEBITZ = [sys.executable, "-m", "cli"]
+
+
+def free_port(transport: Transport) -> int:
+    """A port of the loopback that nobody listens on."""
+    kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager

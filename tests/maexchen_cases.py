@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-from dissectors.records import Direction
+from cases import Case
 
 TOKEN = "d129eeba-89d3-441f-b46f-721750c92225"
-
-
-class Case(NamedTuple):
-    """A datagram, what it must decode to, and its flaws as (code, offset, length)."""
-
-    data: bytes
-    direction: Direction
-    name: str | None
-    fields: dict[str, Any]
-    flaws: tuple[tuple[str, int, int], ...] = ()
 
 
 def _text(text: str) -> bytes:

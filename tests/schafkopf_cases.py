@@ -5,19 +5,9 @@ A Paket is written as on the protocol's page, with `|` for each line end.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from dissectors.records import Direction
-
-
-class Case(NamedTuple):
-    """A Paket, what it must decode to, and its flaws as (code, offset, length)."""
-
-    data: bytes
-    direction: Direction
-    name: str | None
-    fields: dict[str, Any]
-    flaws: tuple[tuple[str, int, int], ...] = ()
+from cases import Case
 
 
 def paket(text: str, line_end: str = "\n", charset: str = "utf-8") -> bytes:

@@ -1,7 +1,8 @@
-"""Made-up TCP: segments and packets of a client and a server, placed by each one's first byte."""
+"""Made-up TCP, placed by each segment's first byte, and the items that come of it or of captured packets."""
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
 from collections.abc import Iterable
@@ -9,7 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from dissectors.records import Chunk, Direction, End, Fault, Gap, Item
-from proxy.packets import Segment
+from proxy.packets import PacketDecoder, RawPacket, Segment
+from proxy.tcp_conversations import TcpConversations
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -71,6 +73,21 @@ def handshake(ms: float = 0, client: str = CLIENT, server: str = SERVER) -> list
         sent(ms, "s", "SA", client=client, server=server),
         sent(ms, "c", "A", client=client, server=server),
     ]
+
+
+def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) -> list[Item]:
+    """What TcpConversations makes of captured packets, where content does not tell who is the server."""
+    decoder = PacketDecoder()
+    conversations = TcpConversations(itertools.count(1), lambda *_: None, frozenset(ports))
+    items: list[Item] = []
+    last_ns = 0
+    for ts_ns, linktype, data, wirelen in packets:
+        segment = decoder.decode(linktype, data, wirelen, ts_ns)
+        if isinstance(segment, Segment):
+            conversations.feed(segment, ts_ns, items)
+        last_ns = ts_ns
+    conversations.close(last_ns, items)
+    return items
 
 
 def told(items: Iterable[Item]) -> list[str]:

@@ -13,8 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from live import KIEBITZ
-from test_live import free_port
+from live import KIEBITZ, free_port
 
 CAPTURE = Path(__file__).parent.parent / "captures" / "maexchen-head-port4711.pcap"
 
@@ -37,7 +36,7 @@ class Echo:
         self.server.settimeout(5)
         self.client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.client.settimeout(5)
-        self.port = free_port()
+        self.port = free_port("udp")
         mode = f"reverse:udp://127.0.0.1:{self.server.getsockname()[1]}@{self.port}"
         self.relay = subprocess.Popen(
             [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q"],
@@ -122,7 +121,7 @@ def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after_s", [0.05, 0.2, 0.4, 0.8])
 def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
-    mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port()}"
+    mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     relay = subprocess.Popen(
         [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"],
         stderr=subprocess.PIPE,

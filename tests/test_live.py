@@ -5,23 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from live import recorded_three_ways, rows, story
+from live import free_port, recorded_three_ways, rows, story
 from maexchen_live import Player, Server
 
 NAMES = ("alice", "bob", "carl", "bluff", "kaos")
-
-
-def free_port() -> int:
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def play(server: Server, port: int) -> list[Player]:
@@ -58,7 +49,7 @@ def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path) -> None:
     if shutil.which("tcpdump") is None:
         pytest.skip("tcpdump is not installed")
     server = Server(expected=len(NAMES), rounds=6)
-    port = free_port()
+    port = free_port("udp")
     mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
     with recorded_three_ways(tmp_path, f"udp port {server.port}", mode) as databases:
         players = play(server, port)

@@ -9,16 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from live import recorded_three_ways, rows, story
+from live import free_port, recorded_three_ways, rows, story
 from schafkopf_script import Script
 
 PATIENCE_S = 10.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def send(sock: socket.socket, data: bytes, bytewise: bool) -> None:
@@ -80,7 +74,7 @@ def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, bytewise: b
         listener.listen()
         listener.settimeout(PATIENCE_S)
         server_port = listener.getsockname()[1]
-        port = free_port()
+        port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
         with recorded_three_ways(tmp_path, f"tcp port {server_port}", mode) as databases:
             speak(script, listener, port, bytewise)

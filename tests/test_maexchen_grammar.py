@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import Case
 from hypothesis import given
 from hypothesis import strategies as st
-from maexchen_cases import FLAWED, LOOSE, SOUND, Case
+from maexchen_cases import FLAWED, LOOSE, SOUND
 
 from dissectors.fields import Number, Text, Word
 from dissectors.grammar import FieldType, MessageType

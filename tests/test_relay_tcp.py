@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from live import KIEBITZ, rows, running
+from live import KIEBITZ, free_port, rows, running
 from test_relay_udp import HOSTS, SECONDS, V4, V6, Echo, Running, eventually, mode_problem, relaying
 from test_relay_udp import ask as ask_udp
 from test_relay_udp import client_of as udp_client_of
@@ -571,17 +571,11 @@ def test_its_port_is_free_again_at_once(tmp_path: Path) -> None:
         Forwarder([mode], JournalWriter(tmp_path / "again", on_trouble=print), on_notice=print).close()
 
 
-def free_port() -> int:
-    with serving() as probe:
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     up, down = os.urandom(500_000), os.urandom(400_000)
     with serving() as server:
-        port, target = free_port(), endpoint_text(server.getsockname())
+        port, target = free_port("tcp"), endpoint_text(server.getsockname())
         mode = f"reverse:tcp://{target}@{port}"
         with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), ready="listening on tcp"):
             with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
@@ -616,7 +610,7 @@ def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
 
 def test_the_command_turns_away_who_is_too_many(tmp_path: Path) -> None:
     with serving() as server:
-        port = free_port()
+        port = free_port("tcp")
         mode = f"reverse:tcp://{endpoint_text(server.getsockname())}@{port}"
         options = ("-m", mode, "-w", str(tmp_path / "game.db"), "--max-connections", "1")
         with (

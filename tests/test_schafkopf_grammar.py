@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN, Case
+from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
 
 from dissectors.framing import FRAME_LIMIT, Frame
 from dissectors.grammar import FieldType, MessageType

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tcp_segments import items_of_packets
 
 from cli.decode_as import server_ports
 from dissectors.inspector import Inspector
@@ -17,8 +17,6 @@ from dissectors.records import Chunk, Diagnostic, Findings, Game, Gap, Item
 from dissectors.registry import DISSECTORS
 from dissectors.table import Ids
 from proxy.capture_files import open_capture
-from proxy.packets import PacketDecoder, Segment
-from proxy.tcp_conversations import TcpConversations
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 NAMES = [
@@ -33,18 +31,9 @@ NAMES = [
 
 def items_of(name: str, lost: Callable[[int], bool] = lambda number: False) -> list[Item]:
     """All items of a capture's TCP connections, without the packets that are lost (by number, from 0)."""
-    items: list[Item] = []
-    decoder = PacketDecoder()
-    conversations = TcpConversations(count(1), lambda *_: None, server_ports({}, "tcp"))
-    last_ns = 0
     with open_capture(str(CAPTURES / f"{name}.pcap")) as capture:
-        for number, (ts_ns, linktype, data, wirelen) in enumerate(capture):
-            segment = None if lost(number) else decoder.decode(linktype, data, wirelen, ts_ns)
-            if isinstance(segment, Segment):
-                conversations.feed(segment, ts_ns, items)
-            last_ns = ts_ns
-    conversations.close(last_ns, items)
-    return items
+        packets = [packet for number, packet in enumerate(capture) if not lost(number)]
+    return items_of_packets(packets, server_ports({}, "tcp"))
 
 
 def inspected(items: Iterable[Item]) -> Findings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
 import shutil
@@ -13,13 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from tcp_segments import MILLISECOND, Sent, check_order, handshake, sent, write_pcap
+from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
 
 from cli.importing import import_capture
 from dissectors.records import Chunk, Direction, Gap, Item, Stream
 from proxy.capture_files import open_capture
-from proxy.packets import PacketDecoder, RawPacket, Segment
-from proxy.tcp_conversations import TcpConversations
+from proxy.packets import RawPacket
 from storage.schema import MEMORY
 
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -29,21 +27,6 @@ NAMES = sorted(
 
 Talk = tuple[tuple[str, bytes], tuple[str, bytes]]
 """Both ends of a connection with what each has sent, in order of the ends."""
-
-
-def items_of(packets: Iterable[RawPacket]) -> list[Item]:
-    """What TcpConversations makes of captured packets, where content tells nothing."""
-    decoder = PacketDecoder()
-    conversations = TcpConversations(itertools.count(1), lambda *_: None, frozenset())
-    items: list[Item] = []
-    latest_ns = 0
-    for ts_ns, linktype, data, wirelen in packets:
-        segment = decoder.decode(linktype, data, wirelen, ts_ns)
-        if isinstance(segment, Segment):
-            conversations.feed(segment, ts_ns, items)
-            latest_ns = ts_ns
-    conversations.close(latest_ns, items)
-    return items
 
 
 _HOLE = re.compile(rb"\[(\d+) bytes missing in capture file\]\0\Z")
@@ -106,7 +89,7 @@ def _output(command: list[str]) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sample_captures(name: str) -> None:
-    items = items_of(_packets_of(CAPTURES / name))
+    items = items_of_packets(_packets_of(CAPTURES / name))
     assert talks(items) == followed(CAPTURES / name)
     assert not any(isinstance(item, Gap) for item in items)
 
@@ -210,7 +193,7 @@ def _snapped(segments: list[Sent], chance: random.Random) -> list[Sent]:
 def test_troubles(trouble: Callable[[list[Sent], random.Random], list[Sent]], tmp_path: Path) -> None:
     path = tmp_path / "made.pcap"
     write_pcap(path, trouble(_spoken(), random.Random(7)))
-    items = items_of(_packets_of(path))
+    items = items_of_packets(_packets_of(path))
     said = talks(item for item in items if trouble is not _snapped or isinstance(item, Chunk))
     assert said == followed(path)
     gaps = [item.length for item in items if isinstance(item, Gap)]
@@ -229,7 +212,7 @@ def test_troubles(trouble: Callable[[list[Sent], random.Random], list[Sent]], tm
 def test_a_byte_in_each_segment_gives_the_same_session(name: str, tmp_path: Path) -> None:
     segments: list[Sent] = []
     begun = set()
-    for item in items_of(_packets_of(CAPTURES / name)):
+    for item in items_of_packets(_packets_of(CAPTURES / name)):
         client, server = item.stream.client, item.stream.server
         ms = item.ts_ns / MILLISECOND
         if item.stream.id not in begun:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 import msgspec
-from repeating import PACKETS, SHIFT_S, repeat
+from repeating import MAEXCHEN, repeat
 from rich.console import Console
 from rich.table import Table
 from running import KIEBITZ, run
@@ -84,8 +84,8 @@ def counted(text: str) -> Callable[[Timeline], int]:
 
 def questions(repetitions: int, games: int) -> list[Question]:
     # In the midst of a repetition: between two of them no round is on.
-    middle = f"{repetitions // 2 * SHIFT_S + 20}s"
-    late = f"{(repetitions - 1) * SHIFT_S + 20}s"
+    middle = f"{repetitions // 2 * MAEXCHEN.shift_s + 20}s"
+    late = f"{(repetitions - 1) * MAEXCHEN.shift_s + 20}s"
     asked = [
         Question(f"state at {moment}", 50, state_at(moment), ("state", "--at", moment, "--json"))
         for moment in ("20s", middle, late, "end")
@@ -148,10 +148,10 @@ def plans(database: Path, question: Question) -> list[str]:
 @click.option("--explain", is_flag=True, help="Print how SQLite finds the answers (EXPLAIN QUERY PLAN).")
 def main(number: int, rounds: int, explain: bool) -> None:
     console = Console(width=110)
-    repetitions = -(-number // PACKETS)
+    repetitions = -(-number // MAEXCHEN.messages)
     with tempfile.TemporaryDirectory() as folder:
         capture, database = Path(folder) / "long.pcap", Path(folder) / "long.db"
-        packets = repeat(capture, repetitions)
+        packets = repeat(capture, repetitions, MAEXCHEN)
         cost = run([*KIEBITZ, "import", str(capture), "-w", str(database)])
         console.print(
             f"{packets:,} messages, imported in {cost.cpu:.1f} CPU s; {database.stat().st_size / 1e6:.0f} MB"

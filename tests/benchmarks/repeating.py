@@ -72,11 +72,8 @@ _CARD_WORD = re.compile(rb"(?:%s)(?=\n)" % b"|".join(_CARD_WORDS))
 MAEXCHEN = Recording("maexchen-old-20111003.pcap", 9007, 9007, 60, _new_tokens)
 SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_clients_and_cards)
 
-PACKETS = MAEXCHEN.packets
-SHIFT_S = MAEXCHEN.shift_s
 
-
-def repeat(target: Path, times: int, recording: Recording = MAEXCHEN) -> int:
+def repeat(target: Path, times: int, recording: Recording) -> int:
     """Write a recording so many times over into one capture; give the number of packets."""
     recorded = (Path(__file__).parents[2] / "captures" / recording.file).read_bytes()
     if not recorded.startswith(_MAGIC):

@@ -1,0 +1,17 @@
+"""What a row is in a protocol's one table of cases."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dissectors.records import Direction
+
+
+class Case(NamedTuple):
+    """A frame, what it must decode to, and its flaws as (code, offset, length)."""
+
+    data: bytes
+    direction: Direction
+    name: str | None
+    fields: dict[str, Any]
+    flaws: tuple[tuple[str, int, int], ...] = ()
