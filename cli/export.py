@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
 
 import click
 
-from cli.sessions import is_database, open_session, session_argument
+from cli.files import opened
+from cli.sessions import open_session, session_argument
 from storage.export import BINARY, FORMATS
-from storage.schema import StorageError, sentence
 
 
 @click.command()
@@ -35,33 +31,5 @@ def export(session: str, form: str, output: str | None) -> None:
     if output is None and form in BINARY and sys.stdout.isatty():
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
     timeline = open_session(session)
-    with _opened(output) as file:
+    with opened(output) as file:
         FORMATS[form](timeline, file)
-
-
-@contextmanager
-def _opened(path: str | None) -> Iterator[BinaryIO]:
-    """A file that only its owner may read. It takes an older one's place once it is written to its end."""
-    if path is None:
-        yield sys.stdout.buffer
-        return
-    if os.path.isfile(path) and is_database(path):
-        raise StorageError(
-            f"{path} is a database and may hold recordings: name another file, or delete it first"
-        )
-    # A device or a pipe is written to as it is.
-    in_place = os.path.exists(path) and not os.path.isfile(path)
-    target = path if in_place else f"{path}.{os.getpid()}.part"
-    try:
-        file = os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT, 0o600), "wb")
-    except OSError as error:
-        raise StorageError(sentence(path, error)) from error
-    try:
-        with file:
-            yield file
-        if not in_place:
-            os.replace(target, path)
-    except BaseException:
-        if not in_place:
-            os.unlink(target)
-        raise

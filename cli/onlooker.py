@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cli.pictures import Scene, draw
+from cli.pictures.svg import draw_svg
 from cli.sessions import since
 from dissectors.dissector import Dissector
 from dissectors.records import Event
@@ -46,22 +47,39 @@ class Onlooker:
         """When an event happened: seconds since the session's start."""
         return since(self._timeline, event.ts_ns) or 0.0
 
+    def latest(self, events: Sequence[Event]) -> str:
+        """The latest of these events that is shown, in a sentence."""
+        event = next(filter(self.may_see, reversed(events)), None)
+        return self.sentence(event) if event is not None else "nothing has happened yet"
+
     def picture(
         self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
     ) -> RenderableType:
         """A table with what it is and when, in a line above; `events` led there, oldest first."""
-        table = self._tables[table_id]
-        facts = [self._dissector(table_id).grammar.title, table.server]
+        facts = self._facts(table_id, events, game)
+        title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
+        return Group(title, draw(self._tables[table_id].protocol, self._scene(table_id, state, events)))
+
+    def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
+        """The same as SVG, with the latest event in a line below."""
+        title = " · ".join(self._facts(table_id, events, game))
+        scene = self._scene(table_id, state, events)
+        return draw_svg(self._tables[table_id].protocol, scene, title, self.latest(events))
+
+    def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
+        """What a table is and when."""
+        facts = [self._dissector(table_id).grammar.title, self._tables[table_id].server]
         if game is None and events:
             game = events[-1].game_id
         if game is not None:
             facts.append(f"game {game}")
         if events:
             facts += [f"{self.seconds(events[-1]):.3f}s", f"#{events[-1].id}"]
+        return facts
+
+    def _scene(self, table_id: int, state: State, events: Sequence[Event]) -> Scene:
         shown = [event for event in events if self.may_see(event)]
-        scene = Scene(self.state(state), shown, self._names[table_id])
-        title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
-        return Group(title, draw(table.protocol, scene))
+        return Scene(self.state(state), shown, self._names[table_id])
 
     def _dissector(self, table_id: int) -> Dissector:
         return BY_PROTOCOL[self._tables[table_id].protocol]

@@ -150,6 +150,11 @@ class Stage(AbstractContextManager["Stage"]):
         table_id = step.event.table_id
         return self._onlooker.picture(table_id, step.state, self._recent[table_id], self._game)
 
+    def svg(self, step: Step) -> bytes:
+        """The same as SVG."""
+        table_id = step.event.table_id
+        return self._onlooker.svg(table_id, step.state, self._recent[table_id], self._game)
+
     def line(self, event: Event) -> str:
         """An event on one line, its time first."""
         return f"{self._onlooker.seconds(event):12.6f}  {self._onlooker.sentence(event)}"
@@ -215,8 +220,8 @@ class _Frame:
         yield Text(self._how, "reverse", no_wrap=True, overflow="ellipsis", end="")
 
 
-def play(steps: Iterable[Step], stage: Stage, timing: Timing) -> bool:
-    """Show the steps, each when it is due; False if there is none.
+def play(steps: Iterable[Step], stage: Stage, timing: Timing) -> Step | None:
+    """Show the steps, each when it is due; gives the last one shown, None if there is none.
 
     Steps that follow each other faster than anybody can see are not all drawn.
     """
@@ -234,4 +239,4 @@ def play(steps: Iterable[Step], stage: Stage, timing: Timing) -> bool:
                 break
     if last is not None:
         stage.finish(last)
-    return last is not None
+    return last

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from cli.files import opened, svg_option
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import Onlooker
 from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
@@ -37,6 +38,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @moment_option("--from", "begin", "Begin here: 12.5s into the session, or with #EVENT.")
 @moment_option("--to", "end", "End here: 12.5s into the session, after #EVENT, or end, the default.")
 @player_option
+@svg_option("Write the last picture to this file, too, for slides.")
 def replay(
     session: str,
     number: int | None,
@@ -45,6 +47,7 @@ def replay(
     begin: Moment | None,
     end: Moment | None,
     player: str | None,
+    svg: str | None,
 ) -> None:
     """Play a session again in the terminal: the table, and below it what happens.
 
@@ -56,6 +59,7 @@ def replay(
       kiebitz replay game.db --speed 4
       kiebitz replay game.db --game 3 --step
       kiebitz replay game.db --from 12.5s --to 20s --as alice
+      kiebitz replay game.db --speed 0 --svg slide.svg
     """
     timeline = open_session(session)
     if player is not None:
@@ -72,8 +76,12 @@ def replay(
     timing: Timing = Pace(speed)
     if step:
         timing = Keys() if sys.stdin.isatty() else Lines()
-    if not play(steps, stage, timing):
+    shown = play(steps, stage, timing)
+    if shown is None:
         click.echo("kiebitz: nothing happens there", err=True)
+    elif svg is not None:
+        with opened(svg) as file:
+            file.write(stage.svg(shown))
 
 
 def _how(speed: float, step: bool) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from cli.files import opened, svg_option
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import RECENT, Onlooker
 from cli.players import check_player
@@ -21,7 +22,15 @@ from storage.timeline import Timeline
 @moment_option("--at", "moment", "12.5s into the session, #EVENT (after it) or end, the default.")
 @player_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON array: each table with its state.")
-def state(session: str, number: int | None, moment: Moment | None, player: str | None, as_json: bool) -> None:
+@svg_option("Write the picture to this file, for slides, instead of drawing it here.")
+def state(
+    session: str,
+    number: int | None,
+    moment: Moment | None,
+    player: str | None,
+    as_json: bool,
+    svg: str | None,
+) -> None:
     """Draw the game at any moment, put together from all players' conversations.
 
     A game that is over by then is drawn as it ended. Most shells take a # at the beginning of a word for a
@@ -32,7 +41,10 @@ def state(session: str, number: int | None, moment: Moment | None, player: str |
       kiebitz state game.db
       kiebitz state game.db --game 3 --as alice
       kiebitz state game.db --at 12.5s --json
+      kiebitz state game.db --at 12.5s --svg slide.svg
     """
+    if as_json and svg is not None:
+        raise click.UsageError("--json and --svg do not go together")
     timeline = open_session(session)
     if player is not None:
         check_player(timeline, player)
@@ -42,6 +54,8 @@ def state(session: str, number: int | None, moment: Moment | None, player: str |
     onlooker = Onlooker(timeline, player)
     if as_json:
         _write_json(tables, onlooker, number)
+    elif tables and svg is not None:
+        _write_svg(svg, timeline, tables, onlooker, number)
     elif tables:
         _draw(timeline, tables, onlooker, number)
     else:
@@ -73,6 +87,18 @@ def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker,
             console.print()
         events = timeline.recent(found.table.id, found.seq, RECENT)
         console.print(onlooker.picture(found.table.id, found.state, events, game))
-        latest = next(filter(onlooker.may_see, reversed(events)), None)
-        sentence = onlooker.sentence(latest) if latest is not None else "nothing has happened yet"
-        console.print(sentence, style="dim", markup=False, soft_wrap=True)
+        console.print(onlooker.latest(events), style="dim", markup=False, soft_wrap=True)
+
+
+def _write_svg(
+    path: str, timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None
+) -> None:
+    """Draw the first table into a file."""
+    if len(tables) > 1:
+        click.echo(
+            f"kiebitz: this is the first of {len(tables)} tables; --game takes that of another", err=True
+        )
+    found = tables[0]
+    events = timeline.recent(found.table.id, found.seq, RECENT)
+    with opened(path) as file:
+        file.write(onlooker.svg(found.table.id, found.state, events, game))

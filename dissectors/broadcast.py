@@ -1,16 +1,16 @@
-"""Copies of a broadcast are one event: a log of events, and for each stream a cursor in it.
+"""Copies of a broadcast are one event: a log of what was told, and for each stream a cursor in it.
 
-A server tells each client the same thing in a datagram or line of his own. The first copy makes an event;
-each further one finds it: it is the first event after its stream's cursor that says the same and has no
-witness on this stream yet. So four copies give one event, and a lost copy does no harm. Over UDP, where
-nothing after the cursor fits, a few events before it are tried too, for copies that overtook each other; and
-the same thing twice in a row on one stream is told to two players behind one address, or was doubled by the
-network.
+A server tells each client the same thing in a datagram or line of his own. The first copy is news; each
+further one finds it: it is the first entry after its stream's cursor that says the same and has no witness on
+this stream yet. So four copies give one event, and a lost copy does no harm. Where nothing after the cursor
+fits, a few entries before it may be tried too, for copies that overtook each other. Over UDP the same thing
+twice in a row on one stream is told to two players behind one address, or was doubled by the network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -26,38 +26,49 @@ LOG_SIZE = 256
 """At least so many events are kept, and fewer than twice as many."""
 
 
-class Entry(msgspec.Struct, eq=False):
-    """An event in the log: what it says, when it was first told, and to which streams."""
+class Timed(Protocol):
+    """Something that was told at a time (nanoseconds)."""
+
+    ts_ns: int
+
+
+Told = TypeVar("Told", bound=Timed)
+
+
+class Entry(msgspec.Struct, Generic[Told], eq=False):
+    """What was told: what it says, when it was first told, and to which streams."""
 
     key: Hashable
-    event: Event
+    told: Told
     ts_ns: int
     witnesses: set[int]
 
 
-class _Cursor(msgspec.Struct, eq=False):
+class _Cursor(msgspec.Struct, Generic[Told], eq=False):
     """How far a stream has heard: `place` and `born` count all entries there ever were."""
 
     place: int
     born: int
-    latest: Entry | None = None
+    latest: Entry[Told] | None = None
 
 
-class BroadcastLog:
-    """The latest events of a table that were told to several streams.
+class BroadcastLog(Generic[Told]):
+    """The latest things that a table's server told to several streams.
 
-    `ordered` streams are TCP connections: nothing on them comes twice or too early.
+    `doubled`: the network may bring the same twice in a row. `overtaken_ns` is how far back a copy may have
+    been overtaken by a later one on its own stream; 0 where each stream hears all in the same order.
     """
 
-    def __init__(self, ordered: bool = False) -> None:
-        self._ordered = ordered
-        self._entries: list[Entry] = []
+    def __init__(self, doubled: bool, overtaken_ns: int) -> None:
+        self._doubled = doubled
+        self._overtaken_ns = overtaken_ns
+        self._entries: list[Entry[Told]] = []
         self._first = 0
         """How many entries came before those that are kept."""
-        self._cursors: dict[int, _Cursor] = {}
+        self._cursors: dict[int, _Cursor[Told]] = {}
 
-    def witness(self, stream_id: int, key: Hashable, ts_ns: int) -> Event | None:
-        """The event that this copy tells of, or None if it is news."""
+    def witness(self, stream_id: int, key: Hashable, ts_ns: int) -> Told | None:
+        """What this copy tells again, or None if it is news."""
         entries = self._entries
         first = self._first
         cursor = self._cursors.get(stream_id)
@@ -65,29 +76,62 @@ class BroadcastLog:
             # A stream that has just appeared may get copies of what others have heard already.
             cursor = self._cursors[stream_id] = _Cursor(first, first)
         latest = cursor.latest
-        if (
-            not self._ordered
-            and latest is not None
-            and latest.key == key
-            and ts_ns - latest.ts_ns < REORDERED_NS
-        ):
-            return latest.event
+        if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
+            return latest.told
         place = max(cursor.place - first, 0)
         for number in range(place, len(entries)):
             entry = entries[number]
             if entry.key == key and _fits(entry, stream_id, ts_ns - LATEST_COPY_NS):
                 cursor.place = first + number + 1
                 cursor.latest = entry
-                return entry.event
-        if self._ordered:
+                return entry.told
+        if not self._overtaken_ns:
             return None
         for number in range(place - 1, max(cursor.born - first, 0) - 1, -1):
             entry = entries[number]
-            if entry.ts_ns < ts_ns - REORDERED_NS:
+            if entry.ts_ns < ts_ns - self._overtaken_ns:
                 break
-            if entry.key == key and _fits(entry, stream_id, ts_ns - REORDERED_NS):
-                return entry.event
+            if entry.key == key and _fits(entry, stream_id, ts_ns - self._overtaken_ns):
+                return entry.told
         return None
+
+    def has(self, stream_id: int, key: Hashable, ts_ns: int) -> bool:
+        """Whether something of this key was told lately, but not on this stream."""
+        oldest = ts_ns - LATEST_COPY_NS
+        return any(
+            entry.key == key and entry.ts_ns >= oldest and stream_id not in entry.witnesses
+            for entry in self._entries
+        )
+
+    def add(self, stream_id: int, key: Hashable, told: Told) -> None:
+        """Log news that was first told on this stream."""
+        entry = self._append(key, told)
+        entry.witnesses.add(stream_id)
+        cursor = self._cursors.get(stream_id)
+        if cursor is None:
+            cursor = self._cursors[stream_id] = _Cursor(0, self._first)
+        cursor.place = self._first + len(self._entries)
+        cursor.latest = entry
+
+    def expect(self, key: Hashable, told: Told) -> None:
+        """Log what was worked out before any copy of it came, so that the copies find it."""
+        self._append(key, told)
+
+    def forget(self, stream_id: int) -> None:
+        """Drop the cursor of a stream that is over."""
+        self._cursors.pop(stream_id, None)
+
+    def _append(self, key: Hashable, told: Told) -> Entry[Told]:
+        entry = Entry(key, told, told.ts_ns, set())
+        self._entries.append(entry)
+        if len(self._entries) >= 2 * LOG_SIZE:
+            del self._entries[:LOG_SIZE]
+            self._first += LOG_SIZE
+        return entry
+
+
+class EventLog(BroadcastLog[Event]):
+    """The log of a table where each thing told is an event at once."""
 
     def is_copy(self, message: Message, key: Hashable) -> bool:
         """Whether a message tells again what another has told; then its event and its game are set."""
@@ -98,34 +142,8 @@ class BroadcastLog:
         message.game_id = event.game_id
         return True
 
-    def add(self, stream_id: int, key: Hashable, event: Event) -> None:
-        """Log a new event that was first told on this stream."""
-        entry = self._append(key, event)
-        entry.witnesses.add(stream_id)
-        cursor = self._cursors.get(stream_id)
-        if cursor is None:
-            cursor = self._cursors[stream_id] = _Cursor(0, self._first)
-        cursor.place = self._first + len(self._entries)
-        cursor.latest = entry
 
-    def expect(self, key: Hashable, event: Event) -> None:
-        """Log an event that was worked out before any copy of it came, so that the copies find it."""
-        self._append(key, event)
-
-    def forget(self, stream_id: int) -> None:
-        """Drop the cursor of a stream that is over."""
-        self._cursors.pop(stream_id, None)
-
-    def _append(self, key: Hashable, event: Event) -> Entry:
-        entry = Entry(key, event, event.ts_ns, set())
-        self._entries.append(entry)
-        if len(self._entries) >= 2 * LOG_SIZE:
-            del self._entries[:LOG_SIZE]
-            self._first += LOG_SIZE
-        return entry
-
-
-def _fits(entry: Entry, stream_id: int, oldest_ns: int) -> bool:
+def _fits(entry: Entry[Told], stream_id: int, oldest_ns: int) -> bool:
     if entry.ts_ns < oldest_ns or stream_id in entry.witnesses:
         return False
     entry.witnesses.add(stream_id)

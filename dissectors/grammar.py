@@ -8,7 +8,7 @@ row with the same name, never a second grammar.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -65,12 +65,16 @@ class FieldType(ABC):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a message. A *fresh* value is made up by the server and differs in every game played."""
+    """A field of a message. A *fresh* value is made up by the server and differs in every game played.
+
+    An `optional` field may be left out.
+    """
 
     name: str
     type: FieldType
     gloss: str
     fresh: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ class MessageType:
 
     `answers` names the messages that this one replies to; `broadcast` says that the server sends a copy to
     each client; `deviation` tells in a sentence how the row differs from the specification, None if it does
-    not, and makes a note once per table.
+    not, and makes a note once per table. `brief` says in a listing what a message is about, with fields in
+    braces; the gloss, where it is None.
     """
 
     name: str
@@ -90,6 +95,7 @@ class MessageType:
     answers: tuple[str, ...] = ()
     broadcast: bool = False
     deviation: str | None = None
+    brief: str | None = None
 
     @cached_property
     def is_fresh(self) -> bool:
@@ -113,7 +119,8 @@ class EventKind:
 class Flaw(msgspec.Struct, frozen=True):
     """Something wrong in a frame; `offset` and `length` are bytes from the start of the frame.
 
-    One that is a `habit` of its sender is told only the first time in a direction of a stream.
+    One that is a `habit` of its sender is told only the first time in a direction of a stream; so where it
+    takes work to find its place, `locate` does it, given the frame, when it is told.
     """
 
     severity: Severity
@@ -125,6 +132,11 @@ class Flaw(msgspec.Struct, frozen=True):
     expected: str | None = None
     clause: str | None = None
     habit: bool = False
+    locate: Callable[[bytes], tuple[int, int]] | None = None
+
+    def place(self, frame: bytes) -> tuple[int, int]:
+        """Offset and length in the frame."""
+        return self.locate(frame) if self.locate is not None else (self.offset, self.length)
 
 
 class Decoded(msgspec.Struct, frozen=True):

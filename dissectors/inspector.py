@@ -7,6 +7,7 @@ Until then a server's items wait (a bounded number of them), so that nothing sen
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -136,12 +137,21 @@ class Inspector:
                 server.table.finish(self._latest_ns)
 
     def drain(self) -> Findings:
-        """Everything found since the last call."""
+        """Everything found since the last call; messages, up to the first whose event is undecided."""
         # The tables hold on to the same lists, so these are emptied, not replaced.
         lists = msgspec.structs.astuple(self._findings)
         found = Findings(*(part.copy() for part in lists))
         for part in lists:
             part.clear()
+        undecided = [
+            first
+            for server in self._servers.values()
+            if server.table is not None and (first := server.table.undecided()) is not None
+        ]
+        if undecided:
+            kept = bisect_left(found.messages, min(undecided), key=lambda message: message.id)
+            self._findings.messages[:] = found.messages[kept:]
+            del found.messages[kept:]
         return found
 
     def _meet(self, stream: Stream) -> _Conversation:
@@ -330,9 +340,9 @@ class Inspector:
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
-            self._report(message, flaw)
+            self._report(message, flaw, frame.data)
         if row is not None:
-            table.message(message, row, decoded.sound)
+            table.message(message, row, decoded.sound, frame.data)
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
@@ -356,7 +366,8 @@ class Inspector:
         # The capture, not the sender, has left out the rest; a gap has its own diagnostic.
         return unreadable()
 
-    def _report(self, message: Message, flaw: Flaw) -> None:
+    def _report(self, message: Message, flaw: Flaw, frame: bytes) -> None:
+        offset, length = flaw.place(frame)
         self._findings.diagnostics.append(
             Diagnostic(
                 message.stream,
@@ -366,8 +377,8 @@ class Inspector:
                 flaw.group,
                 flaw.code,
                 flaw.text,
-                message.offset + flaw.offset,
-                flaw.length,
+                message.offset + offset,
+                length,
                 flaw.expected,
                 flaw.clause,
                 blame_of(message.direction),

@@ -58,8 +58,11 @@ class GameTable(ABC):
         """Whether something has come in a direction of a stream that may yet become a message."""
 
     @abstractmethod
-    def message(self, message: Message, row: MessageType, sound: bool) -> None:
-        """Take the next message; `sound` says that its row allows it. Sets its event and game."""
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        """Take the next message, whose bytes are `frame`; `sound` says that its row allows it.
+
+        Sets its event and game, at once or before it is no longer among the `undecided`.
+        """
 
     @abstractmethod
     def unreadable(self, stream: Stream, direction: Direction) -> None:
@@ -72,6 +75,10 @@ class GameTable(ABC):
     @abstractmethod
     def closed(self, stream: Stream, ts_ns: int) -> None:
         """A stream of this table is over."""
+
+    def undecided(self) -> int | None:
+        """The id of the first message whose event is not yet set; it and those after it wait to be stored."""
+        return None
 
     @abstractmethod
     def finish(self, ts_ns: int) -> None:

@@ -10,12 +10,14 @@ from collections.abc import Callable
 
 from rich.console import RenderableType
 
+from cli.pictures.catan import draw_catan
 from cli.pictures.generic import draw_state
 from cli.pictures.maexchen import draw_maexchen
 from cli.pictures.scene import Scene
 from cli.pictures.schafkopf import draw_schafkopf
 
 DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
+    "catan": draw_catan,
     "maexchen": draw_maexchen,
     "schafkopf": draw_schafkopf,
 }

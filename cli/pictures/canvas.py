@@ -6,11 +6,15 @@ cannot show that, in ASCII.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 
@@ -60,9 +64,13 @@ class Canvas:
         for number, line in enumerate(lines):
             self.put(x, y + number, line)
 
+    def lines(self) -> list[Text]:
+        """The rows, from the top."""
+        return [self._row(row) for row in self._rows]
+
     def text(self) -> Text:
         """All rows as one text."""
-        return Text("\n").join(self._row(row) for row in self._rows)
+        return Text("\n").join(self.lines())
 
     @staticmethod
     def _row(pieces: list[tuple[int, Text]]) -> Text:
@@ -71,6 +79,37 @@ class Canvas:
             row.append(" " * max(0, x - row.cell_len))
             row.append_text(piece)
         return row
+
+
+class Cells:
+    """Cells that are drawn over each other, one narrow character in each.
+
+    What is put somewhere keeps the ground below it, unless it brings its own.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self._rows = [[(" ", Style.null())] * width for _ in range(height)]
+
+    def put(self, x: int, y: int, text: str, style: str = "") -> None:
+        """Write a text, its first character at column `x` of row `y`; what lies outside is left out."""
+        for column, character in enumerate(text, x):
+            if 0 <= y < len(self._rows) and 0 <= column < len(self._rows[y]):
+                self._rows[y][column] = (character, _over(self._rows[y][column][1], style))
+
+    def lines(self) -> list[Text]:
+        """The rows, from the top."""
+        return [Text.assemble(*map(_run, groupby(row, itemgetter(1)))) for row in self._rows]
+
+
+@lru_cache
+def _over(ground: Style, style: str) -> Style:
+    return Style(bgcolor=ground.bgcolor) + Style.parse(style)
+
+
+def _run(cells: tuple[Style, Iterable[tuple[str, Style]]]) -> tuple[str, Style]:
+    """Neighbouring cells of one style."""
+    style, run = cells
+    return "".join(character for character, _ in run), style
 
 
 def shorten(text: str, width: int, glyphs: Glyphs) -> str:

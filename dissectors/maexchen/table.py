@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from dissectors.broadcast import BroadcastLog
+from dissectors.broadcast import REORDERED_NS, EventLog
 from dissectors.grammar import MessageType, to_json
 from dissectors.maexchen.answers import Answers
 from dissectors.maexchen.dice import MIA
@@ -30,7 +30,7 @@ class MaexchenTable(RoundTable):
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
-        self._log = BroadcastLog()
+        self._log = EventLog(doubled=True, overtaken_ns=REORDERED_NS)
         self._answers = Answers(self)
         self._registration = Registration(self, self._seats)
         self._handlers: dict[str, Callable[[Message, Seat], None]] = {
@@ -53,7 +53,7 @@ class MaexchenTable(RoundTable):
             "REJECTED": self._registration.rejected,
         }
 
-    def message(self, message: Message, row: MessageType, sound: bool) -> None:
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
         seat = self._seats.get(message.stream.id) or self._sit_down(message.stream)
         if message.direction == "s2c":
             if row.deviation is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.broadcast import BroadcastLog
+from dissectors.broadcast import EventLog
 from dissectors.grammar import blame_of
 from dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
 from dissectors.schafkopf.cards import SEATS
@@ -35,7 +35,7 @@ class RoundTable(GameTable):
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
-        self.log = BroadcastLog(ordered=True)
+        self.log = EventLog(doubled=False, overtaken_ns=0)
         self.rounds: list[Round] = []
         """The latest rounds, the newest last."""
         self._count = 0

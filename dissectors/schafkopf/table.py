@@ -64,7 +64,7 @@ class SchafkopfTable(RoundTable):
             "BEENDEN": self._beenden,
         }
 
-    def message(self, message: Message, row: MessageType, sound: bool) -> None:
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
         conversation = self.conversation(message.stream)
         if row.deviation is not None:
             self.remark_dialect(message, row)

@@ -1,0 +1,73 @@
+"""A Catan table: the board, and beside it the players with their hands; before the game, who is there."""
+
+from __future__ import annotations
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from cli.pictures.canvas import Canvas, glyphs_for, wrap
+from cli.pictures.catan_board import draw_board
+from cli.pictures.catan_hexes import SIZES, Hexes
+from cli.pictures.catan_look import Island, Look, look_at
+from cli.pictures.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
+from cli.pictures.catan_words import not_known, spelt
+from cli.pictures.pen import Pen
+from cli.pictures.scene import Scene
+
+_WIDEST = 150
+_GAP = 1
+_ROWS_AROUND = 5
+"""Rows of a terminal that are not the board's: the title, sentences, the prompt."""
+
+
+def draw_catan(scene: Scene) -> CatanPicture:
+    """The picture of a Catan table."""
+    return CatanPicture(scene)
+
+
+class CatanPicture:
+    """A table as rich can print it; with four players 19 rows high on a terminal of 80 columns."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        look = look_at(self.scene.state)
+        pen = Pen(console, options.encoding, glyphs_for(options.encoding), [])
+        width = min(options.max_width, _WIDEST)
+        lines = _table(look, width, pen) if look.part else draw_lobby(look, width, pen)
+        text = Text("\n").join(lines)
+        text.no_wrap = True
+        yield text
+
+
+def _table(look: Look, width: int, pen: Pen) -> list[Text]:
+    hexes = _hexes(look.island, width, pen) if look.island is not None else None
+    if look.island is None or hexes is None:
+        lines = draw_panel(look, width, pen)
+    else:
+        board = draw_board(look.island, hexes, pen)
+        room = width - hexes.width - _GAP
+        if room < NARROWEST:
+            lines = board + draw_panel(look, width, pen)
+        else:
+            panel = draw_panel(look, room, pen, len(board))
+            canvas = Canvas(max(len(board), len(panel)))
+            canvas.put_lines(0, 0, board)
+            canvas.put_lines(hexes.width + _GAP, 0, panel)
+            lines = canvas.lines()
+    lines += draw_below(look, width, pen)
+    for remark in filter(None, (look.no_island, not_known(look.part))):
+        lines += wrap(pen.console, Text(spelt(pen, remark), "dim"), width, 2, pen.glyphs)
+    return lines
+
+
+def _hexes(island: Island, width: int, pen: Pen) -> Hexes | None:
+    """The board, its fields as large as leaves room for the players; None if there is no room for it."""
+    height = pen.console.size.height - _ROWS_AROUND if pen.console.is_terminal else None
+    sizes = [Hexes(island, size) for size in SIZES]
+    for hexes in sizes:
+        balanced = width - hexes.width - _GAP >= max(NARROWEST, width // 3 - 1)
+        if balanced and (height is None or hexes.height <= height):
+            return hexes
+    return next((hexes for hexes in reversed(sizes) if hexes.width <= width), None)

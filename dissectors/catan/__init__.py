@@ -1,0 +1,1 @@
+"""Catan, over TCP: one JSON object after another."""

@@ -1,0 +1,208 @@
+"""What is built: where it may stand, what it costs, and who has the longest road.
+
+Clauses 7.2, 10.6 and 10.10, and the rules of the game that clause 14 refers to.
+"""
+
+from __future__ import annotations
+
+from dissectors.catan.board import Board, Spot, at, spot
+from dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
+from dissectors.catan.hearing import Fact
+from dissectors.catan.ledger import Claim
+from dissectors.catan.play import PlayTable, where_words
+from dissectors.catan.roads import longest_road
+from dissectors.catan.turns import Turns
+from dissectors.catan.words import DORF, LAND, STADT, STRASSE
+
+_RULES = "14 Hinweise"
+THROUGH = "it goes on behind another player's building"
+_WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
+
+
+class Builder:
+    """Takes what is built."""
+
+    def __init__(self, table: PlayTable, turns: Turns) -> None:
+        self._table = table
+        self._turns = turns
+
+    def bauvorgang(self, fact: Fact) -> None:
+        """A building was built."""
+        told = fact.fields["Gebäude"]
+        self.build(fact, told["Eigentümer"], told["Typ"], spot(map(at, told["Ort"])), ("Gebäude",))
+
+    def build(self, fact: Fact, owner: int, typ: str, where: Spot, path: tuple[str, ...]) -> None:
+        """A building stands now; `path` is where the message tells of it."""
+        table = self._table
+        player = table.player(owner)
+        data = {"type": typ, "place": [{"x": x, "y": y} for x, y in where]}
+        game = table.game
+        if game is None:
+            table.tell(fact, "built", player, data)
+            return
+        if game.buildings.get(where) == Building(owner, typ):
+            # A card that names its roads may be followed by a message for each.
+            return
+        self._check(fact, game, player, typ, where, path)
+        game.buildings[where] = Building(owner, typ)
+        table.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        table.tell(fact, "built", player, data)
+        if game.in_setup:
+            self._settled(fact, game, player, typ, where)
+        elif typ == STRASSE and player.free_roads:
+            player.free_roads -= 1
+        else:
+            self._turns.claim(Claim(fact, owner, -1, COSTS[typ], _WHY[typ]))
+
+    def _settled(self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot) -> None:
+        """The second village yields at once."""
+        board = game.board
+        if typ != DORF or board is None or len(game.towns(player.id)) != 2:
+            return
+        counts: dict[str, int] = {}
+        for place in where:
+            kind = LAND.get(board.fields.get(place, ""))
+            if kind is not None:
+                counts[kind] = counts.get(kind, 0) + 1
+        self._turns.claim(Claim(fact, player.id, 1, counts, "start", partly=True))
+
+    # Where it may stand.
+
+    def _check(
+        self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot, path: tuple[str, ...]
+    ) -> None:
+        table = self._table
+        if not game.whole or game.board is None:
+            return
+        clause = f"{fact.row.clause}; {_RULES}"
+        what = f"{player.name} builds {typ} at {where_words(where)}"
+        problem = objection(game, game.board, player.id, typ, where)
+        if problem == THROUGH:
+            table.flaw(
+                fact,
+                "warning",
+                "rule",
+                "road-through",
+                f"{what}: {problem}",
+                *path,
+                "Ort",
+                clause=clause,
+            )
+        elif problem is not None:
+            expected = "a place where it may stand"
+            table.flaw(
+                fact,
+                "error",
+                "rule",
+                "bad-place",
+                f"{what}: {problem}",
+                *path,
+                "Ort",
+                expected=expected,
+                clause=clause,
+            )
+        elif not game.in_setup and game.roller not in (None, player.id):
+            table.flaw(
+                fact,
+                "error",
+                "rule",
+                "out-of-turn",
+                f"{player.name} builds, but it is {table.name(game.roller)}'s turn",
+                *path,
+                "Eigentümer",
+                expected=str(game.roller),
+                clause=_RULES,
+            )
+        elif len(game.owned(player.id, typ)) >= PIECES[typ]:
+            table.flaw(
+                fact,
+                "warning",
+                "rule",
+                "too-many-pieces",
+                f"{player.name} builds {typ}, and has {PIECES[typ]} already",
+                *path,
+                "Typ",
+                expected=f"at most {PIECES[typ]}",
+                clause=_RULES,
+            )
+
+    # The longest road.
+
+    def longest(self, fact: Fact) -> None:
+        """The longest road changes hands."""
+        table = self._table
+        number: int | None = fact.fields.get("Spieler")
+        player = table.player(number) if number is not None else None
+        game = table.game
+        if game is not None:
+            game.longest_road = number
+            game.longest_fact = fact
+            table.put_in(number, "longest_road")
+        table.tell(fact, "longest_road", player, {} if player is not None else {"player": None})
+
+    def lengths(self, game: CatanGame) -> dict[int, int] | None:
+        """How long each player's longest road is; None if that is not known."""
+        if game.board is None or not game.whole:
+            return None
+        return {number: longest_road(game, game.board, number) for number in game.players}
+
+    def verdict(self, game: CatanGame) -> None:
+        """Whether whoever was said to have the longest road had it when the turn was over.
+
+        Some servers say so before they tell what was built.
+        """
+        fact, game.longest_fact = game.longest_fact, None
+        lengths = self.lengths(game) if fact is not None else None
+        if fact is None or lengths is None or _may_hold(game.longest_road, lengths):
+            return
+        table = self._table
+        longest = max(lengths.values(), default=0)
+        whose = [table.name(number) or "" for number in lengths if lengths[number] == longest]
+        holder = game.longest_road
+        ours = f"{table.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
+        table.flaw(
+            fact,
+            "error",
+            "rule",
+            "longest-road",
+            f"{ours}, but {' and '.join(whose)} {longest}",
+            "Spieler",
+            expected=", ".join(whose),
+        )
+
+
+def _may_hold(number: int | None, lengths: dict[int, int]) -> bool:
+    """Whether a player may have the longest road: at least 5, and nobody has a longer one."""
+    longest = max(lengths.values(), default=0)
+    if number is None:
+        return longest < 5 or sum(length == longest for length in lengths.values()) > 1
+    return lengths.get(number, 0) >= 5 and lengths[number] == longest
+
+
+def objection(game: CatanGame, board: Board, owner: int, typ: str, where: Spot) -> str | None:
+    """Why a building must not stand there; None if it may."""
+    there = game.buildings.get(where)
+    if not (board.is_edge(where) if typ == STRASSE else board.is_corner(where)):
+        return "there is no edge of a field" if typ == STRASSE else "there is no corner of a field"
+    if typ == STADT:
+        stands_for = "a city takes the place of a village of one's own"
+        return None if there == Building(owner, DORF) else stands_for
+    if there is not None:
+        return f"there stands {there.typ} already"
+    road = Building(owner, STRASSE)
+    if typ == DORF:
+        if any(corner in game.buildings for corner in board.next_corners(where)):
+            return "the next corner is built on"
+        if game.in_setup or any(game.buildings.get(edge) == road for edge in board.edges_at(where)):
+            return None
+        return "no road of one's own leads there"
+    through = False
+    for corner in board.ends(where):
+        town = game.buildings.get(corner)
+        if town is not None and town.owner == owner:
+            return None
+        if any(game.buildings.get(edge) == road for edge in board.edges_at(corner) if edge != where):
+            if town is None:
+                return None
+            through = True
+    return THROUGH if through else "it joins nothing of one's own"

@@ -1,0 +1,140 @@
+"""Development cards: bought, played, and the largest army. Clauses 10.7, 10.10 and 13."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dissectors.catan.board import at, spot
+from dissectors.catan.building import Builder
+from dissectors.catan.game import CARD_COST, CatanGame, Player
+from dissectors.catan.hand import Counts, total
+from dissectors.catan.hearing import Fact
+from dissectors.catan.ledger import Claim
+from dissectors.catan.play import PlayTable
+from dissectors.catan.turns import Turns
+from dissectors.catan.words import STRASSE
+
+_CLAUSE = "13 Entwicklungskarten ausspielen"
+_ARMY = 3
+"""The largest army has at least so many knights."""
+
+
+class Cards:
+    """Takes what is said of development cards."""
+
+    def __init__(self, table: PlayTable, turns: Turns, builder: Builder) -> None:
+        self._table = table
+        self._turns = turns
+        self._builder = builder
+
+    def bought(self, fact: Fact) -> None:
+        """A card was bought; only its owner sees which."""
+        table = self._table
+        player = table.player(fact.fields["Spieler"])
+        told = fact.fields.get("Entwicklungskarte", 1)
+        card: str | None = told if isinstance(told, str) else None
+        if table.game is not None:
+            player.cards.gain(1 if card is None else {card: 1})
+            player.bought[card] = player.bought.get(card, 0) + 1
+            table.put_cards(player)
+        table.tell(fact, "bought_card", player, {"card": card})
+        self._turns.claim(Claim(fact, player.id, -1, CARD_COST, "development card"))
+
+    def ritter(self, fact: Fact) -> None:
+        """A knight moves the robber."""
+        table = self._table
+        player = table.player(fact.fields["Spieler"])
+        ort, target = fact.fields["Ort"], fact.fields.get("Ziel")
+        game = table.game
+        if game is not None:
+            moved = (player.id, at(ort), target)
+            if not (game.robber == at(ort) and game.robbed_by == player.id):
+                # Some servers tell the robber's move in a message of its own, before or after this one.
+                self._turns.move_robber(fact, player, ort, target)
+                game.moved = moved
+            player.knights = (player.knights or 0) + 1 if player.knights is not None or game.whole else None
+            table.put_player(player, "knights", player.knights)
+        self._played(fact, player, "Ritter", {"to": ort, "from_player": target})
+
+    def straßenbau(self, fact: Fact) -> None:
+        """Two roads for nothing; most servers tell each in a message of its own, too."""
+        table = self._table
+        player = table.player(fact.fields["Spieler"])
+        names = [name for name in ("Straße 1", "Straße 2") if name in fact.fields]
+        self._played(fact, player, "Straßenbau", {"roads": [fact.fields[name] for name in names]})
+        # Some servers tell what is built before they tell that it is free.
+        told = table.game.ledger.waive(player.id, "road", len(names)) if table.game is not None else 0
+        player.free_roads = len(names) - told
+        for name in names:
+            self._builder.build(fact, player.id, STRASSE, spot(map(at, fact.fields[name])), (name,))
+
+    def monopol(self, fact: Fact) -> None:
+        """All cards of one resource go to one player."""
+        player = self._table.player(fact.fields["Spieler"])
+        kind: str = fact.fields["Rohstoff"]
+        self._played(fact, player, "Monopol", {"resource": kind})
+        game = self._table.game
+        for number in game.players if game is not None else ():
+            sign = 1 if number == player.id else -1
+            self._turns.claim(Claim(fact, number, sign, None, "monopoly", firm=False, kind=kind))
+
+    def erfindung(self, fact: Fact) -> None:
+        """Two resources of one's choice."""
+        player = self._table.player(fact.fields["Spieler"])
+        counts: Counts = fact.fields["Rohstoffe"]
+        self._played(fact, player, "Erfindung", {"resources": counts})
+        # One server tells the whole hand here.
+        wanted = counts if total(counts) == 2 else 2
+        self._turns.claim(Claim(fact, player.id, 1, wanted, "invention", partly=True))
+
+    def _played(self, fact: Fact, player: Player, card: str, data: dict[str, Any]) -> None:
+        table = self._table
+        game = table.game
+        if game is not None:
+            self._check(fact, game, player, card)
+            player.cards.pay({card: 1})
+            player.played += 1
+            table.put_cards(player)
+        table.tell(fact, "played_card", player, {"card": card, **data})
+
+    def _check(self, fact: Fact, game: CatanGame, player: Player, card: str) -> None:
+        """One card a turn, and none that was bought in it."""
+        if not game.whole:
+            return
+        problem = None
+        just_bought = player.bought.get(card, 0)
+        if player.played:
+            problem, expected = "the second development card in this turn", "one in a turn"
+        elif player.cards.most[card] <= 0:
+            problem, expected = "a card that he has not got", "a card of his own"
+        elif just_bought and player.cards.most[card] <= just_bought:
+            problem, expected = "a card that was bought in this turn", "a card of an earlier turn"
+        if problem is not None:
+            text = f"{player.name} plays {card}: {problem}"
+            self._table.flaw(
+                fact, "warning", "rule", "card-not-allowed", text, expected=expected, clause=_CLAUSE
+            )
+
+    def army(self, fact: Fact) -> None:
+        """The largest army changes hands."""
+        table = self._table
+        number: int | None = fact.fields.get("Spieler")
+        player = table.player(number) if number is not None else None
+        game = table.game
+        if game is not None and player is not None:
+            game.largest_army = number
+            table.put_in(number, "largest_army")
+            knights = {other.id: other.knights for other in game.players.values()}
+            ours = player.knights
+            most = max((count for count in knights.values() if count is not None), default=0)
+            if game.whole and ours is not None and (ours < _ARMY or ours < most):
+                table.flaw(
+                    fact,
+                    "error",
+                    "rule",
+                    "largest-army",
+                    f"{player.name} has played {ours} knights",
+                    "Spieler",
+                    expected=f"at least {max(_ARMY, most)}",
+                )
+        table.tell(fact, "largest_army", player, {})

@@ -1,0 +1,148 @@
+"""JSON objects to messages and back.
+
+Of several rows with one name the first that fits is taken, if possible one that knows all attributes. What is
+wrong is told by `flaws.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dissectors.catan.flaws import (
+    broken,
+    harmless,
+    layout_notes,
+    no_message,
+    not_one_message,
+    unfit_row,
+    unknown_message,
+)
+from dissectors.catan.grammar import GRAMMAR, NAMES, Nachricht
+from dissectors.catan.scanner import place_of
+from dissectors.catan.values import Only, Reading, Tuple, Unfit, shown
+from dissectors.catan.words import spellings
+from dissectors.grammar import Decoded, to_json
+from dissectors.records import Direction
+
+_read_json = msgspec.json.Decoder().decode
+_to_bytes = msgspec.json.Encoder().encode
+
+_ROWS: dict[tuple[Direction, str], tuple[Nachricht, ...]] = {
+    (row.direction, row.name): tuple(
+        other for other in GRAMMAR.rows_named(row.direction, row.name) if isinstance(other, Nachricht)
+    )
+    for row in GRAMMAR.rows
+}
+
+
+def decode(frame: bytes, direction: Direction) -> Decoded:
+    """What a frame says; see `Dissector.decode`."""
+    try:
+        value = _read_json(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return broken(frame)
+    if type(value) is not dict:
+        return no_message(frame, value)
+    rows, key = _rows(value, direction)
+    if not rows:
+        return unknown_message(key, direction) if len(value) == 1 else not_one_message(value, direction)
+    unfit: Unfit | None = None
+    closest = rows[0]
+    found: tuple[Nachricht, dict[str, Any], Reading] | None = None
+    for row in rows:
+        reading = Reading()
+        try:
+            around = row.around.read(value, reading)
+        except Unfit as error:
+            if unfit is None or _nearness(error) > _nearness(unfit):
+                unfit, closest = error, row
+            continue
+        found = found or (row, around, reading)
+        if not reading.surplus:
+            found = row, around, reading
+            break
+    if found is None:
+        assert unfit is not None
+        return unfit_row(closest, unfit)
+    row, fields, reading = found
+    inner = fields.pop(row.name)
+    fields = inner | fields if fields else inner
+    notes = harmless(row, reading.remarks) if reading.remarks else ()
+    if frame[:1] != b"{" or frame[-2:] != b"}\n" or frame.find(b"\n") != len(frame) - 1:
+        notes = (*layout_notes(frame), *notes)
+    return Decoded(row, fields, to_json(fields), True, notes)
+
+
+def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachricht, ...], str]:
+    """The rows that an object may be, and the key that names the message."""
+    names = NAMES[direction]
+    if len(value) == 1:
+        key = next(iter(value))
+        return tuple(row for row in _ROWS.get((direction, names.get(key, "")), ()) if not row.beside), key
+    for key in value:
+        rows = _ROWS.get((direction, names.get(key, "")), ())
+        fitting = tuple(row for row in rows if row.beside and {key, *row.beside} == {*value})
+        if fitting:
+            return fitting, key
+    return (), ""
+
+
+def _nearness(error: Unfit) -> tuple[bool, int]:
+    """How near a row comes that does not fit: a wrong value is nearer than one that is missing, and the more
+    so the deeper it stands."""
+    return error.code != "missing-attribute", len(error.path)
+
+
+def truncated(frame: bytes, direction: Direction) -> Decoded:
+    """What is left when a stream is closed in the middle of an object; see `Dissector.truncated`."""
+    whole = decode(frame, direction)
+    # Who reads object by object needs no line feed after the last one.
+    return whole if whole.sound or not frame.strip() else broken(frame, ended=True)
+
+
+def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    """The line of a message in the specification's spelling; see `Dissector.encode`."""
+    for row in _ROWS.get((direction, name), ()):
+        value = _laid_out(row, fields)
+        try:
+            around = row.around.read(value, Reading())
+        except Unfit:
+            continue
+        if around.pop(name) | around == fields:
+            return _to_bytes(value) + b"\n"
+    raise ValueError(f"{direction} {name} has no row with these fields: {shown(fields)}")
+
+
+def _laid_out(row: Nachricht, fields: Mapping[str, Any]) -> dict[str, Any]:
+    beside = {key: fields[key] for key in row.beside if key in fields}
+    body: Any = {key: part for key, part in fields.items() if key not in beside}
+    if isinstance(row.body, Tuple):
+        body = [body[field.name] for field in row.body.fields if field.name in body]
+    elif isinstance(row.body, Only):
+        body = body.get(row.body.name)
+    return {row.name: body, **beside}
+
+
+def field_place(frame: bytes, row: Nachricht, *steps: str | int) -> tuple[int, int]:
+    """Where in a sound message's bytes a field stands, or a part of it: offset and length in bytes.
+
+    `steps` are in the specification's spelling; a step that is not there ends the way.
+    """
+    value = _read_json(frame)
+    path: list[str | int] = []
+    for step in steps if steps and steps[0] in row.beside else (row.name, *steps):
+        if isinstance(step, str):
+            known = spellings((step,))
+            if not isinstance(value, dict) or (key := next((k for k in value if k in known), None)) is None:
+                break
+            path.append(key)
+            value = value[key]
+        elif isinstance(value, list) and step < len(value):
+            path.append(step)
+            value = value[step]
+        else:
+            break
+    return place_of(frame, path)

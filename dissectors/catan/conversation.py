@@ -1,0 +1,92 @@
+"""One client's connection: who he is, and what he has asked for that is not answered yet.
+
+Answers name no request, and programs differ in whether they confirm before what follows, after it, or not at
+all. So a request counts as performed once its effect was told, and a refusal is of the first that was not.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from dissectors.records import Message
+
+_MOST = 16
+"""So many requests wait for an answer; a server may lose some."""
+
+_EFFECTS = {
+    "Chatnachricht": ("Chatnachricht senden",),
+    "Statusupdate": ("Spieler", "Spiel starten", "Zug beenden"),
+    "Spiel gestartet": ("Spiel starten",),
+    "Würfelwurf": ("Würfeln",),
+    "Kosten": ("Karten abgeben", "Seehandel"),
+    "Räuber versetzt": ("Räuber versetzen",),
+    "Bauvorgang": ("Bauen",),
+    "Entwicklungskarte gekauft": ("Entwicklungskarte kaufen",),
+    "Handelsangebot": ("Handel anbieten",),
+    "Handelsangebot angenommen": ("Handel annehmen",),
+    "Handel ausgeführt": ("Handel abschließen",),
+    "Handelsangebot abgebrochen": ("Handel abbrechen",),
+    "Ritter ausspielen": ("Ritter ausspielen",),
+    "Straßenbaukarte ausspielen": ("Straßenbaukarte ausspielen",),
+    "Monopol": ("Monopol",),
+    "Erfindung": ("Erfindung",),
+}
+"""Which requests have this effect."""
+
+
+class Request(msgspec.Struct, eq=False):
+    """Something a client has asked for."""
+
+    message: Message
+    performed: bool = False
+
+
+class Conversation(msgspec.Struct, eq=False):
+    """One client's connection; `whole` says that nothing of it is missing, from its beginning on."""
+
+    stream_id: int
+    whole: bool = True
+    player: int | None = None
+    requests: list[Request] = msgspec.field(default_factory=list)
+
+    def asks(self, message: Message) -> None:
+        """The client asks for something, or says Hallo."""
+        if message.name != "Hallo":
+            self.requests.append(Request(message))
+            del self.requests[:-_MOST]
+
+    def hears(self, message: Message) -> None:
+        """The server tells something that may be what was asked for."""
+        if _acting(message) not in (None, self.player):
+            return
+        wanted = _EFFECTS.get(message.name, ())
+        for request in self.requests:
+            if request.message.name in wanted and not request.performed:
+                request.performed = True
+                return
+
+    def confirmed(self) -> Message | None:
+        """The server says OK: to which request."""
+        index = next((n for n, request in enumerate(self.requests) if request.performed), 0)
+        return self.requests.pop(index).message if self.requests else None
+
+    def refused(self) -> Message | None:
+        """The server says no: to which request. What was asked before it was passed over."""
+        for number, request in enumerate(self.requests):
+            if not request.performed:
+                del self.requests[: number + 1]
+                return request.message
+        return None
+
+
+def _acting(message: Message) -> int | None:
+    """Whose doing something is that the server tells."""
+    fields = message.fields
+    if message.name == "Statusupdate":
+        return int(fields["Spieler"]["id"])
+    if message.name == "Bauvorgang":
+        return int(fields["Gebäude"]["Eigentümer"])
+    if message.name == "Handelsangebot angenommen":
+        return int(fields["Mitspieler"] if "Mitspieler" in fields else fields["Spieler"])
+    found = fields.get("Spieler", fields.get("Absender"))
+    return found if isinstance(found, int) else None

@@ -1,0 +1,51 @@
+"""Catan as the inspector sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dissectors.catan.codec import decode, encode, truncated
+from dissectors.catan.framer import CatanFramer
+from dissectors.catan.grammar import GRAMMAR
+from dissectors.catan.table import CatanTable
+from dissectors.dissector import Dissector, Likeness
+from dissectors.framing import Framer
+from dissectors.grammar import Decoded
+from dissectors.records import Direction, Findings, TableInfo
+from dissectors.table import GameTable, Ids
+
+
+class Catan(Dissector):
+    """The settlers, with the cards of others hidden."""
+
+    grammar = GRAMMAR
+    transport = "tcp"
+    # The specification fixes none: it is recognised by what is said.
+    default_ports = frozenset()
+
+    def framer(self, direction: Direction) -> Framer:
+        return CatanFramer(direction)
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        return decode(frame, direction)
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        return truncated(frame, direction)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return encode(name, direction, fields)
+
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        framer = CatanFramer(direction)
+        frames = [*framer.feed(0, data), *framer.eof()]
+        decoded = [decode(frame.data, direction) for frame in frames if frame.data]
+        if any(message.sound for message in decoded):
+            return "certain"
+        return "similar" if any(message.row is not None for message in decoded) else None
+
+    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
+        return CatanTable(info, ids, findings)
+
+
+CATAN = Catan()

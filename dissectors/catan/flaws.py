@@ -1,0 +1,195 @@
+"""What is wrong in a frame: where it stands, by its JSON path, what belongs there, and what was meant.
+
+Where in the bytes that is, is worked out when it is told: most remarks are told only once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dissectors.catan.grammar import NAMES, Nachricht
+from dissectors.catan.scanner import first_error, key_place_of, place_of
+from dissectors.catan.values import Path, Remark, Unfit, shown
+from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, unreadable
+from dissectors.records import Direction, Severity
+
+_FRAMING = "4 Hinweise zu JSON"
+_GROUNDS = "2 Grundlagen"
+_MESSAGE = '{"…":{…}} and a line feed'
+_SHOWN = 40
+_OTHER: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
+
+
+def where(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:
+    """Offset and length in bytes of the value at a path, or of the key that is the path's last step."""
+    return key_place_of(frame, path) if of_key else place_of(frame, path)
+
+
+def spoken(path: Path) -> str:
+    """A path as it is written in a sentence: `$.Bauen.Ort[1].x`."""
+    return "$" + "".join(map(_step, path))
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() and len(step) <= _SHOWN else f"[{shown(step)}]"
+
+
+def broken(frame: bytes, ended: bool = False) -> Decoded:
+    """Bytes that are no JSON, or are not all of it."""
+    if not frame.strip():
+        text = "an empty line between two messages is ignored; some peers close the connection then"
+        return unreadable(Flaw("note", "malformed", "empty-line", text, 0, len(frame), None, _GROUNDS))
+    try:
+        frame.decode()
+    except UnicodeDecodeError as error:
+        wrong = frame[error.start : error.end]
+        return unreadable(
+            Flaw(
+                "error",
+                "malformed",
+                "charset",
+                f"{wrong.hex(' ')} is no UTF-8",
+                error.start,
+                len(wrong),
+                "UTF-8",
+                _GROUNDS,
+            )
+        )
+    begun = frame.lstrip()[:1]
+    if begun != b"{":
+        return no_message(frame, None)
+    error_at = first_error(frame)
+    if error_at is None:
+        # Whoever reads it here has limits of his own: a number with a million digits, say.
+        text = "no parser takes this"
+        return unreadable(Flaw("error", "malformed", "broken-json", text, 0, len(frame), _MESSAGE, _GROUNDS))
+    if ended and error_at.offset >= len(frame.rstrip()):
+        text = "the stream ends in the middle of a message"
+        code = "truncated"
+    else:
+        text = f"{error_at.found} stands here"
+        code = "broken-json"
+    return unreadable(
+        Flaw(
+            "error",
+            "malformed",
+            code,
+            text,
+            error_at.offset,
+            error_at.length,
+            error_at.expected,
+            _FRAMING,
+        )
+    )
+
+
+def no_message(frame: bytes, value: Any) -> Decoded:
+    """Something else than an object."""
+    start = len(frame) - len(frame.lstrip())
+    found = shown(value) if value is not None else f'"{frame.strip()[:_SHOWN].decode(errors="replace")}"'
+    flaw = Flaw(
+        "error",
+        "malformed",
+        "no-object",
+        f"{found} stands where a message begins",
+        start,
+        len(frame.strip()),
+        _MESSAGE,
+        _GROUNDS,
+    )
+    return unreadable(flaw)
+
+
+def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:
+    """An object with no message in it, or with several: clause 2 has one."""
+    if value:
+        # The first that is no message; of several messages, the second.
+        wrong = next((key for key in value if key not in NAMES[direction]), [*value][1])
+        beside = next(key for key in value if key != wrong)
+        path: Path = (wrong,)
+        text = f'"{wrong[:_SHOWN]}" stands beside "{beside[:_SHOWN]}"'
+    else:
+        path, text = (), "there is no message in this object"
+    flaw = Flaw("error", "malformed", "not-one-message", text, 0, 0, "one message in an object", _GROUNDS)
+    return unreadable(_placed(flaw, path, of_key=bool(path)))
+
+
+def unknown_message(key: str, direction: Direction) -> Decoded:
+    """An object whose one key is no message of this direction."""
+    names = NAMES[direction]
+    near = nearest_word(key, names)
+    text = f'"{key[:_SHOWN]}" is no message that {sender_of(direction)} sends'
+    # Clause 3 allows extensions, but no slips.
+    severity: Severity = "error"
+    if key in NAMES[_OTHER[direction]]:
+        text += f", but {sender_of(_OTHER[direction])}"
+    elif near is not None:
+        text += f': did you mean "{names[near]}"?'
+    else:
+        severity = "warning"
+    expected = "one of " + ", ".join(dict.fromkeys(names.values()))
+    flaw = Flaw(severity, "malformed", "unknown-message", text, 0, 0, expected, "3 Kompatibilität")
+    return unreadable(_placed(flaw, (key,), of_key=True))
+
+
+def unfit_row(row: Nachricht, error: Unfit) -> Decoded:
+    """A message with something in it that its row does not allow."""
+    text = f"{spoken(error.path)}: {error.problem}"
+    flaw = Flaw("error", "malformed", error.code, text, 0, 0, error.expected, row.clause)
+    return Decoded(row, {}, "{}", False, (_placed(flaw, error.path, error.of_key),))
+
+
+def harmless(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
+    """Notes on what is unusual in a message that is sound."""
+    notes: dict[str, Flaw] = {}
+    for remark in remarks:
+        text = f"{spoken(remark.path)}: {remark.text}"
+        flaw = Flaw("note", "malformed", remark.code, text, 0, 0, None, row.clause, habit=True)
+        # One of each kind will do: the others are told no more, either.
+        notes.setdefault(remark.code, _placed(flaw, remark.path, remark.of_key))
+    return tuple(notes.values())
+
+
+def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
+    """What is unusual around and between the parts of an object."""
+    notes = []
+    body = frame.strip()
+    start = len(frame) - len(frame.lstrip())
+    end = start + len(body)
+    if start:
+        notes.append(("blanks", "there are blanks before the message", 0, start))
+    inside = re.search(rb"[\r\n]", body)
+    if inside is not None:
+        notes.append(("line-feed-inside", "a line feed stands inside the message", start + inside.start(), 1))
+    after = frame[end:]
+    if after == b"\r\n":
+        notes.append(("crlf", "the line ends in CR LF", end, 2))
+    elif not after.endswith(b"\n"):
+        notes.append(("no-line-feed", "no line feed follows the message", end, len(after)))
+    elif after != b"\n":
+        notes.append(("blanks", "there are blanks after the message", end, len(after) - 1))
+    expected = "a line feed after each message, and nowhere else"
+    return tuple(
+        Flaw("note", "malformed", code, text, offset, length, expected, _GROUNDS, habit=True)
+        for code, text, offset, length in notes
+    )
+
+
+def _placed(flaw: Flaw, path: Path, of_key: bool) -> Flaw:
+    """The same flaw at a path; its place in the bytes follows from that."""
+    return Flaw(
+        flaw.severity,
+        flaw.group,
+        flaw.code,
+        flaw.text,
+        flaw.offset,
+        flaw.length,
+        flaw.expected,
+        flaw.clause,
+        flaw.habit,
+        lambda frame: where(frame, path, of_key),
+    )

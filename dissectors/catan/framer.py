@@ -1,0 +1,271 @@
+"""Catan's framer: where a message, one JSON object, begins and ends.
+
+A message is an object up to its line feed. Peers are sloppy with both: objects come without a line feed
+between them, or with several inside. So the object's structure tells its end, not the line. What makes this
+more than that is broken objects: one takes all up to the next line feed, or to where a message starts, if
+that comes first. A known name after a brace shows that, as within a message hardly any object begins with
+the name of a message. So the flaw takes what belongs to it, and the next message is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from dissectors.catan.scanner import DEPTH_LIMIT, Scanner
+from dissectors.catan.words import ATTRIBUTE_NAMES, MESSAGE_NAMES
+from dissectors.framing import FRAME_LIMIT, Cut, Frame, Framer
+from dissectors.records import Direction
+
+
+def _written(names: Iterable[str]) -> frozenset[bytes]:
+    """How names stand on the wire, as they are and with the escapes that most programs write."""
+    return frozenset(
+        json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for name in names for escaped in (False, True)
+    )
+
+
+_MESSAGES = _written(MESSAGE_NAMES)
+_ATTRIBUTES = _written(ATTRIBUTE_NAMES)
+_ONLY_MESSAGES = _MESSAGES - _ATTRIBUTES
+_LONGEST_NAME = max(map(len, _MESSAGES))
+
+_MOST_BLANKS = 32
+"""With more blanks in a row a brace, a name and a colon are no message start: to tell one from something else
+takes a bounded number of bytes."""
+_LONGEST_START = 2 * _MOST_BLANKS + _LONGEST_NAME + 4
+_STRETCH = 256
+"""So many bytes are looked at for a message start at a time: more than the longest has, few for an object."""
+
+_SOME_BLANKS = rb"[ \t\r\n]{0,%d}" % _MOST_BLANKS
+_A_NAME = rb'"(%s)"' % b"|".join(re.escape(name) for name in sorted(_MESSAGES))
+_START = re.compile(rb"\{%s%s%s:" % (_SOME_BLANKS, _A_NAME, _SOME_BLANKS))
+_START_OR_LINE_END = re.compile(rb"\n|%s" % _START.pattern)
+_START_BEGUN = re.compile(
+    rb'\{%s(?:"[^"{\n]{0,%d}|%s%s)?\Z' % (_SOME_BLANKS, _LONGEST_NAME, _A_NAME, _SOME_BLANKS)
+)
+"""What the following bytes may make a message start."""
+
+_OBJECT = msgspec.json.Decoder(msgspec.Raw)
+_FIRST_NAMES = re.compile(rb'\{[ \t\r\n]*+"([^"{]*+)"[ \t\r\n]*+:')
+_BLANKS = re.compile(rb"[ \t\r]*+")
+
+_State = Literal["between", "object", "after", "broken", "skipping", "seeking"]
+"""Where the next byte stands: between two messages, in an object, in the blanks after one, in what is broken,
+in what is too long, or after a gap, where nothing can be told before a place where a message can begin."""
+
+_GOES_ON = -1
+
+
+class CatanFramer(Framer):
+    """The objects of one direction; both directions are framed alike."""
+
+    def __init__(self, direction: Direction) -> None:
+        self._state: _State = "between"
+        self._held = bytearray()
+        """What has come of the frame and is kept, from `_start` in this direction of the stream."""
+        self._start = 0
+        self._at = 0
+        """Up to where `_held` is looked at; the scanner has a place of its own."""
+        self._begun = 0
+        """Where in `_held` the message begins, the blanks before it being over."""
+        self._scanner = Scanner()
+        self._line_from: int | None = 0
+        """From where on the first line end is looked for, to take the line as a whole; None if it is not."""
+        self._cut: Cut | None = None
+        self._place = 0
+        self._dropped = 0
+        """How many bytes of what has come are not kept."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        frames: list[Frame] = []
+        if not held and not self._dropped:
+            if self._state == "between":
+                size = _take_lines(offset, data, frames)
+                offset += size
+                data = data[size:]
+            self._start = offset
+        held += data
+        while held:
+            end = self._frame_end()
+            if end != _GOES_ON:
+                self._release(end, frames)
+            elif self._state in ("skipping", "seeking"):
+                self._drop()
+                break
+            elif len(held) > FRAME_LIMIT:
+                self._state = "skipping"
+                self._cut = "limit"
+                self._place = self._begun
+            else:
+                break
+        return frames
+
+    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._cut = self._cut or "gap"
+        self._release(len(self._held), frames)
+        self._state = "seeking"
+        self._cut = "gap"
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._cut = self._cut or "end"
+        self._release(len(self._held), frames)
+        return frames
+
+    @property
+    def is_unfinished(self) -> bool:
+        return bool(self._held or self._dropped)
+
+    def _frame_end(self) -> int:
+        """Look at what has come; say where in `_held` the frame ends, if that can be told."""
+        held = self._held
+        if self._state == "seeking":
+            return self._next_beginning()
+        if self._state == "skipping":
+            return self._next_mark(len(held))
+        # No frame is longer: nothing beyond may have a say, as it may come at once or later.
+        limit = min(len(held), FRAME_LIMIT)
+        if self._line_from is not None and (end := self._whole_line(limit)) != _GOES_ON:
+            return end
+        if self._state == "between":
+            at = self._at = self._blanks_end(limit)
+            if at == limit:
+                return _GOES_ON
+            if held[at] == ord("\n"):
+                return at + 1
+            self._begun = at
+            self._state = "broken"
+            if held[at] == ord("{"):
+                self._state = "object"
+                self._scanner = Scanner(at, raw_controls=True)
+                self._at = at + 1
+        if self._state == "object" and (end := self._in_object(limit)) != _GOES_ON:
+            return end
+        if self._state == "after":
+            at = self._at = self._blanks_end(limit)
+            if at < limit:
+                return at + (held[at] == ord("\n"))
+        if self._state == "broken":
+            return self._next_mark(limit)
+        return _GOES_ON
+
+    def _whole_line(self, limit: int) -> int:
+        """Where the first line ends, if it is a frame: almost always, and soon seen."""
+        end = self._held.find(b"\n", self._line_from, limit) + 1
+        self._line_from = None if end else limit
+        return end if end and _is_frame(bytes(self._held[:end])) else _GOES_ON
+
+    def _in_object(self, limit: int) -> int:
+        held, scanner = self._held, self._scanner
+        while self._at < limit:
+            stretch = min(self._at + _STRETCH, limit)
+            certain = self._certain(stretch)
+            start = _START.search(held, self._at, certain)
+            upto = start.start() if start is not None else certain
+            scanner.scan(held, upto)
+            if scanner.is_complete:
+                self._state = "after"
+                self._at = scanner.at
+                break
+            if scanner.is_broken:
+                self._state = "broken"
+                self._at = upto
+                return held.find(b"\n", scanner.at, upto) + 1 or _GOES_ON
+            if start is None:
+                self._at = upto
+                if stretch == limit:
+                    break
+            elif start[1] in _ATTRIBUTES and scanner.expects_value(upto):
+                self._at = upto + 1
+            else:
+                return upto
+        return _GOES_ON
+
+    def _next_mark(self, limit: int) -> int:
+        """Where what is broken or too long ends."""
+        certain = self._certain(limit)
+        mark = _START_OR_LINE_END.search(self._held, self._at, certain)
+        if mark is None:
+            self._at = certain
+            return _GOES_ON
+        return mark.start() if mark[1] else mark.end()
+
+    def _next_beginning(self) -> int:
+        """Where the first message after a gap begins."""
+        held = self._held
+        certain = self._certain(len(held))
+        line = held.find(b"\n{", self._at) + 1
+        for start in _START.finditer(held, self._at, line or certain):
+            at = start.start()
+            # What is also an attribute is one in the rest of a message, but a gap may end between messages.
+            if start[1] not in _ATTRIBUTES or self._dropped + at == 0:
+                return at
+        self._at = certain - held.endswith(b"\n", 0, certain)
+        return line or _GOES_ON
+
+    def _certain(self, limit: int) -> int:
+        """Up to where the bytes before `limit` tell whether there is a message start."""
+        begun = _START_BEGUN.search(self._held, max(self._at, limit - _LONGEST_START), limit)
+        return begun.start() if begun is not None else limit
+
+    def _blanks_end(self, limit: int) -> int:
+        blanks = _BLANKS.match(self._held, self._at, limit)
+        assert blanks is not None
+        return blanks.end()
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        """Give what has come up to there as a frame, and go on behind it."""
+        held = self._held
+        size = self._dropped + upto
+        if size:
+            data = b"" if self._cut in ("gap", "limit") else bytes(held[:upto])
+            frames.append(Frame(self._start, data, size, self._cut, self._place))
+        self._line_from = 0 if held.endswith(b"\n", 0, upto) or upto == len(held) else None
+        del held[:upto]
+        self._start += size
+        self._dropped = self._at = self._begun = self._place = 0
+        self._cut = None
+        self._state = "between"
+
+    def _drop(self) -> None:
+        """Keep nothing but what may be part of a message start."""
+        del self._held[: self._at]
+        self._dropped += self._at
+        self._at = 0
+
+
+def _take_lines(offset: int, data: bytes, frames: list[Frame]) -> int:
+    """Make frames of the lines that can be taken as a whole: almost all are so, and it is soon seen."""
+    at = 0
+    while end := data.find(b"\n", at, at + FRAME_LIMIT) + 1:
+        line = data[at:end]
+        if not _is_frame(line):
+            break
+        frames.append(Frame(offset + at, line, end - at))
+        at = end
+    return at
+
+
+def _is_frame(line: bytes) -> bool:
+    """Whether a line is a valid object, and no message starts in it.
+
+    Then the scanner would come to its end, too: what only the scanner takes exception to is deep nesting.
+    """
+    if not line.startswith(b"{"):
+        return False
+    try:
+        _OBJECT.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    names = _FIRST_NAMES.findall(line, 1)
+    if not _ONLY_MESSAGES.isdisjoint(names):
+        return False
+    return line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT or _MESSAGES.isdisjoint(names)

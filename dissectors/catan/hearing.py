@@ -1,0 +1,222 @@
+"""What everybody's conversations tell together: one *fact* for each thing told, however many copies say it.
+
+A server tells each player the same in a version of his own: his own cards open, the others' hidden. A fact
+keeps the version that says the most. One that hides something waits, for a short time, for the copy of
+whoever may see it; whatever comes after it waits behind it. So a fact is taken once, whole, and in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+from dissectors.broadcast import LATEST_COPY_NS, BroadcastLog
+from dissectors.catan.grammar import Nachricht
+from dissectors.catan.hand import total
+from dissectors.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
+from dissectors.records import Event, Message
+
+OVERTAKEN_NS = 1_000_000_000
+"""Some servers tell each client in a thread of its own, not always in the same order."""
+
+MOST_WAITING = 256
+"""So many facts wait at the most."""
+
+
+class Fact(msgspec.Struct, eq=False):
+    """Something that was told: the version of it that says the most, and all messages that tell it.
+
+    `frame` are the bytes of `message`, whose fields are `fields`. `awaits` are the streams on which a version
+    may yet come that says more.
+    """
+
+    row: Nachricht
+    message: Message
+    frame: bytes
+    ts_ns: int
+    messages: list[Message]
+    awaits: set[int] = msgspec.field(default_factory=set)
+    event: Event | None = None
+    game_id: int | None = None
+    taken: bool = False
+
+    @property
+    def name(self) -> str:
+        """The message's name."""
+        return self.row.name
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What it says."""
+        return self.message.fields
+
+
+class Version:
+    """What a copy says: `public` is the same in all copies, `open` what some of them hide, None there.
+
+    Two versions are equal if they can be copies of one fact.
+    """
+
+    __slots__ = ("open", "public")
+
+    def __init__(self, public: Hashable, open: Any) -> None:
+        self.public = public
+        self.open = open
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Version)
+            and self.public == other.public
+            and (self.open is None or other.open is None or self.open == other.open)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.public)
+
+
+def version_of(name: str, fields: dict[str, Any]) -> Version:
+    """What a copy of a broadcast says."""
+    if name == "Statusupdate":
+        player = fields["Spieler"]
+        resources, cards = player.get("Rohstoffe"), player.get("Entwicklungskarten")
+        public = (
+            name,
+            player["id"],
+            player.get("Status"),
+            player.get("Name"),
+            player.get("Farbe"),
+            player.get("Rittermacht"),
+            player.get(LÄNGSTE_HANDELSSTRASSE),
+            player.get(GRÖSSTE_RITTERMACHT),
+            None if resources is None else total(resources),
+        )
+        # His own points have the cards that others are not shown, and so have, with some servers, his cards.
+        hides = isinstance(resources, int) or isinstance(cards, int)
+        return Version(public, None if hides else (_plain(resources), _plain(cards)))
+    resources = fields.get("Rohstoffe")
+    if resources is not None:
+        is_open = not isinstance(resources, int)
+        return Version((name, fields["Spieler"], total(resources)), _plain(resources) if is_open else None)
+    if name == "Entwicklungskarte gekauft":
+        card = fields.get("Entwicklungskarte", 1)
+        return Version((name, fields["Spieler"]), None if card == 1 else card)
+    return Version((name, _frozen(fields)), ())
+
+
+def _plain(counts: dict[str, int] | None) -> Hashable:
+    return None if counts is None else frozenset(item for item in counts.items() if item[1])
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return frozenset((key, _frozen(part)) for key, part in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+class Hearing:
+    """Puts facts together and hands them over in order, each to `take`.
+
+    `may_reveal` says on which streams a version of a fact may come that hides nothing.
+    """
+
+    def __init__(self, take: Callable[[Fact], None], may_reveal: Callable[[Fact], set[int]]) -> None:
+        self._take = take
+        self._may_reveal = may_reveal
+        self._log: BroadcastLog[_Logged] = BroadcastLog(doubled=False, overtaken_ns=OVERTAKEN_NS)
+        self._waiting: deque[Fact] = deque()
+
+    def hear(self, message: Message, row: Nachricht, frame: bytes, to_all: Hashable = None) -> None:
+        """Take the next message; one that is `to_all` is a copy of whatever has the same version."""
+        self._settle(message.ts_ns)
+        if to_all is None:
+            self._append(Fact(row, message, frame, message.ts_ns, [message]))
+        else:
+            self._hear_copy(message, row, frame, to_all)
+        self._settle(message.ts_ns)
+
+    def _hear_copy(self, message: Message, row: Nachricht, frame: bytes, version: Hashable) -> None:
+        stream_id = message.stream.id
+        told = self._log.witness(stream_id, version, message.ts_ns)
+        if told is None:
+            fact = Fact(row, message, frame, message.ts_ns, [message])
+            self._log.add(stream_id, version, _Logged(fact, version, message.ts_ns))
+            if isinstance(version, Version) and version.open is None:
+                fact.awaits = self._may_reveal(fact) - {stream_id}
+            self._append(fact)
+            return
+        fact = told.fact
+        if fact.taken:
+            _witnessed(message, fact)
+            return
+        fact.messages.append(message)
+        fact.awaits.discard(stream_id)
+        before = told.version
+        if (
+            isinstance(version, Version)
+            and isinstance(before, Version)
+            and before.open is None
+            and version.open is not None
+        ):
+            before.open = version.open
+            fact.message, fact.frame = message, frame
+            fact.awaits.clear()
+
+    def has(self, version: Hashable, message: Message) -> bool:
+        """Whether this would be a copy of something that was told on other streams."""
+        return self._log.has(message.stream.id, version, message.ts_ns)
+
+    def silence(self, stream_id: int) -> None:
+        """Nothing more can be expected of a stream: it is over, or something of it is missing."""
+        for fact in self._waiting:
+            fact.awaits.discard(stream_id)
+        self._settle(None)
+
+    def forget(self, stream_id: int) -> None:
+        """A stream is over."""
+        self.silence(stream_id)
+        self._log.forget(stream_id)
+
+    def finish(self) -> None:
+        """Nothing more comes at all."""
+        for fact in self._waiting:
+            fact.awaits.clear()
+        self._settle(None)
+
+    def first_waiting(self) -> int | None:
+        """The id of the first message that still waits."""
+        return self._waiting[0].messages[0].id if self._waiting else None
+
+    def _append(self, fact: Fact) -> None:
+        self._waiting.append(fact)
+
+    def _settle(self, now_ns: int | None) -> None:
+        waiting = self._waiting
+        while waiting:
+            fact = waiting[0]
+            if (
+                fact.awaits
+                and len(waiting) <= MOST_WAITING
+                and (now_ns is None or now_ns - fact.ts_ns < LATEST_COPY_NS)
+            ):
+                return
+            waiting.popleft()
+            fact.taken = True
+            self._take(fact)
+            for message in fact.messages:
+                _witnessed(message, fact)
+
+
+class _Logged(msgspec.Struct, eq=False):
+    """A fact in the log, with what its version says the most."""
+
+    fact: Fact
+    version: Hashable
+    ts_ns: int
+
+
+def _witnessed(message: Message, fact: Fact) -> None:
+    message.event_id = fact.event.id if fact.event is not None else None
+    message.game_id = fact.game_id

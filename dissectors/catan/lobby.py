@@ -1,0 +1,256 @@
+"""Who is there, and what the server says of each player: names, colours, status, chat, refusals, the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dissectors.catan.game import Player
+from dissectors.catan.hand import Counts, total
+from dissectors.catan.hearing import Fact
+from dissectors.catan.play import PlayTable, words
+from dissectors.catan.words import (
+    BAUEN,
+    DORF_BAUEN,
+    GRÖSSTE_RITTERMACHT,
+    HANDELN_ODER_BAUEN,
+    KARTEN_ABGEBEN,
+    LÄNGSTE_HANDELSSTRASSE,
+    RÄUBER_VERSETZEN,
+    STRASSE_BAUEN,
+    VERBINDUNG_VERLOREN,
+    WARTET_AUF_BEGINN,
+    WÜRFELN,
+)
+from dissectors.records import Message
+
+_HAS_THE_TURN = (DORF_BAUEN, STRASSE_BAUEN, WÜRFELN, RÄUBER_VERSETZEN, HANDELN_ODER_BAUEN, BAUEN)
+_LOST = "connection lost"
+
+
+class Lobby:
+    """Takes what is said of players."""
+
+    def __init__(self, table: PlayTable) -> None:
+        self._table = table
+
+    def hallo(self, fact: Fact) -> None:
+        """The server greets: who it is."""
+        if fact.message.direction == "s2c":
+            self._table.put({"version": fact.fields["Version"][:200]}, "server")
+
+    def willkommen(self, fact: Fact) -> None:
+        """A client gets his number."""
+        self._join(fact, fact.fields["id"])
+
+    def _join(self, fact: Fact, number: int) -> Player:
+        table = self._table
+        known = table.players.get(number)
+        player = table.player(number)
+        if known is None or known.gone:
+            table.players[number].gone = False
+            table.put_lobby(table.players[number])
+            table.tell(fact, "joined", player, {})
+        return player
+
+    def statusupdate(self, fact: Fact) -> None:
+        """A player as the server sees him now."""
+        told = fact.fields["Spieler"]
+        status = told.get("Status")
+        known = self._table.players.get(told["id"])
+        if status == VERBINDUNG_VERLOREN and (known is None or known.gone):
+            return
+        player = self._join(fact, told["id"])
+        self._configured(fact, player, told)
+        before = player.status
+        if self._table.game is not None and player.id in self._table.game.players:
+            changed = self._in_game(fact, player, told)
+        else:
+            changed = {}
+        if status is not None and status != before:
+            changed["status"] = status
+            player.status = status
+            known = self._table.players[player.id]
+            known.status = status
+            self._table.put_lobby(known)
+            self._table.put_player(player, "status", status)
+            self._turn(player, status)
+        if not changed:
+            return
+        if status == VERBINDUNG_VERLOREN and status != before:
+            self._gone(fact, player, _LOST)
+        elif status == WARTET_AUF_BEGINN and status != before:
+            self._table.tell(fact, "ready", player, {})
+        else:
+            self._table.tell(fact, "status", player, {"status": player.status, "points": player.points})
+
+    def _configured(self, fact: Fact, player: Player, told: dict[str, Any]) -> None:
+        name, colour = told.get("Name"), told.get("Farbe")
+        known = self._table.players[player.id]
+        before = known.name, known.colour
+        if name or colour:
+            self._table.rename(known, name or None, colour)
+        if (known.name, known.colour) == before:
+            return
+        if player is not known:
+            player.name, player.colour = known.name, known.colour
+            self._table.put_player(player, "name", player.name)
+            self._table.put_player(player, "colour", player.colour)
+        self._table.tell(fact, "configured", known, {"colour": known.colour})
+
+    def _turn(self, player: Player, status: str) -> None:
+        game = self._table.game
+        if game is not None and status == HANDELN_ODER_BAUEN:
+            game.yielding = False
+        if game is not None and status in _HAS_THE_TURN:
+            game.turn = player.id
+            self._table.put_in(player.id, "turn")
+            self._table.put_in(status, "phase")
+
+    def _in_game(self, fact: Fact, player: Player, told: dict[str, Any]) -> dict[str, Any]:
+        """Compare with what is known, and give what has changed."""
+        table = self._table
+        changed: dict[str, Any] = {}
+        # His own copy has the points that others are not shown, so the most is what he has.
+        points = max(
+            (
+                copy.fields["Spieler"]["Siegpunkte"]
+                for copy in fact.messages
+                if "Siegpunkte" in copy.fields["Spieler"]
+            ),
+            default=None,
+        )
+        for what, value in (("points", points), ("knights", told.get("Rittermacht"))):
+            if value is not None and value != getattr(player, what):
+                setattr(player, what, value)
+                table.put_player(player, what, value)
+                changed[what] = value
+        if "points" in changed:
+            table.count_points()
+        for what in (LÄNGSTE_HANDELSSTRASSE, GRÖSSTE_RITTERMACHT):
+            if what in told:
+                player.holds[what] = told[what]
+        if "Rohstoffe" in told:
+            self._resources(fact, player, told["Rohstoffe"])
+        if "Entwicklungskarten" in told:
+            self._cards(fact, player)
+        return changed
+
+    def _resources(self, fact: Fact, player: Player, counts: Counts) -> None:
+        table = self._table
+        hand = player.hand
+        ours = hand.total
+        if ours is not None and ours != total(counts) and self._untold_discard(fact, player, total(counts)):
+            ours = hand.total
+        was_known = hand.is_known
+        agrees = hand.tell(counts)
+        table.compared(agrees)
+        if not agrees and table.is_whole():
+            what = f"{words(ours)}" if ours is not None and ours != total(counts) else "other cards"
+            table.flaw(
+                fact,
+                "warning",
+                "state",
+                "total-mismatch",
+                f"{player.name} has {words(counts)}, but by all that was told {what}",
+                "Spieler",
+                "Rohstoffe",
+                expected=str(ours),
+            )
+        if not agrees or not was_known or ours is None:
+            table.put_hand(player)
+
+    def _untold_discard(self, fact: Fact, player: Player, told: int) -> bool:
+        """Whether what is missing was given up because of the robber, as some servers tell nobody."""
+        table = self._table
+        hand = player.hand
+        assert hand.total is not None
+        counts: Counts | None = None
+        if player.discard is not None and hand.total - total(player.discard) == told:
+            counts = player.discard
+        elif player.status == KARTEN_ABGEBEN and hand.total - told == hand.total // 2:
+            counts = hand.total // 2
+        if counts is None:
+            return False
+        player.discard = None
+        hand.pay(counts)
+        table.put_hand(player)
+        table.tell(fact, "discarded", player, {"resources": counts})
+        table.flaw(
+            fact,
+            "note",
+            "state",
+            "untold-discard",
+            "the server tells nobody what is given up because of the robber",
+            "Spieler",
+            "Rohstoffe",
+            expected="Kosten",
+            clause="11.2 Räuber: Rohstoffe abgeben",
+        )
+        return True
+
+    def _cards(self, fact: Fact, player: Player) -> None:
+        """Take over what is told of development cards, if it is more than was known.
+
+        What contradicts is left until the turn is over: some servers tell a card that is bought first here,
+        and some show a player fewer of his own cards than they show others.
+        """
+        told = [
+            copy.fields["Spieler"]["Entwicklungskarten"]
+            for copy in fact.messages
+            if "Entwicklungskarten" in copy.fields["Spieler"]
+        ]
+        most = max(map(total, told))
+        own = next((counts for counts in told if not isinstance(counts, int) and total(counts) == most), most)
+        cards = player.cards
+        if cards.total is None or (cards.total == most and not cards.is_known):
+            cards.tell(own)
+            self._table.put_cards(player)
+        player.cards_told = own
+
+    # Talk.
+
+    def chat(self, fact: Fact) -> None:
+        """Somebody says something; the server, if nobody is named."""
+        number = fact.fields.get("Absender")
+        known = self._table.players.get(number) if number is not None else None
+        name = known.name if known is not None else "the server"
+        data = {"from": number, "name": name, "text": fact.fields["Nachricht"][:1000]}
+        game = self._table.game
+        event = self._table.emit(
+            "chat",
+            fact.ts_ns,
+            known.name if known is not None else None,
+            data,
+            game.game if game is not None else None,
+        )
+        fact.event = event
+
+    def refused(self, fact: Fact, number: int | None, request: Message | None) -> None:
+        """The server does not do what was asked."""
+        table = self._table
+        player = table.players.get(number) if number is not None else None
+        what = request.name if request is not None else None
+        table.tell(fact, "refused", player, {"what": what, "why": fact.fields["Meldung"][:1000]})
+
+    # Leaving.
+
+    def _gone(self, fact: Fact, player: Player, reason: str) -> None:
+        self._table.tell(fact, "left", player, {"reason": reason})
+        self.remove(player.id)
+        game = self._table.game
+        if game is not None and not game.ended:
+            game.ended = True
+            game.game.ended_ns = fact.ts_ns
+            game.game.result = {"aborted": reason}
+            self._table.changed_game(game.game)
+
+    def remove(self, number: int) -> None:
+        """A player is no longer connected; one who is in the game is still known there."""
+        table = self._table
+        known = table.players.get(number)
+        if known is None:
+            return
+        table.put(None, "players", known.name)
+        known.gone = True
+        if table.game is None or number not in table.game.players:
+            del table.players[number]

@@ -1,0 +1,217 @@
+"""What all parts of the Catan table share: its players, the game that is on, the state, events, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dissectors.catan.board import Place, Spot
+from dissectors.catan.codec import field_place
+from dissectors.catan.conversation import Conversation
+from dissectors.catan.game import CatanGame, Player
+from dissectors.catan.hand import Hand
+from dissectors.catan.hearing import Fact
+from dissectors.catan.words import KARTEN, ROHSTOFFE
+from dissectors.records import Blame, Event, Findings, Group, Severity, TableInfo
+from dissectors.table import GameTable, Ids
+
+_LONGEST_NAME = 200
+_TOLD = 3
+"""So many errors of one kind are told: what a server does all the time is its way, not a slip."""
+
+
+class PlayTable(GameTable):
+    """A Catan server's players and games, without what its messages mean."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self.conversations: dict[int, Conversation] = {}
+        self.players: dict[int, Player] = {}
+        """Who is connected."""
+        self.game: CatanGame | None = None
+        self._games = 0
+        self._told: dict[str, int] = {}
+        self.totals_agreed = 0
+        self.totals_missed = 0
+        """How often what the server said of a player's resources agreed with all that was told before."""
+
+    # Players.
+
+    def player(self, number: int) -> Player:
+        """A player, in the game if one is on; one that was never heard of is new."""
+        known = self.players.get(number)
+        if known is None:
+            known = self.players[number] = Player(number, self._unlike_others(number, None))
+        game = self.game
+        if game is None:
+            return known
+        in_game = game.players.get(number)
+        if in_game is None:
+            # A game that was not seen from its beginning, or a server that lets latecomers play.
+            in_game = game.players[number] = Player(number, known.name, known.colour, known.status)
+            self._put_player(in_game)
+        return in_game
+
+    def rename(self, player: Player, name: str | None, colour: str | None) -> None:
+        """A player takes a name and a colour."""
+        before = player.name
+        player.name = self._unlike_others(player.id, name)
+        player.colour = colour or player.colour
+        if player.name != before:
+            self.put(None, "players", before)
+        self.put_lobby(player)
+
+    def put_lobby(self, player: Player) -> None:
+        """Show a player who is connected."""
+        shown = {"id": player.id, "colour": player.colour, "status": player.status}
+        self.put({key: value for key, value in shown.items() if value is not None}, "players", player.name)
+
+    def _unlike_others(self, number: int, name: str | None) -> str:
+        if not name:
+            return f"player {number}"
+        short = name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "…"
+        taken = any(other.name == short and other.id != number for other in self.players.values())
+        return f"{short} ({number})" if taken else short
+
+    def name(self, number: int | None) -> str | None:
+        """What a player is called."""
+        return self.player(number).name if number is not None and number >= 0 else None
+
+    # Games.
+
+    def begin(self, ts_ns: int, whole: bool) -> CatanGame:
+        """A game begins, or is met in its middle."""
+        self._games += 1
+        game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, whole=whole, in_setup=whole)
+        self.game = game
+        self.players = {number: known for number, known in self.players.items() if not known.gone}
+        for known in self.players.values():
+            fresh = Player(known.id, known.name, known.colour, known.status)
+            if whole:
+                fresh.hand, fresh.cards = Hand(ROHSTOFFE, True), Hand(KARTEN, True)
+                fresh.knights = 0
+            game.players[known.id] = fresh
+            self._put_player(fresh)
+        if not whole:
+            self.put_in(["board", "buildings", "robber"], "unknown")
+        return game
+
+    def count_points(self) -> dict[str, int]:
+        """The result of a game has the players' points; some servers tell more of them after its end."""
+        game = self.game
+        if game is None or game.winner is None:
+            return {}
+        points = {str(other.id): other.points for other in game.players.values() if other.points is not None}
+        game.game.result = {"winner": game.winner, "points": points}
+        self.changed_game(game.game)
+        return points
+
+    def leave_state(self) -> None:
+        """The game that was on is no longer shown."""
+        if self.game is not None:
+            self.put(None, "games", str(self.game.game.id))
+            self.game = None
+
+    def is_whole(self) -> bool:
+        """Whether all that the players of the game were told is there to be seen."""
+        game = self.game
+        heard = {talk.player for talk in self.conversations.values() if talk.whole}
+        return game is not None and game.whole and heard >= {*game.players}
+
+    def compared(self, agrees: bool) -> None:
+        """What the server said of a player's resources was compared with all that was told before."""
+        self.totals_agreed += agrees
+        self.totals_missed += not agrees
+
+    # The state.
+
+    def put_in(self, value: Any, *path: str) -> None:
+        """Change the part of the state that is the game's."""
+        if self.game is not None:
+            self.put(value, "games", str(self.game.game.id), *path)
+
+    def put_player(self, player: Player, what: str, value: Any) -> None:
+        """Change something about a player in the game."""
+        self.put_in(value, "players", str(player.id), what)
+
+    def put_hand(self, player: Player) -> None:
+        """Show a player's resources: how many to all, which to himself; and what that leaves in the bank."""
+        self.put_player(player, "resources", player.hand.total)
+        self.put_in(player.hand.as_json() or None, "private", player.name, "resources")
+        if self.game is not None:
+            bank = self.game.bank()
+            for kind in ROHSTOFFE:
+                self.put_in(bank.get(kind), "bank", kind)
+
+    def put_cards(self, player: Player) -> None:
+        """Show a player's development cards."""
+        self.put_player(player, "cards", player.cards.total)
+        self.put_in(player.cards.as_json() or None, "private", player.name, "cards")
+
+    def _put_player(self, player: Player) -> None:
+        for what in ("name", "colour", "status", "points", "knights"):
+            value = getattr(player, what)
+            if value is not None:
+                self.put_player(player, what, value)
+        if player.hand.total is not None:
+            self.put_hand(player)
+        if player.cards.total is not None:
+            self.put_cards(player)
+
+    # Events and flaws.
+
+    def tell(self, fact: Fact, kind: str, player: Player | None, data: Mapping[str, Any]) -> Event:
+        """Something happened. The first event that a fact makes is the one that its messages tell of."""
+        who = {"player": player.id, "name": player.name} if player is not None else {}
+        game = self.game.game if self.game is not None else None
+        actor = player.name if player is not None else None
+        event = self.emit(kind, fact.ts_ns, actor, {**who, **data}, game)
+        if fact.event is None:
+            fact.event = event
+        return event
+
+    def flaw(
+        self,
+        fact: Fact,
+        severity: Severity,
+        group: Group,
+        code: str,
+        text: str,
+        *path: str | int,
+        expected: str | None = None,
+        clause: str | None = None,
+        blame: Blame | None = None,
+    ) -> None:
+        """Report what is wrong with the field at `path`; what comes again and again is not told each time."""
+        told = self._told.get(code, 0)
+        if told >= (_TOLD if severity == "error" else 1):
+            return
+        self._told[code] = told + 1
+        self.diagnose(
+            fact.message,
+            severity,
+            group,
+            code,
+            text,
+            expected=expected,
+            clause=clause or fact.row.clause,
+            blame=blame or ("client" if fact.message.direction == "c2s" else "server"),
+            at=field_place(fact.frame, fact.row, *path),
+        )
+
+
+def spots(where: Iterable[Place]) -> list[dict[str, int]]:
+    """Places as the specification writes them."""
+    return [{"x": x, "y": y} for x, y in where]
+
+
+def words(counts: Any) -> str:
+    """Counts as they are written in a sentence."""
+    if isinstance(counts, int):
+        return f"{counts} cards"
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing"
+
+
+def where_words(where: Spot) -> str:
+    """A spot as it is written in a sentence."""
+    return " ".join(f"({x},{y})" for x, y in where)

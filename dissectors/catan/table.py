@@ -1,0 +1,301 @@
+"""The Catan table: from messages to players, games, dice, buildings, resources and trades.
+
+`hearing.py` makes one fact of all copies of a broadcast; here each fact, and each client's request, is taken
+in order. What it means is told by `lobby.py`, `turns.py`, `building.py`, `cards.py` and `trading.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from dissectors.catan.board import Board, at, spot
+from dissectors.catan.building import Builder
+from dissectors.catan.cards import Cards
+from dissectors.catan.conversation import Conversation
+from dissectors.catan.game import Building, place_text
+from dissectors.catan.grammar import Nachricht
+from dissectors.catan.hand import Hand
+from dissectors.catan.hearing import Fact, Hearing, version_of
+from dissectors.catan.ledger import Claim, plain
+from dissectors.catan.lobby import Lobby
+from dissectors.catan.play import PlayTable
+from dissectors.catan.trading import Trading
+from dissectors.catan.turns import Turns
+from dissectors.catan.words import KARTEN, ROHSTOFFE
+from dissectors.grammar import MessageType
+from dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from dissectors.table import Ids
+
+_LOST = "connection lost"
+
+_OF_A_GAME = frozenset(
+    ("Würfelwurf", "Ertrag", "Kosten", "Bauvorgang", "Räuber versetzt", "Handelsangebot", "Handel ausgeführt")
+)
+"""What is only told in a game: whoever hears it without a beginning has missed that."""
+
+
+class CatanTable(PlayTable):
+    """One Catan server: its players, and game after game."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self._hearing = Hearing(self._take, self._may_reveal)
+        self._lobby = Lobby(self)
+        self._turns = Turns(self)
+        self._builder = Builder(self, self._turns)
+        self._turns.at_end = self._builder.verdict
+        cards = Cards(self, self._turns, self._builder)
+        trading = Trading(self, self._turns)
+        self._requests: dict[int, Message | None] = {}
+        """By the id of a refusal, what it refuses."""
+        self._handlers: dict[str, Callable[[Fact], None]] = {
+            "Hallo": self._lobby.hallo,
+            "Willkommen": self._lobby.willkommen,
+            "Statusupdate": self._lobby.statusupdate,
+            "Chatnachricht": self._lobby.chat,
+            "Fehler": self._refused,
+            "Serverantwort": self._refused,
+            "Spiel gestartet": self._started,
+            "Spiel beendet": self._ended,
+            "Würfelwurf": self._turns.rolled,
+            "Ertrag": self._turns.ertrag,
+            "Kosten": self._turns.kosten,
+            "Räuber versetzt": self._turns.robber,
+            "Bauvorgang": self._builder.bauvorgang,
+            "Längste Handelsstraße": self._builder.longest,
+            "Größte Rittermacht": cards.army,
+            "Entwicklungskarte gekauft": cards.bought,
+            "Ritter ausspielen": cards.ritter,
+            "Straßenbaukarte ausspielen": cards.straßenbau,
+            "Monopol": cards.monopol,
+            "Erfindung": cards.erfindung,
+            "Handelsangebot": trading.offered,
+            "Handelsangebot angenommen": trading.accepted,
+            "Handelsangebot abgebrochen": trading.cancelled,
+            "Handel ausgeführt": trading.done,
+        }
+
+    # What comes in.
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        assert isinstance(row, Nachricht)
+        stream = message.stream
+        conversation = self._conversation(stream)
+        self.remark_dialect(message, row)
+        if not sound:
+            self.unreadable(stream, message.direction)
+            return
+        if message.direction == "c2s":
+            conversation.asks(message)
+            self._hearing.hear(message, row, frame)
+            return
+        self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+
+    def _version(self, message: Message, row: Nachricht, conversation: Conversation) -> Hashable:
+        """What makes messages copies of each other; None for one that is told to one client alone."""
+        name = message.name
+        if name == "Willkommen":
+            conversation.player = message.fields["id"]
+        elif name == "OK" or (name == "Serverantwort" and message.fields["Meldung"].casefold() == "ok"):
+            conversation.confirmed()
+        elif name in ("Fehler", "Serverantwort"):
+            return self._refusal(message, conversation)
+        elif row.broadcast:
+            conversation.hears(message)
+            return version_of(name, message.fields)
+        return None
+
+    def _refusal(self, message: Message, conversation: Conversation) -> Hashable:
+        """A refusal is told to whoever has asked; by some servers to everybody."""
+        asker = conversation
+        request = conversation.refused()
+        if request is None:
+            key = ("refused", message.fields["Meldung"], conversation.stream_id)
+            if self._hearing.has(key, message):
+                # His own copy of what others were told first.
+                return key
+            asking = [
+                (other, waiting)
+                for other in self.conversations.values()
+                if other is not conversation and (waiting := other.refused()) is not None
+            ]
+            if asking:
+                asker, request = max(asking, key=lambda found: found[1].id)
+        self._requests[message.id] = request
+        return ("refused", message.fields["Meldung"], asker.stream_id)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        # What a client has not said right is refused; what the server has, others were told, too.
+        if direction == "s2c":
+            self.missing(stream, direction)
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        conversation = self._conversation(stream)
+        if direction == "c2s":
+            return
+        conversation.whole = False
+        self._hearing.silence(stream.id)
+        if not any(other.whole for other in self.conversations.values() if other.player is not None):
+            self._unsure()
+
+    def _unsure(self) -> None:
+        """Something that nobody else was told is missing: from here on counts are not known."""
+        game = self.game
+        if game is None or not game.whole:
+            return
+        self._hearing.finish()
+        game.whole = False
+        for player in game.players.values():
+            player.hand, player.cards = Hand(ROHSTOFFE, False), Hand(KARTEN, False)
+            self.put_hand(player)
+            self.put_cards(player)
+        self.put_in(["resources", "cards"], "unknown")
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        conversation = self.conversations.pop(stream.id, None)
+        self._hearing.forget(stream.id)
+        if conversation is None or conversation.player is None:
+            return
+        self._hearing.finish()
+        known = self.players.get(conversation.player)
+        game = self.game
+        if known is not None and not known.gone:
+            data = {"player": known.id, "name": known.name, "reason": stream.close_reason}
+            self._lobby.remove(known.id)
+            self.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
+        if game is not None and all(talk.player not in game.players for talk in self.conversations.values()):
+            self._abandoned(ts_ns)
+
+    def _abandoned(self, ts_ns: int) -> None:
+        """Nobody of the game is heard any more."""
+        game = self.game
+        assert game is not None
+        if not game.ended:
+            game.game.ended_ns = ts_ns
+            game.game.result = {"aborted": _LOST}
+            self.changed_game(game.game)
+        self.leave_state()
+
+    def undecided(self) -> int | None:
+        return self._hearing.first_waiting()
+
+    def finish(self, ts_ns: int) -> None:
+        self._hearing.finish()
+
+    def _conversation(self, stream: Stream) -> Conversation:
+        found = self.conversations.get(stream.id)
+        if found is None:
+            found = self.conversations[stream.id] = Conversation(stream.id)
+        return found
+
+    def _may_reveal(self, fact: Fact) -> set[int]:
+        """On which streams a copy may come that hides nothing."""
+        fields = fact.fields
+        owner = fields["Spieler"]["id"] if fact.name == "Statusupdate" else fields["Spieler"]
+        # What is stolen is seen by both.
+        by_both = fact.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
+        return {
+            talk.stream_id
+            for talk in self.conversations.values()
+            if talk.whole and (talk.player == owner or (by_both and talk.player is not None))
+        }
+
+    # What is taken, in order.
+
+    def _take(self, fact: Fact) -> None:
+        if fact.message.direction == "c2s":
+            self._asked(fact)
+        else:
+            if self.game is None and fact.name in _OF_A_GAME:
+                self._met(fact)
+            handler = self._handlers.get(fact.name)
+            if handler is not None:
+                handler(fact)
+        if self.game is not None:
+            fact.game_id = self.game.game.id
+
+    def _asked(self, fact: Fact) -> None:
+        """A client asks for something that the server will not tell as it was asked."""
+        number = self._conversation(fact.message.stream).player
+        game = self.game
+        if game is None or number not in game.players:
+            return
+        player = game.players[number]
+        if fact.name == "Karten abgeben":
+            player.discard = plain(fact.fields["Abgeben"])
+        elif fact.name == "Seehandel":
+            for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"])):
+                self._turns.claim(Claim(fact, number, sign, plain(counts), "sea trade", firm=False))
+
+    def _refused(self, fact: Fact) -> None:
+        request = self._requests.pop(fact.messages[0].id, None)
+        if fact.name == "Serverantwort" and fact.fields["Meldung"].casefold() == "ok":
+            return
+        stream = request.stream if request is not None else fact.message.stream
+        if request is not None and self.game is not None:
+            self.game.ledger.refuse(request)
+        self._lobby.refused(fact, self._conversation(stream).player, request)
+
+    # Games.
+
+    def _started(self, fact: Fact) -> None:
+        """A game begins."""
+        before = self.game
+        if before is not None:
+            if not before.ended:
+                before.game.ended_ns = fact.ts_ns
+                before.game.result = {"aborted": "another game began"}
+                self.changed_game(before.game)
+            self.leave_state()
+        game = self.begin(fact.ts_ns, whole=True)
+        karte = fact.fields["Karte"]
+        board = game.board = Board.from_karte(karte)
+        self.put_in(
+            {
+                "fields": [
+                    {
+                        "at": list(place),
+                        "type": typ,
+                        **({"number": board.numbers[place]} if place in board.numbers else {}),
+                    }
+                    for place, typ in board.fields.items()
+                ],
+                "harbours": [
+                    {"at": [list(place) for place in edge], "type": typ}
+                    for edge, typ in board.harbours.items()
+                ],
+                "slant": board.slant,
+            },
+            "board",
+        )
+        if "Räuber" in karte:
+            game.robber = at(karte["Räuber"])
+            self.put_in(list(game.robber), "robber")
+        for told in karte.get("Gebäude", ()):
+            where = spot(map(at, told["Ort"]))
+            game.buildings[where] = Building(told["Eigentümer"], told["Typ"])
+            self.put_in({"owner": told["Eigentümer"], "type": told["Typ"]}, "buildings", place_text(where))
+        self.tell(fact, "started", None, {"map": karte})
+
+    def _met(self, fact: Fact) -> None:
+        """A game is met in its middle, if its beginning can have been missed."""
+        if any(not talk.whole for talk in self.conversations.values()):
+            self.begin(fact.ts_ns, whole=False)
+
+    def _ended(self, fact: Fact) -> None:
+        """The game is over; some servers go on, and some say so again."""
+        winner: int = fact.fields["Sieger" if "Sieger" in fact.fields else "Spieler"]
+        game = self.game
+        if game is None or game.ended:
+            return
+        game.ended = True
+        game.game.ended_ns = fact.ts_ns
+        if winner < 0:
+            game.game.result = {"aborted": fact.fields.get("Nachricht", _LOST)[:200]}
+            self.changed_game(game.game)
+            self.tell(fact, "ended", None, {"winner": None, "name": None})
+            return
+        game.winner = winner
+        self.put_in(winner, "winner")
+        points = self.count_points()
+        self.tell(fact, "ended", self.player(winner), {"winner": winner, "points": points})

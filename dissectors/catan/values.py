@@ -1,0 +1,426 @@
+"""The types of JSON values: how each is read, and what is wrong with it, by its path.
+
+Reading gives the value in the specification's spelling and form, whatever the dialect. What is wrong raises
+`Unfit`; what is only unusual is noted.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dissectors.catan.words import HIDDEN, spellings
+from dissectors.grammar import Field, FieldType, Mismatch, count_of_fields, nearest_word, to_json
+
+Path = tuple[str | int, ...]
+"""The steps to a value, keys as they were sent and places in lists; () is the whole."""
+
+LARGEST = 2**31 - 1
+"""Clause 6: numbers are 31-bit."""
+
+_SHOWN = 40
+"""So much of a wrong value is quoted (characters)."""
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """Something harmless but unusual about the value at `path`, or about the key that is its last step."""
+
+    code: str
+    text: str
+    path: Path
+    of_key: bool = False
+
+
+class Unfit(Exception):
+    """The value at `path` is not what belongs there; or the key that is its last step is not."""
+
+    def __init__(
+        self,
+        problem: str,
+        expected: str,
+        code: str = "bad-value",
+        path: Path = (),
+        of_key: bool = False,
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.expected = expected
+        self.code = code
+        self.path = path
+        self.of_key = of_key
+
+    def inside(self, step: str | int) -> Unfit:
+        """The same, seen from around."""
+        self.path = (step, *self.path)
+        return self
+
+
+class Reading:
+    """What is noted while a message is read, and where in it that is."""
+
+    __slots__ = ("path", "remarks", "surplus")
+
+    def __init__(self) -> None:
+        self.remarks: list[Remark] = []
+        self.path: list[str | int] = []
+        self.surplus = False
+        """Whether there was an attribute that the row does not know."""
+
+    def note(self, code: str, text: str, *steps: str | int, of_key: bool = False) -> None:
+        """Note something about the value that is being read, or inside it."""
+        self.remarks.append(Remark(code, text, (*self.path, *steps), of_key))
+
+
+class Value(FieldType):
+    """A type of JSON value; `decode` and `encode` have it as JSON text."""
+
+    @abstractmethod
+    def read(self, value: Any, reading: Reading) -> Any:
+        """The value in the specification's form. Raises Unfit."""
+
+    def decode(self, text: str) -> Any:
+        try:
+            return self.read(msgspec.json.decode(text), Reading())
+        except Unfit as error:
+            raise Mismatch(0, len(text), str(error), error.expected, error.code) from error
+        except msgspec.DecodeError as error:
+            raise Mismatch(0, len(text), str(error), "JSON", "broken-json") from error
+
+    def encode(self, value: Any) -> str:
+        return to_json(value)
+
+
+def shown(value: Any) -> str:
+    """A value as it is quoted in a sentence."""
+    text = to_json(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+class Text(Value):
+    """A string; `nullable` if null says that there is none yet."""
+
+    title = "text"
+
+    def read(self, value: Any, reading: Reading) -> str:
+        if type(value) is not str:
+            raise Unfit(f"{shown(value)} is no text", self.title)
+        return value
+
+
+class Whole(Value):
+    """A whole number from `least` to `most`; `usual` is the least that the specification has."""
+
+    def __init__(
+        self, least: int = 0, most: int = LARGEST, usual: int | None = None, title: str = "a whole number"
+    ) -> None:
+        self.least, self.most, self.title = least, most, title
+        self.usual = least if usual is None else usual
+
+    def read(self, value: Any, reading: Reading) -> int:
+        if type(value) is not int:
+            raise Unfit(f"{shown(value)} is no whole number", self.title)
+        if not self.least <= value <= self.most:
+            raise Unfit(f"{shown(value)} is not from {self.least} to {self.most}", self.title)
+        if value < self.usual:
+            reading.note("unusual-value", f"{value} is below {self.usual}, the least that is specified")
+        return value
+
+
+class Truth(Value):
+    """true or false."""
+
+    title = "true or false"
+
+    def read(self, value: Any, reading: Reading) -> bool:
+        if type(value) is not bool:
+            raise Unfit(f"{shown(value)} is neither true nor false", self.title)
+        return value
+
+
+class Empty(Value):
+    """An object without attributes."""
+
+    title = "{}"
+
+    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise Unfit(f"{shown(value)} is no object", self.title)
+        return {}
+
+
+class Word(Value):
+    """One of a few words, in any spelling that was seen; `also` has more of those."""
+
+    def __init__(self, *words: str, title: str | None = None, also: Mapping[str, str] | None = None) -> None:
+        self.words = words
+        self.title = title or "one of " + ", ".join(f'"{word}"' for word in words)
+        self._spelt = spellings(words) | dict(also or {})
+
+    def read(self, value: Any, reading: Reading) -> str:
+        if type(value) is str:
+            word = self._spelt.get(value)
+            if word is not None:
+                if word != value:
+                    _note_spelling(reading, value, word)
+                return word
+        raise Unfit(_unknown(value, self._spelt), self.title)
+
+
+class Place(Value):
+    """A field's place, clause 7.1: `{"x":…,"y":…}`, kept so; a letter if it `may_be_letter`."""
+
+    title = '{"x":…,"y":…}'
+
+    def __init__(self, may_be_letter: bool = False) -> None:
+        self.may_be_letter = may_be_letter
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        if type(value) is dict:
+            if len(value) == 2:
+                x, y = value.get("x"), value.get("y")
+                if type(x) is int and type(y) is int and -_FARTHEST <= x <= _FARTHEST >= abs(y):
+                    return value
+            return _PLACE.read(value, reading)
+        if self.may_be_letter and type(value) is str and re.fullmatch("[A-Za-z]{1,2}", value):
+            reading.note("unusual-value", f'"{value}" is the name of a field, not its place')
+            return value
+        raise Unfit(f"{shown(value)} is no place", self.title)
+
+
+class Between(Value):
+    """The fields around a road (two) or around a village or city (three), clause 7.2."""
+
+    def __init__(self, *counts: int) -> None:
+        self.counts = counts
+        self.title = " or ".join({2: "two places", 3: "three places"}[count] for count in counts)
+
+    def read(self, value: Any, reading: Reading) -> list[Any]:
+        if type(value) is not list:
+            raise Unfit(f"{shown(value)} is no list", self.title)
+        if len(value) not in self.counts:
+            raise Unfit(f"there are {len(value)} places", self.title)
+        return read_each(_PLAIN_PLACE, value, reading)
+
+
+class ListOf(Value):
+    """A list, each of its values of one type, at most `most`."""
+
+    def __init__(self, part: Value, title: str, least: int = 0, most: int = 1000) -> None:
+        self.part, self.title, self.least, self.most = part, title, least, most
+
+    def read(self, value: Any, reading: Reading) -> list[Any]:
+        if type(value) is not list:
+            raise Unfit(f"{shown(value)} is no list", self.title)
+        if not self.least <= len(value) <= self.most:
+            raise Unfit(f"there are {len(value)} values", self.title)
+        return read_each(self.part, value, reading)
+
+
+def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]:
+    """Each value of a list."""
+    found = []
+    path = reading.path
+    for number, value in enumerate(values):
+        path.append(number)
+        try:
+            found.append(part.read(value, reading))
+        except Unfit as error:
+            raise error.inside(number) from None
+        path.pop()
+    return found
+
+
+class Counts(Value):
+    """How many of each kind, clauses 7.6 and 7.7: an object; those that are not there may be left out.
+
+    What is hidden is a number, the total. `is_open` if nothing may be hidden, `may_owe` if real servers have
+    counts below zero there.
+    """
+
+    def __init__(
+        self, kinds: Sequence[str], title: str, is_open: bool = False, may_owe: bool = False
+    ) -> None:
+        self.title = title
+        self.kinds = tuple(kinds)
+        self.is_open, self.may_owe = is_open, may_owe
+        self._spelt = spellings(kinds)
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        if type(value) is int and not self.is_open:
+            return self._count(value, reading)
+        if type(value) is not dict:
+            raise Unfit(f"{shown(value)} is {'no object' if self.is_open else 'no count'}", self.title)
+        counts: dict[str, int] = {}
+        spelt = self._spelt
+        hidden = 0
+        for key, count in value.items():
+            kind = spelt.get(key)
+            if kind is None and not (key == HIDDEN and not self.is_open):
+                raise Unfit(_unknown(key, spelt), self.title, "unknown-kind", (key,), of_key=True)
+            if type(count) is not int or not 0 <= count <= LARGEST:
+                reading.path.append(key)
+                try:
+                    self._count(count, reading)
+                except Unfit as error:
+                    raise error.inside(key) from None
+                reading.path.pop()
+            if kind is None:
+                reading.note("unusual-value", f'"{HIDDEN}" stands for what is hidden', key, of_key=True)
+                hidden = count
+                continue
+            if kind != key:
+                _note_spelling(reading, key, kind, key)
+            if kind in counts:
+                raise Unfit(f'"{kind}" is there twice', self.title, "twice", (key,), of_key=True)
+            counts[kind] = count
+        if HIDDEN not in value:
+            return counts
+        if not any(counts.values()):
+            return hidden
+        if hidden not in (0, sum(counts.values())):
+            raise Unfit("a part of it is hidden, and a part is not", self.title, path=(HIDDEN,))
+        return counts
+
+    def _count(self, value: Any, reading: Reading) -> int:
+        if type(value) is not int:
+            raise Unfit(f"{shown(value)} is no whole number", "a whole number")
+        least = -LARGEST if self.may_owe else 0
+        if not least <= value <= LARGEST:
+            raise Unfit(f"{shown(value)} is not from {least} to {LARGEST}", "a count")
+        if value < 0:
+            reading.note("below-zero", f"{value} is below zero")
+        return value
+
+
+class Object(Value):
+    """An object with attributes, in any order; those that nobody knows are noted and left out."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields = fields
+        self.title = "{" + ",".join(f'"{field.name}":…' for field in fields) + "}"
+        self._spelt = spellings(field.name for field in fields)
+        self._types: dict[str, tuple[str, Value, bool]] = {}
+        for key, name in self._spelt.items():
+            field = next(field for field in fields if field.name == name)
+            self._types[key] = (name, _value_type(field), field.optional)
+        self._required = [field for field in fields if not field.optional]
+
+    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise Unfit(f"{shown(value)} is no object", self.title)
+        found: dict[str, Any] = {}
+        types, path = self._types, reading.path
+        unfit: Unfit | None = None
+        for key, part in value.items():
+            known = types.get(key)
+            if known is None:
+                self._unknown_key(key, value, reading)
+                continue
+            name, kind, optional = known
+            if name != key:
+                _note_spelling(reading, key, name, key)
+            if name in found:
+                raise Unfit(f'"{name}" is there twice', self.title, "twice", (key,), of_key=True)
+            if part is None and optional:
+                continue
+            path.append(key)
+            try:
+                found[name] = kind.read(part, reading)
+            except Unfit as error:
+                # Of several the first in the order of the specification: what an attribute says can decide
+                # what others may be.
+                if unfit is None or self._place(name) < self._place(self._spelt[str(unfit.path[0])]):
+                    unfit = error.inside(key)
+            path.pop()
+        if unfit is not None:
+            raise unfit
+        for field in self._required:
+            if field.name not in found:
+                there = count_of_fields(len(value)).replace("field", "attribute")
+                raise Unfit(
+                    f'there is no "{field.name}" among {there}', f'"{field.name}":…', "missing-attribute"
+                )
+        self.check(found, value)
+        return found
+
+    def check(self, found: dict[str, Any], value: Mapping[str, Any]) -> None:
+        """Raise Unfit where the attributes do not go together; paths have the keys of `value`."""
+
+    def key_of(self, name: str, value: Mapping[str, Any]) -> str:
+        """How an attribute is spelt in `value`."""
+        return next(key for key in value if self._spelt.get(key) == name)
+
+    def _place(self, name: str) -> int:
+        return next(number for number, field in enumerate(self.fields) if field.name == name)
+
+    def _unknown_key(self, key: str, value: Mapping[str, Any], reading: Reading) -> None:
+        """What nobody knows is ignored; but a slip in the name of one that is missing is an error."""
+        near = nearest_word(key, self._spelt)
+        if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
+            problem = f'"{key[:_SHOWN]}" is no attribute here: did you mean "{near}"?'
+            raise Unfit(problem, f'"{self._spelt[near]}":…', "unknown-attribute", (key,), of_key=True)
+        reading.surplus = True
+        reading.note("surplus-attribute", f'"{key[:_SHOWN]}" is not specified here', key, of_key=True)
+
+
+class Tuple(Value):
+    """Attributes without their names, as a list in the order of the fields; the last ones may be left out."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields = fields
+        self.title = "[" + ",".join(field.gloss for field in fields) + "]"
+        self._types = [(field.name, _value_type(field)) for field in fields]
+        self._least = sum(not field.optional for field in fields)
+
+    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+        if type(value) is not list or not self._least <= len(value) <= len(self._types):
+            raise Unfit(f"{shown(value)} is no list of {self._least} to {len(self._types)}", self.title)
+        found = {}
+        for number, ((name, kind), part) in enumerate(zip(self._types, value, strict=False)):
+            reading.path.append(number)
+            try:
+                found[name] = kind.read(part, reading)
+            except Unfit as error:
+                raise error.inside(number) from None
+            reading.path.pop()
+        return found
+
+
+class Only(Value):
+    """One attribute without its name."""
+
+    def __init__(self, field: Field) -> None:
+        self.name, self._type = field.name, _value_type(field)
+        self.title = self._type.title
+
+    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+        return {self.name: self._type.read(value, reading)}
+
+
+def _value_type(field: Field) -> Value:
+    assert isinstance(field.type, Value)
+    return field.type
+
+
+def _unknown(value: Any, words: Mapping[str, str]) -> str:
+    """That a word is none of those that can stand there, and which may have been meant."""
+    problem = f"{shown(value)} is not known here"
+    near = nearest_word(value, words) if type(value) is str else None
+    return problem if near is None else f'{problem}: did you mean "{words[near]}"?'
+
+
+def _note_spelling(reading: Reading, sent: str, word: str, *steps: str) -> None:
+    text = f'"{sent}" is "{word}" in the specification'
+    reading.note("spelling", text, *steps, of_key=bool(steps))
+
+
+_FARTHEST = 1000
+"""No field is as far from the middle as that."""
+
+_PLAIN_PLACE = Place()
+_COORDINATE = Whole(-_FARTHEST, _FARTHEST)
+_PLACE = Object(Field("x", _COORDINATE, "to the right"), Field("y", _COORDINATE, "along the slanted axis"))

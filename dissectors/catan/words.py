@@ -1,0 +1,150 @@
+"""The words of the protocol, and how real programs spell them.
+
+The specification writes umlauts; some programs write ASCII instead (`Wuerfelwurf`), or a word of their own.
+Everything that leaves the codec is in the specification's spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+ROHSTOFFE = ("Holz", "Lehm", "Wolle", "Getreide", "Erz")
+KARTEN = ("Ritter", "Straßenbau", "Monopol", "Erfindung", "Siegpunkt")
+"""The development cards, clause 7.7."""
+
+HIDDEN = "Unbekannt"
+"""Real programs write so in place of what a player is not shown; the specification has a plain number."""
+
+LAND = {
+    "Ackerland": "Getreide",
+    "Hügelland": "Lehm",
+    "Weideland": "Wolle",
+    "Wald": "Holz",
+    "Gebirge": "Erz",
+}
+"""What the fields yield, clause 7.1."""
+
+WÜSTE, MEER = "Wüste", "Meer"
+FELDER = (*LAND, WÜSTE, MEER)
+
+HAFEN = "Hafen"
+HÄFEN = (*(f"{rohstoff} Hafen" for rohstoff in ROHSTOFFE), HAFEN)
+
+STRASSE, DORF, STADT = "Straße", "Dorf", "Stadt"
+GEBÄUDE = (STRASSE, DORF, STADT)
+
+FARBEN = ("Rot", "Orange", "Blau", "Weiß", "Grün", "Braun")
+
+SPIEL_STARTEN = "Spiel starten"
+WARTET_AUF_BEGINN = "Wartet auf Spielbeginn"
+DORF_BAUEN = "Dorf bauen"
+STRASSE_BAUEN = "Straße bauen"
+WÜRFELN = "Würfeln"
+KARTEN_ABGEBEN = "Karten wegen Räuber abgeben"
+RÄUBER_VERSETZEN = "Räuber versetzen"
+HANDELN_ODER_BAUEN = "Handeln oder Bauen"
+BAUEN = "Bauen"
+WARTEN = "Warten"
+VERBINDUNG_VERLOREN = "Verbindung verloren"
+STATUS = (
+    SPIEL_STARTEN,
+    WARTET_AUF_BEGINN,
+    DORF_BAUEN,
+    STRASSE_BAUEN,
+    WÜRFELN,
+    KARTEN_ABGEBEN,
+    RÄUBER_VERSETZEN,
+    HANDELN_ODER_BAUEN,
+    BAUEN,
+    WARTEN,
+    VERBINDUNG_VERLOREN,
+)
+"""Clause 7.5."""
+
+LÄNGSTE_HANDELSSTRASSE = "Längste Handelsstraße"
+GRÖSSTE_RITTERMACHT = "Größte Rittermacht"
+
+MESSAGES = {
+    "s2c": (
+        "Hallo",
+        "Willkommen",
+        "OK",
+        "Fehler",
+        "Serverantwort",
+        "Chatnachricht",
+        "Spiel gestartet",
+        "Spiel beendet",
+        "Statusupdate",
+        "Würfelwurf",
+        "Ertrag",
+        "Kosten",
+        "Räuber versetzt",
+        "Bauvorgang",
+        "Entwicklungskarte gekauft",
+        LÄNGSTE_HANDELSSTRASSE,
+        GRÖSSTE_RITTERMACHT,
+        "Handelsangebot",
+        "Handelsangebot angenommen",
+        "Handel ausgeführt",
+        "Handelsangebot abgebrochen",
+        "Ritter ausspielen",
+        "Straßenbaukarte ausspielen",
+        "Monopol",
+        "Erfindung",
+    ),
+    "c2s": (
+        "Hallo",
+        "Chatnachricht senden",
+        "Spieler",
+        "Spiel starten",
+        "Würfeln",
+        "Karten abgeben",
+        "Räuber versetzen",
+        "Zug beenden",
+        "Bauen",
+        "Entwicklungskarte kaufen",
+        "Seehandel",
+        "Handel anbieten",
+        "Handel annehmen",
+        "Handel abschließen",
+        "Handel abbrechen",
+        "Ritter ausspielen",
+        "Straßenbaukarte ausspielen",
+        "Monopol",
+        "Erfindung",
+    ),
+}
+
+ATTRIBUTES = (
+    *("Version", "Protokoll", "id", "Meldung", "Absender", "Nachricht", "Name", "Farbe", "Status"),
+    *("Siegpunkte", "Rohstoffe", "Rittermacht", "Entwicklungskarten", "Spieler", "Sieger", "Karte"),
+    *("Felder", "Gebäude", "Häfen", "Räuber", "Ort", "Typ", "Zahl", "Eigentümer", "x", "y", "Wurf", "Ziel"),
+    *("Entwicklungskarte", "Mitspieler", "Handel id", "Annehmen", "Angebot", "Nachfrage", "Abgeben"),
+    *("Rohstoff", "Straße 1", "Straße 2"),
+    *(LÄNGSTE_HANDELSSTRASSE, GRÖSSTE_RITTERMACHT, HIDDEN, *ROHSTOFFE, *KARTEN),
+)
+
+_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
+
+_OTHERWISE = {
+    "Ok": "OK",
+    "Größte Handelsstraße": LÄNGSTE_HANDELSSTRASSE,
+    "Karte wegen Räuber abgeben": KARTEN_ABGEBEN,
+}
+"""Words of real programs' own, and the specification's."""
+
+
+def in_ascii(word: str) -> str:
+    """A word without umlauts, as some programs spell it."""
+    return word.translate(_ASCII)
+
+
+def spellings(words: Iterable[str]) -> dict[str, str]:
+    """Every spelling of these words that was seen, to the specification's."""
+    known = {word: word for word in words}
+    known |= {other: word for other, word in _OTHERWISE.items() if word in known}
+    return {in_ascii(spelt): word for spelt, word in known.items()} | known
+
+
+MESSAGE_NAMES = frozenset(spellings((*MESSAGES["s2c"], *MESSAGES["c2s"])))
+ATTRIBUTE_NAMES = frozenset(spellings(ATTRIBUTES))

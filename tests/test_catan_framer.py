@@ -1,0 +1,549 @@
+"""Catan's framer and its scanner: whatever is sent, in whatever pieces, each object comes out once."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, cycle, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.catan import framer as framer_module
+from dissectors.catan.framer import CatanFramer
+from dissectors.catan.scanner import DEPTH_LIMIT, Broken, Scanner, first_error, key_place_of, place_of
+from dissectors.catan.words import ATTRIBUTE_NAMES, MESSAGE_NAMES
+from dissectors.framing import FRAME_LIMIT, Frame
+
+Step = str | int
+Path = tuple[Step, ...]
+
+
+def cut(pieces: Iterable[bytes | None], start: int = 0) -> list[Frame]:
+    """The frames of bytes that come in these pieces; None is a gap of seven bytes."""
+    framer = CatanFramer("c2s")
+    frames: list[Frame] = []
+    for piece in pieces:
+        if piece is None:
+            frames += framer.gap(start, 7)
+            start += 7
+        else:
+            frames += framer.feed(start, piece)
+            start += len(piece)
+    unfinished = framer.is_unfinished
+    rest = framer.eof()
+    assert unfinished == bool(rest)
+    assert not framer.is_unfinished
+    return [*frames, *rest]
+
+
+def split(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """Data cut at these places."""
+    cuts = sorted({0, len(data), *(place for place in places if place < len(data))})
+    return [data[start:end] for start, end in pairwise(cuts)]
+
+
+def single(data: bytes) -> list[bytes]:
+    return [bytes([byte]) for byte in data]
+
+
+# Framing.
+
+HALLO = b'{"Hallo":{"Version":"1.0"}}'
+SPIELER = b'{"Spieler":{"Name":"Anna"}}'
+UPDATE = b'{"Statusupdate":{"Spieler":{"id":1,"Status":"Warten"}}}'
+MONOPOL = b'{"Monopol":{"Rohstoff":"Holz"}}'
+ANY = b'{"Etwas":{"x":[1,{"y":null}]}}'
+DEEP = b'{"a":' * DEPTH_LIMIT
+GR = "grün".encode()
+
+STREAMS: dict[str, list[bytes]] = {
+    "nothing": [],
+    "one": [HALLO + b"\n"],
+    "several": [HALLO + b"\n", UPDATE + b"\n", ANY + b"\n"],
+    "CRLF": [HALLO + b"\r\n", ANY + b"\r\n"],
+    "blanks around": [b" \t" + HALLO + b" \r\n", b"\r" + ANY + b"\t \n"],
+    "no line feed between": [HALLO, SPIELER, HALLO + b"\n"],
+    "blanks between": [HALLO + b"  ", SPIELER + b"\t", ANY + b"\n"],
+    "empty lines": [b"\n", HALLO + b"\n", b"\r\n", b" \t\n", b"\n", HALLO + b"\n"],
+    "pretty-printed": [b'{\n  "Hallo" : {\r\n\t"Version" :\n "1" }\n}\n', SPIELER + b"\n"],
+    "empty object": [b"{}\n", b"{ \n }\n"],
+    "braces and quotes in a text": [b'{"Fehler":{"Meldung":"}\\"{\\\\"}}\n', b'{"a":"{\\"Hallo\\":"}\n'],
+    "a brace is a text": [b'{"a":"{","b":":"}\n', b'{"a":"{"}\n', b'{"a":["{" , ":"]}\n'],
+    "UTF-8": [b'{"Chatnachricht":{"Nachricht":"' + GR + b'"}}\n', '{"Würfeln":{}}\n'.encode()],
+    "not UTF-8": [b'{"Chatnachricht":{"Nachricht":"\xff\xc3"}}\n', HALLO + b"\n"],
+    "lone surrogate": [b'{"a":"\\ud800"}\n', HALLO + b"\n"],
+    "raw line feed in a text": [b'{"Chatnachricht senden":{"Nachricht":"a\nb\r\nc"}}\n', HALLO + b"\n"],
+    "raw tab in a text": [b'{"a":"\t"}', b'{"b":1}\n'],
+    "junk lines": [b"xyz\n", HALLO + b"\n", b"[1]\n", b'"{"\n', b"}\r\n", HALLO + b"\n"],
+    "junk before a message": [b"xyz ", HALLO + b"\n", b"[", MONOPOL, b"]\n"],
+    "a byte order mark": [b"\xef\xbb\xbf", SPIELER + b"\n"],
+    "an unknown name is no message start": [b"x" + ANY + b"\n", HALLO + b"\n"],
+    "too many closing braces": [HALLO, b"}\n", HALLO, b"} ", SPIELER + b"\n"],
+    "too few closing braces": [HALLO[:-1] + b"\n", HALLO + b"\n"],
+    "too few, then what may be an attribute": [SPIELER[:-1] + b"\n", SPIELER + b"\n"],
+    "an attribute may stand here": [b'{"Statusupdate":\n' + SPIELER + b"\n" + b"}\n", HALLO + b"\n"],
+    "a message may not stand here": [b'{"Statusupdate":\n', HALLO + b"\n"],
+    "a message in a list": [b'{"a":[', HALLO, b",", HALLO, b"]}\n"],
+    "a message within a message": [b'{"Statusupdate":', b'{"Hallo":1}', b"}\n", HALLO + b"\n"],
+    "broken": [b'{"a" 1}\n', HALLO + b"\n"],
+    "broken, the message in the same line": [b'{"a" 1} ', SPIELER + b"\n", b'{"a":01,', MONOPOL, b"}\n"],
+    "broken by a line feed": [b'{"a":tru\n', b'{"a":1.\n', b'{"a":"\\\n', HALLO + b"\n"],
+    "broken after a line feed": [b'{\n"a" 1}\n', b"}\n", HALLO + b"\n"],
+    "broken number before an attribute": [b'{"a":[01', SPIELER + b"\n"],
+    "cut word before an attribute": [b'{"a":tru', SPIELER + b"\n"],
+    "cut escape before an attribute": [b'{"a":"\\', SPIELER + b"\n"],
+    "unclosed quote, then a message": [b'{"Chatnachricht":{"Nachricht":"abc}}\n', HALLO + b"\n"],
+    "unclosed quote, then an attribute": [b'{"Spieler":{"Name":"abc}}\n', SPIELER + b"\n"],
+    "unclosed quote, then something else": [b'{"a":"abc}\n{"b":1}\n', HALLO + b"\n"],
+    "a brace in an unclosed text": [b'{"a":"b', SPIELER + b"\n"],
+    "an escape in a message start": [
+        b"xyz",
+        b'{"W\\u00fcrfeln":{}}\n',
+        b'{"a" 1}',
+        b'{"W\\u00fcrfeln":{}}\n',
+    ],
+    "message start over several lines": [b"xyz", b'{\n "Hallo"\n : {}}\n', b"x{\n", HALLO + b"\n"],
+    "nearly a message start": [b'x{"Hall":{}}\n', b'x{"Hallo";\n', b'x{"Hallo" x\n', HALLO + b"\n"],
+    "nearly, over several lines": [b"x{\n", b'"Hallo"x\n', b'x{"Hallo"\n', b"x{{\n", HALLO + b"\n"],
+    "too many blanks for a message start": [b'x{"Hallo"' + b" " * 33 + b":\n", HALLO + b"\n"],
+    "message start again and again": [b'{"Hallo":', b'{"Hallo":', b'{"Hallo":}\n', HALLO + b"\n"],
+    "attribute again and again": [b'{"Spieler":' * 3 + b"1}}}\n", b'{"a":' + SPIELER + b"}\n"],
+    "deep": [DEEP + b"1" + b"}" * DEPTH_LIMIT + b"\n", HALLO + b"\n"],
+    "too deep": [DEEP + b"{}" + b"}" * DEPTH_LIMIT + b"\n", HALLO + b"\n"],
+    "too deep, then an attribute": [DEEP + b"[[", SPIELER, b"]]" + b"}" * DEPTH_LIMIT + b"\n"],
+    "lists far too deep": [b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}\n", HALLO + b"\n"],
+    "NUL": [b"\0\n", b'{"a":\0}\n', b"{}", b"\0\n"],
+}
+ENDS: dict[str, tuple[list[bytes], bytes]] = {
+    "no line feed at the end": ([HALLO + b"\n"], HALLO),
+    "blanks at the end": ([HALLO + b"\n"], HALLO + b" \r"),
+    "only blanks": ([HALLO + b"\n"], b" \t"),
+    "in an object": ([b"\n"], HALLO[:-1]),
+    "in a broken object": ([HALLO], b'{"a" 1} '),
+    "in a message start": ([HALLO + b"\n"], b'x{ "Hallo" '),
+    "perhaps in a message start": ([], b"xyz{\n"),
+    "in a text with a line feed": ([HALLO + b"\n"], b'{"a":"abc}\n{'),
+}
+TABLE = [
+    *(pytest.param(frames, b"", id=name) for name, frames in STREAMS.items()),
+    *(pytest.param(frames, rest, id=name) for name, (frames, rest) in ENDS.items()),
+]
+
+
+@pytest.mark.parametrize(("frames", "rest"), TABLE)
+def test_frames_of_a_stream_cut_anywhere(frames: list[bytes], rest: bytes) -> None:
+    data = b"".join(frames) + rest
+    expected = []
+    at = 100
+    for frame in frames:
+        expected.append(Frame(at, frame, len(frame)))
+        at += len(frame)
+    if rest:
+        expected.append(Frame(at, rest, len(rest), "end"))
+    assert cut([data], 100) == expected
+    assert cut(single(data), 100) == expected
+    for place in range(1, min(len(data), 400)):
+        assert cut(split(data, [place]), 100) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "skipped"),
+    [
+        (b"", HALLO + b"\n", 0),
+        (HALLO[:5], HALLO + b"\n", 0),
+        (HALLO, SPIELER + b"\n", 0),
+        (HALLO[:5], b'1.0"}}\n' + ANY + b"\n", 7),
+        (HALLO[:5], b'1.0"}}\n\n' + ANY + b"\n", 8),
+        (HALLO[:5], b'1.0"}} ' + HALLO + b"\n", 7),
+        (b"", b'"a\nb"}}\n' + SPIELER + b"\n", 8),
+        (UPDATE[:10], b'atus":' + SPIELER + b"}\n" + UPDATE + b"\n", 6 + len(SPIELER) + 2),
+        (b"", b"", 0),
+        (b"x", b"y", 1),
+        (b"x", b"y\n", 2),
+        (b"x", b"{", 1),
+    ],
+)
+def test_after_a_gap_it_goes_on_where_a_message_can_begin(before: bytes, after: bytes, skipped: int) -> None:
+    at = 7 + len(before)
+    expected = [Frame(0, b"", len(before), "gap")] if before else []
+    if skipped:
+        expected.append(Frame(at, b"", skipped, "gap"))
+    if len(after) > skipped:
+        expected.append(Frame(at + skipped, after[skipped:], len(after) - skipped))
+    assert cut([before, None, after]) == expected
+    assert cut([*single(before), None, *single(after)]) == expected
+
+
+def test_an_unknown_name_after_a_gap_begins_no_message() -> None:
+    assert cut([None, ANY + b"\n", HALLO + b"\n"])[0] == Frame(7, b"", len(ANY) + 1, "gap")
+    assert cut([HALLO, None]) == [Frame(0, b"", len(HALLO), "gap")]
+
+
+NAMES = st.sampled_from(sorted(MESSAGE_NAMES))
+CLEAR_NAMES = st.sampled_from(sorted(MESSAGE_NAMES - ATTRIBUTE_NAMES))
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=6),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["x", "Spieler", "Monopol", "a{", '"', "ä"]), inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+def text_of(value: Any, style: int) -> bytes:
+    """Compact, with blanks, or over several lines, with and without escapes."""
+    separators = ((",", ":"), (", ", " : "), None)[style % 3]
+    indent = 2 if separators is None else None
+    text = json.dumps(value, ensure_ascii=style < 3, separators=separators, indent=indent)
+    return text.encode("utf-8", "replace")
+
+
+def messages(names: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    return st.builds(
+        lambda name, value, style: text_of({name: value}, style), names, VALUES, st.integers(0, 5)
+    )
+
+
+SNIPPETS = [
+    *(b"{", b"}", b"[", b"]", b":", b",", b'"', b"\\", b"\n", b" ", b"\r\n", b"\t", b"1", b"-", b"0."),
+    *(b'"Hallo"', b'"Spieler"', b'"x"', b'{"Hallo":', b'{"Spieler":', b'{\n"Monopol" :', b'{"x":'),
+    *(b"null", b"nul", b"\\u12", b"\xc3", b"\0", HALLO, SPIELER, UPDATE),
+    *(HALLO + b"\n", SPIELER + b"\n", UPDATE + b"\n"),
+]
+PARTS = st.one_of(
+    st.sampled_from(SNIPPETS),
+    st.sampled_from(SNIPPETS),
+    messages(NAMES),
+    st.builds(lambda message, at: message[:at], messages(NAMES), st.integers(0, 40)),
+    st.builds(lambda message, at: message[at:], messages(NAMES), st.integers(0, 40)),
+    st.binary(max_size=6),
+)
+TRAFFIC = st.lists(PARTS, max_size=25).map(b"".join)
+PLACES = st.lists(st.integers(0, 600), max_size=12)
+
+
+@given(TRAFFIC, PLACES)
+@settings(max_examples=500, deadline=None)
+def test_any_cut_of_any_bytes_gives_the_same_frames(data: bytes, places: list[int]) -> None:
+    frames = cut([data] if data else [])
+    assert b"".join(frame.data for frame in frames) == data
+    assert cut(split(data, places)) == frames
+    assert cut(single(data)) == frames
+    assert frames == placed(frames)
+    assert all(frame.cut is None for frame in frames[:-1])
+    with pytest.MonkeyPatch.context() as patch:
+        # What is taken as a whole line is what the scanner would have come to.
+        patch.setattr(framer_module, "_is_frame", lambda line: False)
+        assert cut([data] if data else []) == frames
+
+
+def placed(frames: Sequence[Frame]) -> list[Frame]:
+    """These frames one after another, with no byte twice and none left out."""
+    ends = [0, *(frame.offset + frame.size for frame in frames)]
+    return [
+        Frame(end, frame.data, len(frame.data), frame.cut) for end, frame in zip(ends, frames, strict=False)
+    ]
+
+
+@given(st.lists(st.one_of(st.none(), TRAFFIC), max_size=6), PLACES)
+@settings(max_examples=300, deadline=None)
+def test_any_cut_beside_gaps_gives_the_same_frames(items: list[bytes | None], places: list[int]) -> None:
+    whole: list[bytes | None] = []
+    for item in items:
+        # Bytes with no gap between them are the same bytes cut.
+        if item is not None and whole and whole[-1] is not None:
+            whole[-1] += item
+        else:
+            whole.append(item)
+    frames = cut(whole)
+    pieces = [[None] if item is None else split(item, places) for item in whole]
+    assert cut(chain.from_iterable(pieces)) == frames
+    bytewise = [[None] if item is None else single(item) for item in whole]
+    assert cut(chain.from_iterable(bytewise)) == frames
+    at = 0
+    covered = [place for frame in frames for place in range(frame.offset, frame.offset + frame.size)]
+    sent: list[int] = []
+    for item in whole:
+        size = 7 if item is None else len(item)
+        sent += range(at, at + size) if item is not None else ()
+        at += size
+    assert covered == sent
+
+
+@given(
+    st.one_of(TRAFFIC.map(lambda data: data.replace(b"\n", b" ") + b"\n"), st.just(b"")),
+    st.lists(
+        st.tuples(messages(CLEAR_NAMES), st.sampled_from([b"\n", b"\r\n", b"", b"  ", b"\t\n"])), min_size=1
+    ),
+    PLACES,
+)
+@settings(max_examples=300, deadline=None)
+def test_valid_messages_come_out_whole_whatever_line_precedes(
+    junk: bytes, sent: list[tuple[bytes, bytes]], places: list[int]
+) -> None:
+    expected = [message + end for message, end in sent]
+    frames = cut(split(junk + b"".join(expected), places), 0)
+    assert [frame.data for frame in frames[-len(sent) :]] == expected
+    assert frames[-1].cut == (None if expected[-1].endswith(b"\n") else "end")
+
+
+@given(TRAFFIC, PLACES, st.integers(1, 120))
+@settings(max_examples=500, deadline=None)
+def test_any_cut_gives_the_same_frames_over_the_limit(data: bytes, places: list[int], limit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framer_module, "FRAME_LIMIT", limit)
+        frames = cut([data] if data else [])
+        assert cut(split(data, places)) == frames
+        assert cut(single(data)) == frames
+        assert cut([None, *single(data)]) == cut([None, data])
+    assert [frame.offset for frame in frames] == [0, *(f.offset + f.size for f in frames)][: len(frames)]
+    assert sum(frame.size for frame in frames) == len(data)
+    for frame in frames:
+        assert frame.place <= frame.size
+        assert frame.size <= limit or frame.cut == "limit"
+        assert frame.data == (b"" if frame.cut == "limit" else data[frame.offset : frame.offset + frame.size])
+
+
+LONG = FRAME_LIMIT + 100
+
+
+@pytest.mark.parametrize(
+    ("data", "size", "place"),
+    [
+        (b' {"a":"' + b"x" * LONG + b'"}\n', LONG + 10, 1),
+        (b' {"a":"' + b"x" * LONG + b" ", LONG + 8, 1),
+        (b"x" * LONG + b"\n", LONG + 1, 0),
+        (b" " * LONG + b"\n", LONG + 1, 0),
+        (b"{}" + b" " * LONG + b"\n", LONG + 3, 0),
+        (b'{"a":[' + b"\n" * LONG, FRAME_LIMIT + 1, 0),
+    ],
+)
+@pytest.mark.parametrize("piece", [1 << 30, 1000])
+def test_what_is_too_long_ends_at_a_line_feed_or_a_message_start(
+    data: bytes, size: int, place: int, piece: int
+) -> None:
+    data += HALLO + b"\n"
+    frames = cut(data[at : at + piece] for at in range(0, len(data), piece))
+    assert frames[0] == Frame(0, b"", size, "limit", place)
+    assert frames[-1].data == HALLO + b"\n"
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("part", [b"x", b"{", b'{"a":', b'{"Hallo"' + b" " * 99, b' {"Hall', b" "])
+def test_what_has_no_end_is_not_held(part: bytes, gap: bool) -> None:
+    framer = CatanFramer("s2c")
+    framer.feed(0, b"x")
+    if gap:
+        framer.gap(1, 1)
+    piece = part * (100_000 // len(part))
+    tracemalloc.start()
+    try:
+        for offset in range(2, 4 * FRAME_LIMIT, len(piece)):
+            framer.feed(offset, piece)
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * FRAME_LIMIT
+    assert peak < 4 * FRAME_LIMIT
+
+
+# The scanner.
+
+AN_ESCAPE = 'an escape such as "\\n" in place of a control character'
+JUNK = st.sampled_from([*SNIPPETS, b"NaN", b"Infinity", b"9" * 5000, b"00", b"1e5"])
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"{}", None),
+        (b' \n{"a":[1,-0.5e+3,"\\u00e4\\"",true,false,null,{},[]]}\r\n', None),
+        (b"12", None),
+        (b'"a"', None),
+        (b"", Broken(0, 0, "the end", "a value")),
+        (b" \n", Broken(2, 0, "the end", "a value")),
+        (b"{", Broken(1, 0, "the end", 'a name in quotes or "}"')),
+        (b"{,}", Broken(1, 1, '","', 'a name in quotes or "}"')),
+        (b'{"a":1,}', Broken(7, 1, '"}"', "a name in quotes")),
+        (b"{a:1}", Broken(1, 1, '"a"', 'a name in quotes or "}"')),
+        (b'{"a" 1}', Broken(5, 1, '"1"', '":"')),
+        (b'{"a":}', Broken(5, 1, '"}"', "a value")),
+        (b'{"a":1 "b":2}', Broken(7, 1, "a quotation mark", '"," or "}"')),
+        (b'{"a":[1;2]}', Broken(7, 1, '";"', '"," or "]"')),
+        (b'{"a":[1}', Broken(7, 1, '"}"', '"," or "]"')),
+        (b'{"a":[}', Broken(6, 1, '"}"', 'a value or "]"')),
+        (b'{"a":[1,]}', Broken(8, 1, '"]"', "a value")),
+        (b'{"a":tru}', Broken(5, 3, '"tru"', "a value")),
+        (b'{"a":True}', Broken(5, 4, '"True"', "a value")),
+        (b'{"a":NaN}', Broken(5, 3, '"NaN"', "a value")),
+        (b'{"a":tr', Broken(7, 0, "the end", '"true"')),
+        (b'{"a":truex}', Broken(9, 1, '"x"', '"," or "}"')),
+        (b'{"a":01}', Broken(6, 1, '"1"', '"," or "}"')),
+        (b'{"a":1.}', Broken(7, 1, '"}"', "a digit")),
+        (b'{"a":1.', Broken(7, 0, "the end", "a digit")),
+        (b'{"a":1e+}', Broken(8, 1, '"}"', "a digit")),
+        (b'{"a":-}', Broken(6, 1, '"}"', "a digit")),
+        (b'{"a":+1}', Broken(5, 1, '"+"', "a value")),
+        (b'{"a":.5}', Broken(5, 1, '"."', "a value")),
+        (b'{"a":1-2}', Broken(6, 1, '"-"', '"," or "}"')),
+        (b'{"a":12', Broken(7, 0, "the end", '"," or "}"')),
+        (b"01", Broken(1, 1, '"1"', "nothing more")),
+        (b'{"a":"b', Broken(7, 0, "the end", "the rest of the string and its closing quote")),
+        (b'{"a":"\\q"}', Broken(7, 1, '"q"', 'one of "\\/bfnrtu after the backslash')),
+        (b'{"a":"\\', Broken(7, 0, "the end", 'one of "\\/bfnrtu after the backslash')),
+        (b'{"a":"\\u12g4"}', Broken(10, 2, '"g4"', "four hexadecimal digits")),
+        (b'{"a":"\\u12', Broken(10, 0, "the end", "four hexadecimal digits")),
+        (
+            b'{"a":"b\n"}',
+            Broken(7, 1, "a line feed", 'an escape such as "\\n" in place of a control character'),
+        ),
+        (b'{"a":\x01}', Broken(5, 1, "control character 0x01", "a value")),
+        ('{"a":ß}'.encode(), Broken(5, 2, '"ß"', "a value")),
+        (b'{"a":\xff}', Broken(5, 1, "byte 0xff", "a value")),
+        ("{\N{REPLACEMENT CHARACTER}}".encode(), Broken(1, 3, '"�"', 'a name in quotes or "}"')),
+        (b"{}\n{}", Broken(3, 1, '"{"', "nothing more")),
+        (b"{}}", Broken(2, 1, '"}"', "nothing more")),
+        (b"[" * DEPTH_LIMIT + b"]" * DEPTH_LIMIT, None),
+        (b"[" * 9999, Broken(64, 1, '"["', "no more than 64 objects and lists inside each other")),
+    ],
+)
+def test_first_error(data: bytes, error: Broken | None) -> None:
+    assert first_error(data) == error
+
+
+def is_json(data: bytes) -> bool:
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    try:
+        json.loads(data.decode("utf-8", "surrogateescape"), parse_constant=refuse, parse_int=str)
+    except ValueError:
+        return False
+    return True
+
+
+TEXTS = st.builds(text_of, VALUES, st.integers(0, 5))
+MUTATED = st.builds(
+    lambda data, at, length, junk: data[:at] + junk + data[at + length :],
+    TEXTS,
+    st.integers(0, 30),
+    st.integers(0, 3),
+    st.one_of(
+        st.sampled_from([*SNIPPETS, b"NaN", b"Infinity", b"9" * 5000, b"00", b"1e5"]), st.binary(max_size=2)
+    ),
+)
+
+
+@given(st.one_of(TEXTS, MUTATED, TRAFFIC))
+@settings(max_examples=1000, deadline=None)
+def test_the_scanner_accepts_what_a_parser_accepts(data: bytes) -> None:
+    error = first_error(data)
+    assert (error is None) == is_json(data)
+    if error is not None:
+        assert 0 <= error.offset <= error.offset + error.length <= len(data)
+        # What comes before is not wrong: with it and nothing else, something is missing, or nothing.
+        before = first_error(data[: error.offset])
+        assert before is None or before.offset == error.offset
+
+
+@given(st.one_of(TEXTS, MUTATED, TRAFFIC), PLACES, st.booleans())
+@settings(max_examples=500, deadline=None)
+def test_the_scanner_keeps_its_place(data: bytes, places: list[int], raw_controls: bool) -> None:
+    whole, cut_up = Scanner(0, raw_controls), Scanner(0, raw_controls)
+    whole.scan(data, len(data))
+    for end in sorted({*(place for place in places if place < len(data)), len(data)}):
+        # Not one byte beyond the end is looked at.
+        cut_up.scan(data[:end], end)
+    for at in range(len(data) + 1):
+        assert cut_up.expects_value(at) == whole.expects_value(at)
+    assert (cut_up.at, cut_up.is_complete, cut_up.is_broken) == (whole.at, whole.is_complete, whole.is_broken)
+
+
+Tree = Any
+"""A scalar, a list of trees, or a tuple of pairs of a name and a tree."""
+
+KEYS = st.sampled_from(["x", "y", "ä", '"', "\n", "\ud800", ""])
+TREES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.lists(st.tuples(KEYS, inner), max_size=4).map(tuple)
+    ),
+    max_leaves=12,
+)
+OBJECTS = st.lists(st.tuples(KEYS, TREES), max_size=4).map(tuple)
+
+
+def write(
+    tree: Tree,
+    path: Path,
+    blanks: Iterator[bytes],
+    out: bytearray,
+    places: dict[Path, tuple[tuple[int, int] | None, tuple[int, int]]],
+    name: tuple[int, int] | None = None,
+) -> None:
+    """Write a tree, and where the name and the value of each path stand."""
+    start = len(out)
+    if isinstance(tree, tuple | list):
+        is_object = isinstance(tree, tuple)
+        out += (b"{" if is_object else b"[") + next(blanks)
+        for number, item in enumerate(tree):
+            out += b"," + next(blanks) if number else b""
+            step: Step = number
+            inner_name = None
+            if is_object:
+                step, item = item
+                text = json.dumps(step, ensure_ascii=bool(next(blanks)) or step == "\ud800").encode()
+                inner_name = len(out), len(text)
+                out += text + next(blanks) + b":" + next(blanks)
+                # A later member with the same name counts.
+                for old in [old for old in places if old[: len(path) + 1] == (*path, step)]:
+                    del places[old]
+            write(item, (*path, step), blanks, out, places, inner_name)
+            out += next(blanks)
+        out += b"}" if is_object else b"]"
+    else:
+        out += json.dumps(tree).encode()
+    places[path] = name, (start, len(out) - start)
+
+
+@given(
+    OBJECTS,
+    st.lists(st.sampled_from([b"", b"", b" ", b"\n\t"]), min_size=1, max_size=9),
+    st.lists(st.one_of(KEYS, st.integers(0, 3)), max_size=4),
+)
+@settings(max_examples=500, deadline=None)
+def test_places_are_where_the_values_stand(tree: Tree, blanks: list[bytes], missing: list[Step]) -> None:
+    out = bytearray(blanks[0])
+    places: dict[Path, tuple[tuple[int, int] | None, tuple[int, int]]] = {}
+    write(tree, (), cycle(blanks), out, places)
+    data = bytes(out + blanks[-1])
+    for path, (name, value) in places.items():
+        assert place_of(data, path) == value
+        assert key_place_of(data, path) == (name or value)
+        elsewhere = (*path, *missing)
+        while elsewhere not in places:
+            elsewhere = elsewhere[:-1]
+        expected = places[elsewhere][1]
+        assert place_of(data, (*path, *missing)) == expected
+        if elsewhere != (*path, *missing):
+            assert key_place_of(data, (*path, *missing)) == expected
+
+
+def test_places_in_what_is_nested_deeply_or_long() -> None:
+    depth = 5000
+    data = b'{"a":' * depth + b"1" + b"}" * depth
+    assert place_of(data, ["a"]) == (5, len(data) - 6)
+    assert key_place_of(data, ["a", "b"]) == (5, len(data) - 6)
+    data = b'{"a":"' + b"\\n" * 500_000 + b'","b":[' + b"1," * 300_000 + b"2]}"
+    assert place_of(data, ["b", 300_000]) == (len(data) - 3, 1)
