@@ -11,6 +11,7 @@ import click
 from cli.catalog import filter_option, sql_condition
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since, split_number
+from dissectors.registry import BY_PROTOCOL
 from storage.escaping import field_words
 from storage.recorder import RecorderWatch
 from storage.timeline import Timeline, sessions
@@ -30,6 +31,7 @@ _COLUMNS = (
     Column("dir", "dir"),
     Column("client", "who", width=15),
     Column("name", "name", width=15),
+    Column("gloss", aside=True),
     Column("fields", "fields", text=field_words),
     Column("offset"),
     Column("length"),
@@ -57,19 +59,22 @@ def messages(session: str, wanted: Filter | None, following: bool, form: Form | 
 
 
 def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row]:
-    clients = dict(
-        timeline.connection.execute(
-            "SELECT id, client FROM streams WHERE session_id = ?", (timeline.session.id,)
+    streams = {
+        number: (client, BY_PROTOCOL.get(protocol or ""))
+        for number, client, protocol in timeline.connection.execute(
+            "SELECT id, client, protocol FROM streams WHERE session_id = ?", (timeline.session.id,)
         )
-    )
+    }
     for message in message_rows(timeline, *sql_condition(timeline, wanted, "messages"), after):
+        client, dissector = streams[message.stream_id]
         yield (
             message.id,
             since(timeline, message.ts_ns),
             message.stream_id,
             message.direction,
-            clients[message.stream_id],
+            client,
             message.name,
+            dissector.gloss(message.name, message.direction, message.fields) if dissector else None,
             message.fields,
             message.offset,
             message.length,

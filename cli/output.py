@@ -52,7 +52,7 @@ class Column(msgspec.Struct, frozen=True):
     """A column: its `key` for programs, its `title` for people, and how a table writes its values.
 
     Without a title it is for programs only. `right` aligns it to the right, `width` is the least number of
-    cells it takes.
+    cells it takes. One that is an `aside` stands for people behind the value of the column before it.
     """
 
     key: str
@@ -60,6 +60,7 @@ class Column(msgspec.Struct, frozen=True):
     right: bool = False
     width: int = 0
     text: Callable[[Any], str] = words
+    aside: bool = False
 
 
 def output_options(command: Command) -> Command:
@@ -101,7 +102,13 @@ def _for_people(
     """What of a listing stands in a table."""
     titled = [column for column in columns if column.title]
     places = [number for number, column in enumerate(columns) if column.title]
-    return titled, ([[row[place] for place in places] for row in batch] for batch in rows)
+    asides = {number - 1: number for number, column in enumerate(columns) if column.aside}
+
+    def shown(row: Row, place: int) -> Any:
+        aside = row[asides[place]] if place in asides else None
+        return row[place] if aside is None else f"{row[place]} · {aside}"
+
+    return titled, ([[shown(row, place) for place in places] for row in batch] for batch in rows)
 
 
 def _objects(columns: Sequence[Column], rows: Iterable[list[Row]]) -> Iterator[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from string import Formatter
 from typing import Any, Literal
 
 from dissectors.framing import Framer
@@ -13,6 +15,10 @@ from dissectors.table import GameTable, Ids
 
 Likeness = Literal["certain", "similar"]
 """How sure a protocol is that a frame is its own: it is a sound message of it, or a slip of one."""
+
+
+_GLOSS = 60
+"""A gloss has no more characters."""
 
 
 class Dissector(ABC):
@@ -66,8 +72,33 @@ class Dissector(ABC):
 
     def describe(self, event: Event) -> str:
         """A sentence that says what happened; what is not known is a question mark."""
-        kind = self.grammar.events[event.kind]
-        return kind.sentence.format_map(_Spoken(event.data))
+        return self._sentence.vformat(self.grammar.events[event.kind].sentence, (), event.data)
+
+    def gloss(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
+        """What a message says, in a few English words; None where its name says it."""
+        if not self.grammar.foreign:
+            return None
+        rows = self.grammar.rows_named(direction, name)
+        row = next((row for row in rows if {field.name for field in row.fields} >= {*fields}), None)
+        if row is None:
+            return None
+        gloss = row.gloss if row.brief is None else self._sentence.vformat(row.brief, (), fields)
+        return gloss if len(gloss) <= _GLOSS else gloss[:_GLOSS] + "…"
+
+    def words(self, value: Any) -> str:
+        """A value as it stands in a sentence."""
+        if value is None:
+            return "?"
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {self.words(part)}" for key, part in value.items()) or "nobody"
+        if isinstance(value, list):
+            return ", ".join(map(self.words, value)) or "nobody"
+        # An empty name is one, too, and is seen.
+        return str(value) or '""'
+
+    @cached_property
+    def _sentence(self) -> Formatter:
+        return _Sentence(self.words)
 
     def visible(self, event: Event, player: str) -> bool:
         """Whether `player` could know of an event."""
@@ -87,22 +118,18 @@ def recognise(
                     yield dissector, direction, likeness
 
 
-class _Spoken(dict[str, str]):
-    """An event's data as words for a sentence."""
+class _Sentence(Formatter):
+    """Puts values into a sentence, as the words of a protocol; what is not there is a question mark."""
 
-    def __init__(self, data: Mapping[str, Any]) -> None:
-        super().__init__({key: _words(value) for key, value in data.items()})
+    def __init__(self, words: Callable[[Any], str]) -> None:
+        self._words = words
 
-    def __missing__(self, key: str) -> str:
-        return "?"
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, str]:
+        try:
+            value, key = super().get_field(field_name, args, kwargs)
+        except (KeyError, TypeError, IndexError):
+            return None, field_name
+        return value, key
 
-
-def _words(value: Any) -> str:
-    if value is None:
-        return "?"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_words(part)}" for key, part in value.items()) or "nobody"
-    if isinstance(value, list):
-        return ", ".join(map(_words, value)) or "nobody"
-    # An empty name is one, too, and is seen.
-    return str(value) or '""'
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return self._words(value)

@@ -153,7 +153,7 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 class Grammar:
-    """The rows and event kinds of one protocol."""
+    """The rows and event kinds of one protocol; `foreign` if its messages' names need an English gloss."""
 
     def __init__(
         self,
@@ -161,7 +161,9 @@ class Grammar:
         title: str,
         rows: Iterable[MessageType],
         events: Iterable[EventKind],
+        foreign: bool = False,
     ) -> None:
+        self.foreign = foreign
         self.protocol = protocol
         self.title = title
         self.rows = tuple(rows)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from tcp_segments import items_of_packets
+from recorded import (
+    CAPTURES,
+    bytewise,
+    errors,
+    from_then_on,
+    holed,
+    inspected,
+    items_of,
+    joined,
+    told,
+)
 
-from cli.decode_as import server_ports
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Diagnostic, Findings, Game, Gap, Item
-from dissectors.registry import DISSECTORS
-from dissectors.table import Ids
-from proxy.capture_files import open_capture
+from dissectors.records import Findings, Game, Item
 
-CAPTURES = Path(__file__).parent.parent / "captures"
 NAMES = [
     "schafkopf-1.3-1human-tiny",
     "schafkopf-1.3-1human-round",
@@ -27,21 +30,6 @@ NAMES = [
     "schafkopf-1.3-badcard",
     "schafkopf-old-1.0",
 ]
-
-
-def items_of(name: str, lost: Callable[[int], bool] = lambda number: False) -> list[Item]:
-    """All items of a capture's TCP connections, without the packets that are lost (by number, from 0)."""
-    with open_capture(str(CAPTURES / f"{name}.pcap")) as capture:
-        packets = [packet for number, packet in enumerate(capture) if not lost(number)]
-    return items_of_packets(packets, server_ports({}, "tcp"))
-
-
-def inspected(items: Iterable[Item]) -> Findings:
-    inspector = Inspector(DISSECTORS, Ids())
-    for item in items:
-        inspector.feed(item)
-    inspector.finish()
-    return inspector.drain()
 
 
 class Round:
@@ -69,10 +57,6 @@ def rounds(found: Findings) -> list[Round]:
 def truth(name: str) -> list[dict[str, Any]]:
     rounds: list[dict[str, Any]] = json.loads((CAPTURES / f"{name}.truth.json").read_text())["rounds"]
     return rounds
-
-
-def flaws(found: Findings) -> list[Diagnostic]:
-    return [flaw for flaw in found.diagnostics if flaw.severity == "error"]
 
 
 def agrees(played: Round, logged: dict[str, Any]) -> None:
@@ -114,7 +98,7 @@ def yes(answers: list[bool | None]) -> list[int]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_rounds_are_as_the_programs_logged_them(name: str) -> None:
-    found = inspected(items_of(name))
+    found = inspected(items_of(f"{name}.pcap"))
     for played, logged in zip(rounds(found), truth(name), strict=True):
         agrees(played, logged)
         points = played.result.get("points")
@@ -127,7 +111,7 @@ def test_all_rounds_are_as_the_programs_logged_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_hands_bids_and_accounts_are_those_of_the_clients_that_were_seen(name: str) -> None:
-    found = inspected(items_of(name))
+    found = inspected(items_of(f"{name}.pcap"))
     logs = truth(name)
     for number, (played, logged) in enumerate(zip(rounds(found), logs, strict=True)):
         for deal in played.data("dealt"):
@@ -144,15 +128,15 @@ def test_hands_bids_and_accounts_are_those_of_the_clients_that_were_seen(name: s
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_the_client_who_plays_false_breaks_a_rule(name: str) -> None:
-    found = inspected(items_of(name))
-    broken = [(flaw.code, flaw.blame, flaw.direction) for flaw in flaws(found)]
+    found = inspected(items_of(f"{name}.pcap"))
+    broken = [(flaw.code, flaw.blame, flaw.direction) for flaw in errors(found)]
     expected = [("bad-field", "client", "c2s"), ("suit-not-followed", "client", "c2s")]
     assert broken == (expected if name == "schafkopf-1.3-badcard" else [])
 
 
 @pytest.mark.parametrize("name", ["schafkopf-1.3-2humans", "schafkopf-1.3-badcard"])
 def test_one_conversation_alone_tells_all_that_is_public(name: str) -> None:
-    items = items_of(name)
+    items = items_of(f"{name}.pcap")
     for alone in sorted({item.stream.client for item in items}):
         found = inspected(item for item in items if item.stream.client == alone)
         for played, logged in zip(rounds(found), truth(name), strict=True):
@@ -160,46 +144,7 @@ def test_one_conversation_alone_tells_all_that_is_public(name: str) -> None:
                 # The server threw somebody out before this client was shown the first card.
                 continue
             agrees(played, logged)
-        assert [flaw.blame for flaw in flaws(found)] in ([], ["client", "client"])
-
-
-def bytewise(items: Iterable[Item]) -> Iterator[Item]:
-    """The same, a byte at a time."""
-    for item in items:
-        if isinstance(item, Chunk):
-            for at in range(len(item.data)):
-                piece = item.data[at : at + 1]
-                yield Chunk(item.stream, item.direction, item.ts_ns, item.offset + at, piece)
-        else:
-            yield item
-
-
-def joined(items: Iterable[Item]) -> Iterator[Item]:
-    """The same, with what follows in one direction joined as long as the other side is silent."""
-    held: Chunk | None = None
-    for item in items:
-        if (
-            held is not None
-            and isinstance(item, Chunk)
-            and (item.stream, item.direction) == (held.stream, held.direction)
-        ):
-            held = Chunk(held.stream, held.direction, held.ts_ns, held.offset, held.data + item.data)
-            continue
-        if held is not None:
-            yield held
-        held = item if isinstance(item, Chunk) else None
-        if held is None:
-            yield item
-    if held is not None:
-        yield held
-
-
-def told(found: Findings) -> list[list[Any]]:
-    """All that was found but the times."""
-    messages = [(m.stream.client, m.direction, m.name, m.fields, m.offset, m.length) for m in found.messages]
-    events = [(event.kind, event.actor, event.data, event.changes) for event in found.events]
-    wrong = [(d.code, d.offset, d.length, d.text) for d in found.diagnostics]
-    return [sorted(messages, key=repr), events, sorted(wrong)]
+        assert [flaw.blame for flaw in errors(found)] in ([], ["client", "client"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -207,26 +152,17 @@ def told(found: Findings) -> list[list[Any]]:
 def test_how_the_bytes_are_cut_does_not_matter(
     name: str, recut: Callable[[Iterable[Item]], Iterable[Item]]
 ) -> None:
-    items = items_of(name)
+    items = items_of(f"{name}.pcap")
     assert told(inspected(recut(items))) == told(inspected(items))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_from_any_moment_on_nobody_is_accused_and_the_next_round_is_right(name: str) -> None:
-    items = items_of(name)
+    items = items_of(f"{name}.pcap")
     logs = truth(name)
     for begin in range(1, len(items), max(1, len(items) // 60)):
-        seen: set[tuple[Any, str]] = set()
-        late: list[Item] = []
-        for item in items[begin:]:
-            if isinstance(item, Chunk):
-                key = (item.stream, item.direction)
-                if key not in seen:
-                    seen.add(key)
-                    late.append(Gap(item.stream, item.direction, item.ts_ns, 0, None))
-            late.append(item)
-        found = inspected(late)
-        accused = [flaw for flaw in flaws(found) if flaw.code not in ("bad-field", "suit-not-followed")]
+        found = inspected(from_then_on(items, begin))
+        accused = [flaw for flaw in errors(found) if flaw.code not in ("bad-field", "suit-not-followed")]
         assert not accused, (begin, accused[0])
         whole = [played for played in rounds(found) if played.data("round_started")]
         for played, logged in zip(whole[:0:-1], logs[::-1], strict=False):
@@ -235,17 +171,10 @@ def test_from_any_moment_on_nobody_is_accused_and_the_next_round_is_right(name: 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_missing_accuses_nobody(name: str) -> None:
-    items = items_of(name)
+    items = items_of(f"{name}.pcap")
     for lost in range(3, 60, 4):
-        # Every so often a segment is not in the capture.
-        holed = [
-            Gap(item.stream, item.direction, item.ts_ns, item.offset, len(item.data))
-            if isinstance(item, Chunk) and number % 61 == lost
-            else item
-            for number, item in enumerate(items)
-        ]
-        found = inspected(holed)
-        accused = [flaw for flaw in flaws(found) if flaw.code not in ("bad-field", "suit-not-followed")]
+        found = inspected(holed(items, lost))
+        accused = [flaw for flaw in errors(found) if flaw.code not in ("bad-field", "suit-not-followed")]
         assert not accused, (lost, accused[0])
         cards = [[(data["seat"], data["card"]) for data in played.data("played")] for played in rounds(found)]
         assert sum(map(len, cards)) >= 0.7 * sum(len(logged["karten"]) for logged in truth(name))
@@ -256,6 +185,6 @@ def test_what_is_missing_accuses_nobody(name: str) -> None:
 def test_packets_that_the_capture_has_lost_accuse_nobody(name: str, seed: int) -> None:
     rng = random.Random(seed)
     lost = {number for number in range(20_000) if rng.random() < 0.02}
-    found = inspected(items_of(name, lost.__contains__))
-    accused = [flaw for flaw in flaws(found) if flaw.code not in ("bad-field", "suit-not-followed")]
+    found = inspected(items_of(f"{name}.pcap", lost.__contains__))
+    accused = [flaw for flaw in errors(found) if flaw.code not in ("bad-field", "suit-not-followed")]
     assert not accused, accused[0]

@@ -5,17 +5,18 @@ Clauses 7.2, 10.6 and 10.10, and the rules of the game that clause 14 refers to.
 
 from __future__ import annotations
 
-from dissectors.catan.board import Board, Spot, at, spot
+from dissectors.catan.board import Spot, at, spot
 from dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Claim
-from dissectors.catan.play import PlayTable, where_words
+from dissectors.catan.phrases import where_words
+from dissectors.catan.placing import THROUGH, objection
+from dissectors.catan.play import PlayTable
 from dissectors.catan.roads import longest_road
 from dissectors.catan.turns import Turns
 from dissectors.catan.words import DORF, LAND, STADT, STRASSE
 
 _RULES = "14 Hinweise"
-THROUGH = "it goes on behind another player's building"
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
 
 
@@ -177,32 +178,3 @@ def _may_hold(number: int | None, lengths: dict[int, int]) -> bool:
     if number is None:
         return longest < 5 or sum(length == longest for length in lengths.values()) > 1
     return lengths.get(number, 0) >= 5 and lengths[number] == longest
-
-
-def objection(game: CatanGame, board: Board, owner: int, typ: str, where: Spot) -> str | None:
-    """Why a building must not stand there; None if it may."""
-    there = game.buildings.get(where)
-    if not (board.is_edge(where) if typ == STRASSE else board.is_corner(where)):
-        return "there is no edge of a field" if typ == STRASSE else "there is no corner of a field"
-    if typ == STADT:
-        stands_for = "a city takes the place of a village of one's own"
-        return None if there == Building(owner, DORF) else stands_for
-    if there is not None:
-        return f"there stands {there.typ} already"
-    road = Building(owner, STRASSE)
-    if typ == DORF:
-        if any(corner in game.buildings for corner in board.next_corners(where)):
-            return "the next corner is built on"
-        if game.in_setup or any(game.buildings.get(edge) == road for edge in board.edges_at(where)):
-            return None
-        return "no road of one's own leads there"
-    through = False
-    for corner in board.ends(where):
-        town = game.buildings.get(corner)
-        if town is not None and town.owner == owner:
-            return None
-        if any(game.buildings.get(edge) == road for edge in board.edges_at(corner) if edge != where):
-            if town is None:
-                return None
-            through = True
-    return THROUGH if through else "it joins nothing of one's own"

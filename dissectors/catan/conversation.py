@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from dissectors.catan.hearing import Fact
+from dissectors.catan.requests import Objection
 from dissectors.records import Message
 
 _MOST = 16
@@ -35,10 +37,12 @@ _EFFECTS = {
 
 
 class Request(msgspec.Struct, eq=False):
-    """Something a client has asked for."""
+    """Something a client has asked for, and what speaks against it."""
 
     message: Message
     performed: bool = False
+    fact: Fact | None = None
+    objection: Objection | None = None
 
 
 class Conversation(msgspec.Struct, eq=False):
@@ -49,11 +53,12 @@ class Conversation(msgspec.Struct, eq=False):
     player: int | None = None
     requests: list[Request] = msgspec.field(default_factory=list)
 
-    def asks(self, message: Message) -> None:
-        """The client asks for something, or says Hallo."""
-        if message.name != "Hallo":
-            self.requests.append(Request(message))
-            del self.requests[:-_MOST]
+    def asks(self, message: Message) -> Request:
+        """The client asks for something."""
+        request = Request(message)
+        self.requests.append(request)
+        del self.requests[:-_MOST]
+        return request
 
     def hears(self, message: Message) -> None:
         """The server tells something that may be what was asked for."""
@@ -65,17 +70,18 @@ class Conversation(msgspec.Struct, eq=False):
                 request.performed = True
                 return
 
-    def confirmed(self) -> Message | None:
-        """The server says OK: to which request."""
-        index = next((n for n, request in enumerate(self.requests) if request.performed), 0)
-        return self.requests.pop(index).message if self.requests else None
+    def confirmed(self) -> None:
+        """The server says OK to the first request whose effect was told, or else to the first."""
+        if self.requests:
+            done = (number for number, request in enumerate(self.requests) if request.performed)
+            del self.requests[next(done, 0)]
 
-    def refused(self) -> Message | None:
+    def refused(self) -> Request | None:
         """The server says no: to which request. What was asked before it was passed over."""
         for number, request in enumerate(self.requests):
             if not request.performed:
                 del self.requests[: number + 1]
-                return request.message
+                return request
         return None
 
 

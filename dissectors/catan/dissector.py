@@ -44,6 +44,17 @@ class Catan(Dissector):
             return "certain"
         return "similar" if any(message.row is not None for message in decoded) else None
 
+    def words(self, value: Any) -> str:
+        if isinstance(value, dict):
+            if {*value} == {"x", "y"}:
+                return f"({value['x']},{value['y']})"
+            return ", ".join(f"{part} {key}" for key, part in value.items() if part) or "nothing"
+        if isinstance(value, list) and all(isinstance(part, int) for part in value):
+            return "+".join(map(str, value))
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return super().words(value)
+
     def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
         return CatanTable(info, ids, findings)
 

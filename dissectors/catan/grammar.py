@@ -578,7 +578,7 @@ EVENTS = (
     EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}"),
 )
 
-GRAMMAR = Grammar("catan", "Catan", ROWS, EVENTS)
+GRAMMAR = Grammar("catan", "Catan", ROWS, EVENTS, foreign=True)
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}
 """The names of messages in every spelling that was seen, and as the specification spells them."""

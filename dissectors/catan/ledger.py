@@ -31,7 +31,8 @@ class Claim(msgspec.Struct, eq=False):
     """What must come (`sign` 1) or go (-1), and what for.
 
     `counts` is exact, or the total if it is not known which; `kind` if any number of one resource. `partly`:
-    it may come in several pieces. `firm`: it must come; otherwise it only may.
+    it may come in several pieces. `firm`: it must come, but for the kinds that are `short`; otherwise it only
+    may.
     """
 
     fact: Fact
@@ -42,6 +43,16 @@ class Claim(msgspec.Struct, eq=False):
     firm: bool = True
     partly: bool = False
     kind: str | None = None
+    short: frozenset[str] = frozenset()
+
+    @property
+    def due(self) -> Counts:
+        """What of it must still come."""
+        if self.counts is None or not self.firm:
+            return 0
+        if isinstance(self.counts, int):
+            return self.counts
+        return plain({kind: count for kind, count in self.counts.items() if kind not in self.short})
 
 
 class Ledger:
@@ -84,6 +95,7 @@ class Ledger:
             for claim in self.claims
             if claim.player == player
             and claim.sign == sign
+            and not claim.short
             and claim.firm
             and claim.counts is not None
             and total(claim.counts) == counts
@@ -102,7 +114,7 @@ class Ledger:
 
     def close(self) -> tuple[list[Claim], list[Entry]]:
         """The turn is over: the claims that must have been met and were not, and the entries without one."""
-        unmet = [claim for claim in self.claims if claim.firm]
+        unmet = [claim for claim in self.claims if total(claim.due) > 0]
         loose = self.entries
         self.claims, self.entries = [], []
         return unmet, loose

@@ -7,7 +7,8 @@ from typing import Any
 from dissectors.catan.game import Player
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
-from dissectors.catan.play import PlayTable, words
+from dissectors.catan.phrases import words
+from dissectors.catan.play import PlayTable
 from dissectors.catan.words import (
     BAUEN,
     DORF_BAUEN,

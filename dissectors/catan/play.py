@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from dissectors.catan.board import Place, Spot
 from dissectors.catan.codec import field_place
 from dissectors.catan.conversation import Conversation
+from dissectors.catan.flaws import spoken
 from dissectors.catan.game import CatanGame, Player
 from dissectors.catan.hand import Hand
 from dissectors.catan.hearing import Fact
@@ -118,6 +118,10 @@ class PlayTable(GameTable):
         heard = {talk.player for talk in self.conversations.values() if talk.whole}
         return game is not None and game.whole and heard >= {*game.players}
 
+    def is_heard(self, number: int) -> bool:
+        """Whether all that a player was told is there to be seen."""
+        return any(talk.player == number and talk.whole for talk in self.conversations.values())
+
     def compared(self, agrees: bool) -> None:
         """What the server said of a player's resources was compared with all that was told before."""
         self.totals_agreed += agrees
@@ -182,36 +186,20 @@ class PlayTable(GameTable):
         clause: str | None = None,
         blame: Blame | None = None,
     ) -> None:
-        """Report what is wrong with the field at `path`; what comes again and again is not told each time."""
-        told = self._told.get(code, 0)
-        if told >= (_TOLD if severity == "error" else 1):
-            return
-        self._told[code] = told + 1
+        """Report what is wrong with the field at `path`; what a server does all the time, a few times only."""
+        if fact.message.direction == "s2c":
+            told = self._told.get(code, 0)
+            if told >= (_TOLD if severity == "error" else 1):
+                return
+            self._told[code] = told + 1
         self.diagnose(
             fact.message,
             severity,
             group,
             code,
-            text,
+            f"{text} ({spoken((fact.row.name, *path))})" if path else text,
             expected=expected,
             clause=clause or fact.row.clause,
             blame=blame or ("client" if fact.message.direction == "c2s" else "server"),
             at=field_place(fact.frame, fact.row, *path),
         )
-
-
-def spots(where: Iterable[Place]) -> list[dict[str, int]]:
-    """Places as the specification writes them."""
-    return [{"x": x, "y": y} for x, y in where]
-
-
-def words(counts: Any) -> str:
-    """Counts as they are written in a sentence."""
-    if isinstance(counts, int):
-        return f"{counts} cards"
-    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing"
-
-
-def where_words(where: Spot) -> str:
-    """A spot as it is written in a sentence."""
-    return " ".join(f"({x},{y})" for x, y in where)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dissectors.catan.board import Board, at, spot
 from dissectors.catan.building import Builder
 from dissectors.catan.cards import Cards
-from dissectors.catan.conversation import Conversation
+from dissectors.catan.conversation import Conversation, Request
 from dissectors.catan.game import Building, place_text
 from dissectors.catan.grammar import Nachricht
 from dissectors.catan.hand import Hand
@@ -19,6 +19,7 @@ from dissectors.catan.hearing import Fact, Hearing, version_of
 from dissectors.catan.ledger import Claim, plain
 from dissectors.catan.lobby import Lobby
 from dissectors.catan.play import PlayTable
+from dissectors.catan.requests import against
 from dissectors.catan.trading import Trading
 from dissectors.catan.turns import Turns
 from dissectors.catan.words import KARTEN, ROHSTOFFE
@@ -46,8 +47,10 @@ class CatanTable(PlayTable):
         self._turns.at_end = self._builder.verdict
         cards = Cards(self, self._turns, self._builder)
         trading = Trading(self, self._turns)
-        self._requests: dict[int, Message | None] = {}
-        """By the id of a refusal, what it refuses."""
+        self._asking: dict[int, Request] = {}
+        """By the id of its message, each request that is not taken yet."""
+        self._refusals: dict[int, Request | None] = {}
+        """By the id of its message, what a refusal that is not taken yet refuses."""
         self._handlers: dict[str, Callable[[Fact], None]] = {
             "Hallo": self._lobby.hallo,
             "Willkommen": self._lobby.willkommen,
@@ -86,7 +89,8 @@ class CatanTable(PlayTable):
             self.unreadable(stream, message.direction)
             return
         if message.direction == "c2s":
-            conversation.asks(message)
+            if message.name != "Hallo":
+                self._asking[message.id] = conversation.asks(message)
             self._hearing.hear(message, row, frame)
             return
         self._hearing.hear(message, row, frame, self._version(message, row, conversation))
@@ -120,8 +124,8 @@ class CatanTable(PlayTable):
                 if other is not conversation and (waiting := other.refused()) is not None
             ]
             if asking:
-                asker, request = max(asking, key=lambda found: found[1].id)
-        self._requests[message.id] = request
+                asker, request = max(asking, key=lambda found: found[1].message.id)
+        self._refusals[message.id] = request
         return ("refused", message.fields["Meldung"], asker.stream_id)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
@@ -215,12 +219,14 @@ class CatanTable(PlayTable):
             fact.game_id = self.game.game.id
 
     def _asked(self, fact: Fact) -> None:
-        """A client asks for something that the server will not tell as it was asked."""
+        """A client asks for something; some of it the server will not tell as it was asked."""
+        request = self._asking.pop(fact.message.id, None)
         number = self._conversation(fact.message.stream).player
         game = self.game
-        if game is None or number not in game.players:
+        if request is None or game is None or number not in game.players:
             return
         player = game.players[number]
+        request.fact, request.objection = fact, against(fact, game, player)
         if fact.name == "Karten abgeben":
             player.discard = plain(fact.fields["Abgeben"])
         elif fact.name == "Seehandel":
@@ -228,13 +234,17 @@ class CatanTable(PlayTable):
                 self._turns.claim(Claim(fact, number, sign, plain(counts), "sea trade", firm=False))
 
     def _refused(self, fact: Fact) -> None:
-        request = self._requests.pop(fact.messages[0].id, None)
+        request = self._refusals.pop(fact.messages[0].id, None)
         if fact.name == "Serverantwort" and fact.fields["Meldung"].casefold() == "ok":
             return
-        stream = request.stream if request is not None else fact.message.stream
-        if request is not None and self.game is not None:
-            self.game.ledger.refuse(request)
-        self._lobby.refused(fact, self._conversation(stream).player, request)
+        asked = request.message if request is not None else None
+        number = self._conversation(asked.stream if asked is not None else fact.message.stream).player
+        if asked is not None and self.game is not None:
+            self.game.ledger.refuse(asked)
+        self._lobby.refused(fact, number, asked)
+        if request is not None and request.fact is not None and request.objection is not None:
+            code, text, path = request.objection
+            self.flaw(request.fact, "warning", "rule", code, f"{request.message.name}: {text}", *path)
 
     # Games.
 

@@ -13,7 +13,8 @@ from dissectors.catan.game import CatanGame, Player
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Claim, Entry, plain
-from dissectors.catan.play import PlayTable, words
+from dissectors.catan.phrases import words
+from dissectors.catan.play import PlayTable
 from dissectors.catan.words import DORF, LAND, STADT
 
 _RULES = "14 Hinweise"
@@ -101,18 +102,15 @@ class Turns:
                     due = dues.setdefault(building.owner, {})
                     due[kind] = due.get(kind, 0) + _YIELD[building.typ]
         bank = game.bank()
+        short = set()
         for kind in LAND.values():
             wanted = sum(due.get(kind, 0) for due in dues.values())
             left = bank.get(kind)
             if wanted and (left is None or wanted > (left[0] if isinstance(left, list) else left)):
                 # There may be too few of them: then how they are shared out is the server's rule.
-                for owner, due in dues.items():
-                    if kind in due:
-                        short = {kind: due.pop(kind)}
-                        self.claim(Claim(fact, owner, 1, short, _ROLL, firm=False, partly=True))
+                short.add(kind)
         for owner, due in dues.items():
-            if due:
-                self.claim(Claim(fact, owner, 1, due, _ROLL, partly=True))
+            self.claim(Claim(fact, owner, 1, due, _ROLL, partly=True, short=frozenset(short)))
 
     # Gains and payments.
 
@@ -305,6 +303,9 @@ class Turns:
             return
         self.at_end(game)
         for claim in unmet:
+            if not self._table.is_heard(claim.player):
+                # Some servers tell nobody else what he pays.
+                continue
             if claim.why == "start":
                 self._no_start(claim)
                 continue
@@ -353,9 +354,9 @@ class Turns:
         name = table.name(claim.player)
         assert claim.counts is not None
         if claim.sign > 0:
-            code, right = "yield", f"{name} must gain {words(claim.counts)} ({claim.why})"
+            code, right = "yield", f"{name} must gain {words(claim.due)} ({claim.why})"
         else:
-            code, right = "cost", f"{name} must pay {words(claim.counts)} ({claim.why})"
+            code, right = "cost", f"{name} must pay {words(claim.due)} ({claim.why})"
         if entry is not None:
             text = f"{right}, but it is {words(entry.counts)}"
             fact, code = entry.fact, f"wrong-{code}"
@@ -370,7 +371,7 @@ class Turns:
             code,
             text,
             *(("Rohstoffe",) if entry is not None else ()),
-            expected=words(claim.counts),
+            expected=words(claim.due),
             clause="10.3 Ertrag" if claim.sign > 0 else "10.4 Kosten",
         )
 

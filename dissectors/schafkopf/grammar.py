@@ -448,7 +448,7 @@ EVENTS = (
     EventKind("left", ("seat", "name", "reason"), "{name} leaves: {reason}"),
 )
 
-GRAMMAR = Grammar("schafkopf", "Schafkopf", ROWS, EVENTS)
+GRAMMAR = Grammar("schafkopf", "Schafkopf", ROWS, EVENTS, foreign=True)
 
 
 def kinds(row: MessageType) -> list[Nonterminal]:

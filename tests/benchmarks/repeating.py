@@ -1,11 +1,12 @@
 """A capture many times as long as a recorded one: its games again and again, each time later.
 
-Every repetition has something of its own: tokens, or clients and cards. Otherwise the later ones would be
-what a dissector has just read, and remembering that would pass for speed.
+Every repetition has something of its own: tokens, or clients, and cards or players. Otherwise the later ones
+would be what a dissector has just read, and remembering that would pass for speed.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable, Sequence
 from itertools import permutations, product
@@ -50,32 +51,60 @@ def _new_clients_and_cards(packets: bytearray, places: Sequence[int], number: in
 
     The players then break the rules now and then, which is a diagnostic for every thirty messages.
     """
-    for place in places:
-        for port_at in (place + _SOURCE_PORT, place + _SOURCE_PORT + _PORT.size):
-            (port,) = _PORT.unpack_from(packets, port_at)
-            if port != _SERVER_PORT:
-                # The two clients' ports are ten apart, so that no port comes twice.
-                _PORT.pack_into(packets, port_at, port - 3 * number)
+    _move_clients(packets, places, number, 35555)
     renamed = dict(zip(_CARD_WORDS, _CARD_NAMES[number % len(_CARD_NAMES)], strict=True))
     return _CARD_WORD.sub(lambda found: renamed[found[0]], packets)
 
 
-# Behind the packet's header those of Ethernet and of IPv4 without options.
-_SOURCE_PORT = _PACKET_HEADER.size + 14 + 20
-_PORT = Struct(">H")
-_SERVER_PORT = 35555
 _OF_ONE_LENGTH = ((b"OBER", b"ZEHN", b"NEUN"), (b"UNTER", b"KONIG"), (b"GRAS", b"HERZ"))
 _CARD_NAMES = [sum(words, ()) for words in product(*map(permutations, _OF_ONE_LENGTH))]
 _CARD_WORDS = _CARD_NAMES[0]
 _CARD_WORD = re.compile(rb"(?:%s)(?=\n)" % b"|".join(_CARD_WORDS))
 
+
+def _new_clients_and_players(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+    """Other ports, other numbers of the players, and each second island as in a mirror, its x and y swapped.
+
+    The game is the same, and breaks the same rules.
+    """
+    _move_clients(packets, places, number, 6789)
+    mine = dict(zip(b"123", _PLAYER_NUMBERS[number * _ODD % len(_PLAYER_NUMBERS)], strict=True))
+    renewed = _PLAYER_NUMBER.sub(lambda found: b"%c" % mine[found[0][0]], packets)
+    return _PLACE.sub(rb'"x":\2,"y":\1', renewed) if number % 2 else renewed
+
+
+_PLAYER_NUMBERS = list(permutations(b"0123456789", 3))
+_NAMES_OF_PLAYERS = ("id", "Spieler", "Mitspieler", "Eigentümer", "Absender", "Ziel", "Sieger")
+_PLAYER_NUMBER = re.compile(
+    b"(?:%s)[123](?=[,}])" % b"|".join(f'(?<="{name}":)'.encode() for name in _NAMES_OF_PLAYERS)
+)
+_PLACE = re.compile(rb'"x":(-?\d),"y":(-?\d)')
+
+
+def _move_clients(packets: bytearray, places: Sequence[int], number: int, server_port: int) -> None:
+    """Let the clients of TCP connections come from other ports."""
+    for place in places:
+        for port_at in (place + _SOURCE_PORT, place + _SOURCE_PORT + _PORT.size):
+            (port,) = _PORT.unpack_from(packets, port_at)
+            if port != server_port:
+                # No two clients' ports are a multiple of 7 apart, so that none comes twice.
+                _PORT.pack_into(packets, port_at, port - 7 * number)
+
+
+# Behind the packet's header those of Ethernet and of IPv4 without options.
+_SOURCE_PORT = _PACKET_HEADER.size + 14 + 20
+_PORT = Struct(">H")
+
 MAEXCHEN = Recording("maexchen-old-20111003.pcap", 9007, 9007, 60, _new_tokens)
 SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_clients_and_cards)
+CATAN = Recording("catan-infrarot-game2-3p.pcap.gz", 7233, 4837, 180, _new_clients_and_players)
 
 
 def repeat(target: Path, times: int, recording: Recording) -> int:
     """Write a recording so many times over into one capture; give the number of packets."""
     recorded = (Path(__file__).parents[2] / "captures" / recording.file).read_bytes()
+    if recording.file.endswith(".gz"):
+        recorded = gzip.decompress(recorded)
     if not recorded.startswith(_MAGIC):
         raise ValueError("only the common form of pcap is repeated")
     body = recorded[_FILE_HEADER:]

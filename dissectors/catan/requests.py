@@ -1,0 +1,153 @@
+"""What a client asks for that the rules do not allow: told when the server refuses it, so that one sees why.
+
+What the server does all the same is its own affair, and told of its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from dissectors.catan.board import Board, at, spot
+from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player
+from dissectors.catan.hand import total
+from dissectors.catan.hearing import Fact
+from dissectors.catan.ledger import plain
+from dissectors.catan.phrases import words
+from dissectors.catan.placing import objection
+from dissectors.catan.words import KARTEN_ABGEBEN, RÄUBER_VERSETZEN, WÜRFELN
+
+_IN_ONES_TURN = frozenset(
+    (
+        *("Würfeln", "Räuber versetzen", "Zug beenden", "Bauen", "Entwicklungskarte kaufen", "Seehandel"),
+        *("Handel anbieten", "Handel abschließen", "Ritter ausspielen", "Straßenbaukarte ausspielen"),
+        *("Monopol", "Erfindung"),
+    )
+)
+_CARD_OF = {
+    "Ritter ausspielen": "Ritter",
+    "Straßenbaukarte ausspielen": "Straßenbau",
+    "Monopol": "Monopol",
+    "Erfindung": "Erfindung",
+}
+
+
+class Objection(NamedTuple):
+    """Why a request is not allowed; `path` is where in it that stands."""
+
+    code: str
+    text: str
+    path: tuple[str, ...] = ()
+
+
+def against(fact: Fact, game: CatanGame, player: Player) -> Objection | None:
+    """What speaks against a client's request, as far as that is known; None if nothing does."""
+    if not game.whole or game.board is None:
+        return None
+    if fact.name in _IN_ONES_TURN and game.turn is not None and game.turn != player.id:
+        return Objection("out-of-turn", f"it is {game.players[game.turn].name}'s turn")
+    question = _QUESTIONS.get(fact.name)
+    return question(fact, game, game.board, player) if question is not None else None
+
+
+def _rolls(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    if player.status not in (WÜRFELN, None):
+        return Objection("not-now", f'the server expects "{player.status}"')
+    return None
+
+
+def _builds(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    typ = fact.fields["Typ"]
+    problem = objection(game, board, player.id, typ, spot(map(at, fact.fields["Ort"])))
+    if problem is not None:
+        return Objection("bad-place", problem, ("Ort",))
+    return None if game.in_setup else _lacks(player, COSTS[typ], ("Typ",))
+
+
+def _buys(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    return _lacks(player, CARD_COST, ())
+
+
+def _trades_overseas(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    offer, demand = plain(fact.fields["Angebot"]), plain(fact.fields["Nachfrage"])
+    rates = board.rates(game.towns(player.id))
+    worth = sum(count // rates[kind] for kind, count in offer.items())
+    if total(demand) > worth:
+        best = ", ".join(f"{kind} {rates[kind]}:1" for kind in offer)
+        text = f"{words(offer)} for {words(demand)} is too little; {best}"
+        return Objection("trade-rate", text, ("Angebot",))
+    return _lacks(player, offer, ("Angebot",))
+
+
+def _offers(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    return _lacks(player, plain(fact.fields["Angebot"]), ("Angebot",))
+
+
+def _names_trade(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    number = fact.fields["Handel id"]
+    if number not in game.trades:
+        return Objection("no-trade", f"no trade {number} is open", ("Handel id",))
+    return None
+
+
+def _discards(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    if player.status not in (KARTEN_ABGEBEN, None):
+        return Objection("not-now", f'the server expects "{player.status}"')
+    counts, held = plain(fact.fields["Abgeben"]), player.hand.total
+    if held is not None and total(counts) != held // 2:
+        text = f"half of {held} cards is {held // 2}, not {total(counts)}"
+        return Objection("wrong-count", text, ("Abgeben",))
+    return _lacks(player, counts, ("Abgeben",))
+
+
+def _moves_robber(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    if player.status not in (RÄUBER_VERSETZEN, None):
+        return Objection("not-now", f'the server expects "{player.status}"')
+    return _to_field(fact, game, board, player)
+
+
+def _to_field(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    place, target = at(fact.fields["Ort"]), fact.fields.get("Ziel")
+    if place == game.robber:
+        return Objection("bad-place", "the robber stands there already", ("Ort",))
+    if not board.is_land(place):
+        return Objection("bad-place", "that is no field of the island", ("Ort",))
+    if target is not None and not any(place in town for town in game.towns(target)):
+        return Objection("bad-target", f"player {target} has nothing there", ("Ziel",))
+    return None
+
+
+def _plays(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    card = _CARD_OF[fact.name]
+    if player.played:
+        return Objection("card-not-allowed", "a second development card in one turn")
+    if player.cards.most[card] <= player.bought.get(card, 0):
+        return Objection("card-not-allowed", f"no {card} was bought in an earlier turn")
+    return _to_field(fact, game, board, player) if "Ort" in fact.fields else None
+
+
+def _lacks(player: Player, counts: Mapping[str, int], path: tuple[str, ...]) -> Objection | None:
+    hand = player.hand
+    missing = [kind for kind, count in counts.items() if hand.most[kind] < count]
+    if not missing:
+        return None
+    text = f"that takes {words(counts)}, and there is not as much {' or '.join(missing)}"
+    return Objection("cannot-pay", text, path)
+
+
+_QUESTIONS: dict[str, Callable[[Fact, CatanGame, Board, Player], Objection | None]] = {
+    "Würfeln": _rolls,
+    "Bauen": _builds,
+    "Entwicklungskarte kaufen": _buys,
+    "Seehandel": _trades_overseas,
+    "Handel anbieten": _offers,
+    "Handel annehmen": _names_trade,
+    "Handel abschließen": _names_trade,
+    "Handel abbrechen": _names_trade,
+    "Karten abgeben": _discards,
+    "Räuber versetzen": _moves_robber,
+    "Ritter ausspielen": _plays,
+    "Straßenbaukarte ausspielen": _plays,
+    "Monopol": _plays,
+    "Erfindung": _plays,
+}

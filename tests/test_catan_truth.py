@@ -1,0 +1,208 @@
+"""Real games of Catan: what Kiebitz makes of the capture equals what the programs logged themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from recorded import (
+    CAPTURES,
+    bytewise,
+    errors,
+    from_then_on,
+    holed,
+    inspected,
+    items_of,
+    joined,
+    told,
+)
+
+from dissectors.catan.board import at, spot
+from dissectors.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE, spellings
+from dissectors.records import Chunk, Findings, Item
+from dissectors.state import State, apply
+
+GAMES = [
+    "catan-eisfrei-game2-3p",
+    "catan-infrarot-game2-3p",
+    "catan-lurche-py-3p",
+    "catan-niedlichepixel-game2-3p",
+    "catan-yaks-g1-3p",
+]
+_SPELT = spellings((*FARBEN, *GEBÄUDE))
+
+
+class Log:
+    """What the programs logged of a game, whose files have two forms."""
+
+    def __init__(self, name: str) -> None:
+        log = json.loads((CAPTURES / f"{name}.truth.json").read_text())
+        self.at_the_end = "dice" in log
+        """Whether it is what the players themselves knew at the end: with those buildings only that stand."""
+        if self.at_the_end:
+            self.players = {player["id"]: (player["name"], player["color"]) for player in log["players"]}
+            self.resources = {player["id"]: player["own_resources"] for player in log["players"]}
+            self.dice = log["dice"]
+            self.buildings = [
+                (owner, _SPELT[typ], spot(tuple(place) for place in where))
+                for owner, typ, where in log["buildings"]
+            ]
+            over = log["over"]
+        else:
+            self.players = {
+                int(number): (player["Name"], _SPELT[player["Farbe"]])
+                for number, player in log["players"].items()
+            }
+            self.resources = {
+                int(number): player["own_resources_last_status"] for number, player in log["players"].items()
+            }
+            self.dice = log["dice_in_order"]
+            self.buildings = [
+                (owner, _SPELT[typ], spot(map(at, where))) for owner, typ, where in log["buildings_in_order"]
+            ]
+            over = log["game_over"]
+        self.winner = over["Sieger"] if over is not None else None
+
+
+class Seen:
+    """What the findings say of the one game of a capture."""
+
+    def __init__(self, found: Findings, log: Log | None = None) -> None:
+        games = {game.id: game for game in found.games}
+        assert len(games) == 1
+        self.game = next(iter(games.values()))
+        self.events = found.events
+        self.part: dict[str, Any] = {}
+        """The game as it was at its end."""
+        self._resources: dict[int, dict[str, Any]] = {}
+        # One log has what the players had at the end, the others what each was told last.
+        latest = {} if log is None or log.at_the_end else _latest_status(found)
+        state: State = {}
+        for event in found.events:
+            for number in [number for number, ts_ns in latest.items() if ts_ns < event.ts_ns]:
+                self._resources[number] = self._held(number)
+                del latest[number]
+            apply(state, event.changes)
+            self.part = state.get("games", {}).get(str(self.game.id), self.part)
+        for number in map(int, self.part["players"]):
+            self._resources.setdefault(number, self._held(number))
+
+    def data(self, kind: str) -> list[dict[str, Any]]:
+        return [event.data for event in self.events if event.kind == kind]
+
+    @property
+    def players(self) -> dict[int, tuple[str, str]]:
+        return {
+            int(number): (player["name"], player["colour"]) for number, player in self.part["players"].items()
+        }
+
+    @property
+    def dice(self) -> list[list[Any]]:
+        return [[data["player"], data["dice"]] for data in self.data("rolled")]
+
+    @property
+    def buildings(self) -> list[tuple[int, str, Any]]:
+        return [(data["player"], data["type"], spot(map(at, data["place"]))) for data in self.data("built")]
+
+    def resources(self, number: int) -> dict[str, int]:
+        """What a player had for sure when the server told him last, without what he had none of."""
+        held = self._resources[number]
+        return {kind: count for kind, count in held.items() if isinstance(count, int) and count}
+
+    def _held(self, number: int) -> dict[str, Any]:
+        name = self.part["players"][str(number)]["name"]
+        return dict(self.part.get("private", {}).get(name, {}).get("resources", {}))
+
+
+def _latest_status(found: Findings) -> dict[int, int]:
+    """When each player was told last what he has: that is what the programs logged of his resources."""
+    latest = {}
+    own = {m.stream: m.fields["id"] for m in found.messages if m.name == "Willkommen"}
+    for message in found.messages:
+        if message.name == "Statusupdate":
+            player = message.fields["Spieler"]
+            if player["id"] == own.get(message.stream) and "Rohstoffe" in player:
+                latest[player["id"]] = message.ts_ns
+    return latest
+
+
+def agrees(seen: Seen, log: Log) -> None:
+    """Compare a game with the programs' log, in all that every one of its players is told."""
+    assert seen.players == log.players
+    assert seen.dice == log.dice
+    if log.at_the_end:
+        assert {*log.buildings} <= {*seen.buildings}
+    else:
+        # One server logs a road twice that is told twice.
+        assert seen.buildings == [*dict.fromkeys(log.buildings)]
+    if log.winner is not None:
+        assert seen.game.result is not None
+        assert seen.game.result["winner"] == log.winner
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_game_is_as_the_programs_logged_it(name: str) -> None:
+    found = inspected(items_of(f"{name}.pcap.gz"))
+    log = Log(name)
+    seen = Seen(found, log)
+    agrees(seen, log)
+    for number, resources in log.resources.items():
+        assert seen.resources(number) == {kind: count for kind, count in resources.items() if count}
+        if name != "catan-eisfrei-game2-3p":
+            # Nothing is left open, whatever each single player was not shown.
+            private = seen.part["private"][log.players[number][0]]["resources"]
+            assert {*private} == {*ROHSTOFFE}
+    assert errors(found) == []
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_one_conversation_alone_tells_all_that_is_public(name: str) -> None:
+    items = items_of(f"{name}.pcap.gz")
+    log = Log(name)
+    whole = Seen(inspected(items)).part["private"]
+    for number, alone in enumerate(dict.fromkeys(item.stream.client for item in items)):
+        found = inspected(item for item in items if item.stream.client == alone)
+        seen = Seen(found, log)
+        agrees(seen, log)
+        own = sorted(log.players)[number]
+        assert seen.resources(own) == {kind: count for kind, count in log.resources[own].items() if count}
+        assert errors(found) == []
+        for who, private in seen.part["private"].items():
+            for kind, count in private.get("resources", {}).items():
+                # What is not known is a range around what is known from all.
+                least, most = count if isinstance(count, list) else (count, count)
+                assert least <= whole[who]["resources"][kind] <= most
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("recut", [bytewise, joined])
+def test_how_the_bytes_are_cut_does_not_matter(
+    name: str, recut: Callable[[Iterable[Item]], Iterable[Item]]
+) -> None:
+    items = items_of(f"{name}.pcap.gz")
+    assert told(inspected(recut(items))) == told(inspected(items))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_from_any_moment_on_nobody_is_accused(name: str) -> None:
+    items = items_of(f"{name}.pcap.gz")
+    log = Log(name)
+    for begin in range(1, len(items), max(1, len(items) // 15)):
+        found = inspected(from_then_on(items, begin))
+        assert errors(found) == [], begin
+        if any(isinstance(item, Chunk) and b'rf":' in item.data for item in items[begin:]):
+            seen = Seen(found)
+            assert seen.dice == log.dice[-len(seen.dice) :]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_what_is_missing_accuses_nobody(name: str) -> None:
+    items = items_of(f"{name}.pcap.gz")
+    log = Log(name)
+    for lost in range(3, 60, 8):
+        found = inspected(holed(items, lost))
+        assert errors(found) == [], lost
+        # Each roll is told to three players.
+        assert len(Seen(found).dice) >= len(log.dice) - 1
