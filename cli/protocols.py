@@ -72,14 +72,15 @@ def _listed(dissector: Dissector) -> tuple[str, str, str, str, int, int]:
 
 
 def _ports(dissector: Dissector) -> str:
-    return ", ".join(map(str, sorted(dissector.default_ports)))
+    return ", ".join(map(str, sorted(dissector.default_ports))) or "any"
 
 
 def reference(dissector: Dissector) -> Iterator[str]:
     """A protocol's whole reference, line by line."""
     grammar = dissector.grammar
     yield click.style(f"{grammar.title} ({grammar.protocol})", bold=True)
-    yield f"{dissector.transport}, port {_ports(dissector)} by default"
+    ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "whatever the port"
+    yield f"{dissector.transport}, {ports}"
     for direction, sender in _SENDERS.items():
         yield ""
         yield click.style(f"Messages, {sender}", bold=True)
@@ -111,7 +112,11 @@ def _message(dissector: Dissector, row: MessageType) -> Iterator[str]:
     for field in row.fields:
         # A production stands below, once for all messages.
         title = [field.type.title] if field.type.title not in dissector.productions else []
-        remarks = [*title, *(["new in every game"] if field.fresh else [])]
+        remarks = [
+            *title,
+            *(["new in every game"] if field.fresh else []),
+            *(["may be left out"] if field.optional else []),
+        ]
         remark = f" ({'; '.join(remarks)})" if remarks else ""
         yield from _wrapped(f"{field.name}: {field.gloss}{remark}", 4)
     if row.answers:

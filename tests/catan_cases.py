@@ -571,12 +571,11 @@ LOOSE = [
     case(
         "c2s",
         "Würfeln",
-        '⟨ ⟩{⟨"Wuerfeln"⟩:{⟨"Spieler"⟩:1}}⟨ ⟩',
+        '⟨ ⟩{⟨"Wuerfeln"⟩:{⟨"Spieler"⟩:1}}',
         {},
         "blanks",
         "spelling",
         "surplus-attribute",
-        "blanks",
     ),
 ]
 """Real programs send and take these; they get a note at the most."""

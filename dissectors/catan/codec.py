@@ -28,6 +28,7 @@ from dissectors.grammar import Decoded, to_json
 from dissectors.records import Direction
 
 _read_json = msgspec.json.Decoder().decode
+_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _to_bytes = msgspec.json.Encoder().encode
 
 _ROWS: dict[tuple[Direction, str], tuple[Nachricht, ...]] = {
@@ -42,7 +43,7 @@ def decode(frame: bytes, direction: Direction) -> Decoded:
     """What a frame says; see `Dissector.decode`."""
     try:
         value = _read_json(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _NO_JSON:
         return broken(frame)
     if type(value) is not dict:
         return no_message(frame, value)
@@ -68,6 +69,8 @@ def decode(frame: bytes, direction: Direction) -> Decoded:
         assert unfit is not None
         return unfit_row(closest, unfit)
     row, fields, reading = found
+    if reading.surplus and unfit is not None and _is_surplus(unfit, row):
+        return unfit_row(closest, unfit)
     inner = fields.pop(row.name)
     fields = inner | fields if fields else inner
     notes = harmless(row, reading.remarks) if reading.remarks else ()
@@ -90,17 +93,26 @@ def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachric
     return (), ""
 
 
-def _nearness(error: Unfit) -> tuple[bool, int]:
-    """How near a row comes that does not fit: a wrong value is nearer than one that is missing, and the more
-    so the deeper it stands."""
-    return error.code != "missing-attribute", len(error.path)
+def _is_surplus(error: Unfit, row: Nachricht) -> bool:
+    """Whether a value that is wrong in one row is one that another row does not know."""
+    return error.code == "bad-value" and len(error.path) > 1 and not row.knows(error.path[1])
+
+
+def _nearness(error: Unfit) -> tuple[bool, bool, int]:
+    """How near a row comes that does not fit: a missing value is nearer than another form of the whole
+    message, and a wrong one still nearer, and the more so the deeper it stands."""
+    is_missing = error.code == "missing-attribute"
+    return is_missing or len(error.path) > 1, not is_missing, len(error.path)
 
 
 def truncated(frame: bytes, direction: Direction) -> Decoded:
     """What is left when a stream is closed in the middle of an object; see `Dissector.truncated`."""
-    whole = decode(frame, direction)
+    try:
+        _read_json(frame)
+    except _NO_JSON:
+        return broken(frame, ended=True)
     # Who reads object by object needs no line feed after the last one.
-    return whole if whole.sound or not frame.strip() else broken(frame, ended=True)
+    return decode(frame, direction)
 
 
 def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 from dissectors.catan.codec import decode, encode, truncated
 from dissectors.catan.framer import CatanFramer
 from dissectors.catan.grammar import GRAMMAR
+from dissectors.catan.objects import OBJECTS
 from dissectors.catan.table import CatanTable
 from dissectors.dissector import Dissector, Likeness
 from dissectors.framing import Framer
@@ -43,6 +44,14 @@ class Catan(Dissector):
         if any(message.sound for message in decoded):
             return "certain"
         return "similar" if any(message.row is not None for message in decoded) else None
+
+    @property
+    def productions(self) -> tuple[str, ...]:
+        # The objects of clause 7, each with what its attributes are.
+        return tuple(
+            f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
+            for name, each in OBJECTS.items()
+        )
 
     def words(self, value: Any) -> str:
         if isinstance(value, dict):

@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from dissectors.catan.grammar import NAMES, Nachricht
-from dissectors.catan.scanner import first_error, key_place_of, place_of
+from dissectors.catan.scanner import Place, first_error, key_place_of, place_of
 from dissectors.catan.values import Path, Remark, Unfit, shown
 from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, unreadable
 from dissectors.records import Direction, Severity
@@ -19,6 +21,9 @@ _FRAMING = "4 Hinweise zu JSON"
 _GROUNDS = "2 Grundlagen"
 _MESSAGE = '{"…":{…}} and a line feed'
 _SHOWN = 40
+_ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
+"""Each escape; the half of a character that stands alone is the group."""
+_NUMBERS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9][-+.0-9eE]*+)')
 _OTHER: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
 
 
@@ -43,65 +48,82 @@ def broken(frame: bytes, ended: bool = False) -> Decoded:
     if not frame.strip():
         text = "an empty line between two messages is ignored; some peers close the connection then"
         return unreadable(Flaw("note", "malformed", "empty-line", text, 0, len(frame), None, _GROUNDS))
-    try:
-        frame.decode()
-    except UnicodeDecodeError as error:
-        wrong = frame[error.start : error.end]
-        return unreadable(
-            Flaw(
-                "error",
-                "malformed",
-                "charset",
-                f"{wrong.hex(' ')} is no UTF-8",
-                error.start,
-                len(wrong),
-                "UTF-8",
-                _GROUNDS,
-            )
-        )
-    begun = frame.lstrip()[:1]
-    if begun != b"{":
-        return no_message(frame, None)
-    error_at = first_error(frame)
-    if error_at is None:
-        # Whoever reads it here has limits of his own: a number with a million digits, say.
-        text = "no parser takes this"
-        return unreadable(Flaw("error", "malformed", "broken-json", text, 0, len(frame), _MESSAGE, _GROUNDS))
-    if ended and error_at.offset >= len(frame.rstrip()):
-        text = "the stream ends in the middle of a message"
-        code = "truncated"
-    else:
-        text = f"{error_at.found} stands here"
-        code = "broken-json"
-    return unreadable(
-        Flaw(
-            "error",
-            "malformed",
-            code,
-            text,
-            error_at.offset,
-            error_at.length,
-            error_at.expected,
-            _FRAMING,
-        )
+    # What is missing at the end is missing before the line feed.
+    body = frame.rstrip(b"\r\n")
+    start = len(frame) - len(frame.lstrip())
+    flaw = (
+        _of_the_charset(body)
+        or (_no_message(frame, None) if not frame.startswith(b"{", start) else None)
+        or _of_the_structure(body, ended)
+        or _beyond_limits(body)
     )
+    return unreadable(flaw)
+
+
+def _malformed(code: str, text: str, place: Place, expected: str, clause: str) -> Flaw:
+    return Flaw("error", "malformed", code, text, *place, expected, clause)
+
+
+def _of_the_charset(body: bytes) -> Flaw | None:
+    if body.startswith(b"\xef\xbb\xbf"):
+        text = "a byte order mark stands before the message"
+        return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", _GROUNDS)
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")) or 1 < body.count(b"\0") >= len(body) / 3:
+        return _malformed("utf-16", "this looks like UTF-16", (0, len(body)), "UTF-8", _GROUNDS)
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            # It breaks off in a character.
+            return None
+        wrong = body[error.start : error.end]
+        place = error.start, len(wrong)
+        return _malformed("charset", f"{wrong.hex(' ')} is no UTF-8", place, "UTF-8", _GROUNDS)
+    return None
+
+
+def _of_the_structure(body: bytes, ended: bool) -> Flaw | None:
+    error = first_error(body)
+    if error is None:
+        return None
+    code, text = "broken-json", f"{error.found} stands here"
+    if error.offset == len(body):
+        text = "the message breaks off here"
+        if ended:
+            code, text = "truncated", "the stream ends in the middle of a message"
+    return _malformed(code, text, (error.offset, error.length), error.expected, _FRAMING)
+
+
+def _beyond_limits(body: bytes) -> Flaw:
+    """What is JSON by its structure, and is not taken all the same."""
+    found = next((half for half in _ESCAPES.finditer(body) if half[1]), None)
+    if found is not None:
+        text, expected = f"{found[1].decode()} is half a character", "the escapes of both halves"
+    else:
+        text, expected = "a number is too large", "a smaller number"
+        found = next((number for number in _NUMBERS.finditer(body) if _is_too_large(number[1])), None)
+    place = (found.start(1), len(found[1])) if found is not None else (0, len(body))
+    return _malformed("broken-json", text, place, expected, _FRAMING)
+
+
+def _is_too_large(number: bytes | None) -> bool:
+    try:
+        msgspec.json.decode(number or b"0")
+    except msgspec.ValidationError:
+        return True
+    return False
 
 
 def no_message(frame: bytes, value: Any) -> Decoded:
     """Something else than an object."""
+    return unreadable(_no_message(frame, shown(value)))
+
+
+def _no_message(frame: bytes, value: str | None) -> Flaw:
     start = len(frame) - len(frame.lstrip())
-    found = shown(value) if value is not None else f'"{frame.strip()[:_SHOWN].decode(errors="replace")}"'
-    flaw = Flaw(
-        "error",
-        "malformed",
-        "no-object",
-        f"{found} stands where a message begins",
-        start,
-        len(frame.strip()),
-        _MESSAGE,
-        _GROUNDS,
-    )
-    return unreadable(flaw)
+    found = value or f'"{frame.strip()[:_SHOWN].decode(errors="replace")}"'
+    text = f"{found} stands where a message begins"
+    return _malformed("no-object", text, (start, len(frame.strip())), _MESSAGE, _GROUNDS)
 
 
 def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:

@@ -63,6 +63,10 @@ class Nachricht(MessageType):
         beside = (field for field in self.fields if field.name in self.beside)
         return Object(Field(self.name, self.body, self.gloss), *beside)
 
+    def knows(self, key: str | int) -> bool:
+        """Whether an attribute of the message is one of its fields."""
+        return key in spellings(field.name for field in self.fields)
+
 
 _SPIELER = Field("Spieler", SPIELERNUMMER, "player")
 _HANDEL = Field("Handel id", HANDEL_ID, "trade")

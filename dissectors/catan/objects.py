@@ -96,9 +96,9 @@ HAFEN_OBJEKT = Object(
 
 # 7.4 Karte
 KARTE = Object(
-    Field("Felder", ListOf(FELD, "a list of fields", least=1), "the fields"),
-    Field("Gebäude", ListOf(GEBÄUDE_OBJEKT, "a list of buildings"), "the buildings", optional=True),
-    Field("Häfen", ListOf(HAFEN_OBJEKT, "a list of harbours"), "the harbours", optional=True),
+    Field("Felder", ListOf(FELD, "list of Feld", least=1), "the fields"),
+    Field("Gebäude", ListOf(GEBÄUDE_OBJEKT, "list of Gebäude"), "the buildings", optional=True),
+    Field("Häfen", ListOf(HAFEN_OBJEKT, "list of Hafen"), "the harbours", optional=True),
     Field("Räuber", ORT, "where the robber stands", optional=True),
 )
 
@@ -146,3 +146,12 @@ SPIELER = Object(
 
 # 10.2 Würfeln
 WURF = ListOf(Whole(1, 6, title="pips from 1 to 6"), "two dice", least=2, most=2)
+
+OBJECTS = {
+    "Feld": FELD,
+    "Gebäude": GEBÄUDE_OBJEKT,
+    "Hafen": HAFEN_OBJEKT,
+    "Karte": KARTE,
+    "Spieler": SPIELER,
+}
+"""The objects with attributes of their own, by the specification's name."""

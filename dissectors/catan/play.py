@@ -186,7 +186,7 @@ class PlayTable(GameTable):
         clause: str | None = None,
         blame: Blame | None = None,
     ) -> None:
-        """Report what is wrong with the field at `path`; what a server does all the time, a few times only."""
+        """Report what is wrong with the field at `path`; what a server always does, a few times."""
         if fact.message.direction == "s2c":
             told = self._told.get(code, 0)
             if told >= (_TOLD if severity == "error" else 1):

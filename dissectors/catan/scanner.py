@@ -32,7 +32,7 @@ _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?"
 _FRACTION_BEGUN = re.compile(rb"\.|[eE][-+]?")
 _WORDS = {word[0]: word for word in (b"true", b"false", b"null")}
 _CLOSING = {ord("{"): ord("}"), ord("["): ord("]")}
-_FOUND = re.compile(rb"[0-9A-Za-z_]{1,20}+")
+_FOUND = re.compile(r"\w{1,20}")
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{},]|[^ \t\r\n"\[\]{},:]++', re.DOTALL)
 _CONTROLS = {ord("\t"): "a tab", ord("\n"): "a line feed", ord("\r"): "a carriage return"}
 
@@ -323,10 +323,11 @@ def _what_stands(data: bytes, at: int) -> tuple[str, int]:
     """The word, character or byte at `at` as it can be told, and its length in bytes."""
     if at >= len(data):
         return "the end", 0
-    if (word := _FOUND.match(data, at)) is not None:
-        return f'"{word[0].decode()}"', len(word[0])
+    text = data[at : at + 80].decode("utf-8", "replace")
+    if (word := _FOUND.match(text)) is not None:
+        return f'"{word[0]}"', len(word[0].encode())
     byte = data[at]
-    character = data[at : at + 4].decode("utf-8", "replace")[0]
+    character = text[0]
     if byte < 0x20 or byte == 0x7F:
         return _CONTROLS.get(byte, f"control character 0x{byte:02x}"), 1
     if character == "\N{REPLACEMENT CHARACTER}" and not data.startswith(character.encode(), at):

@@ -340,10 +340,8 @@ class Object(Value):
             raise unfit
         for field in self._required:
             if field.name not in found:
-                there = count_of_fields(len(value)).replace("field", "attribute")
-                raise Unfit(
-                    f'there is no "{field.name}" among {there}', f'"{field.name}":…', "missing-attribute"
-                )
+                among = f" among {count_of_fields(len(value)).replace('field', 'attribute')}" if value else ""
+                raise Unfit(f'there is no "{field.name}"{among}', f'"{field.name}":…', "missing-attribute")
         self.check(found, value)
         return found
 
