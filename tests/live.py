@@ -9,12 +9,15 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dissectors.records import Transport
+from dissectors.records import Direction, Transport
+
+PATIENCE_S = 10.0
+"""So long a peer is waited for."""
 
 KIEBITZ = [sys.executable, "-m", "cli"]
 
@@ -114,3 +117,45 @@ def recorded_three_ways(folder: Path, bpf: str, mode: str) -> Iterator[dict[str,
     subprocess.run(
         [*KIEBITZ, "import", str(capture), "-w", str(databases["import"])], check=True, capture_output=True
     )
+
+
+class Said(NamedTuple):
+    """What a client, or the server to him, says over TCP."""
+
+    client: str
+    direction: Direction
+    data: bytes
+
+
+def speak(said: Sequence[Said], listener: socket.socket, port: int, bytewise: bool) -> None:
+    """Speak both sides of all conversations through the relay on `port`; each says on when it was heard."""
+    with ExitStack() as ending:
+        clients: dict[str, socket.socket] = {}
+        servers: dict[str, socket.socket] = {}
+        for client, direction, data in said:
+            if client not in clients:
+                near = ending.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
+                far = ending.enter_context(listener.accept()[0])
+                for sock in (near, far):
+                    sock.settimeout(PATIENCE_S)
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                clients[client], servers[client] = near, far
+            ends = (clients[client], servers[client])
+            sender, receiver = ends if direction == "c2s" else ends[::-1]
+            for piece in (data[at : at + 1] for at in range(len(data))) if bytewise else (data,):
+                sender.sendall(piece)
+            assert _receive(receiver, len(data)) == data
+        for client, server in servers.items():
+            server.shutdown(socket.SHUT_WR)
+            assert clients[client].recv(1) == b""
+            clients[client].close()
+            assert server.recv(1) == b""
+
+
+def _receive(sock: socket.socket, length: int) -> bytes:
+    data = b""
+    while len(data) < length:
+        piece = sock.recv(length - len(data))
+        assert piece, "the connection was closed too early"
+        data += piece
+    return data

@@ -5,56 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from live import free_port, recorded_three_ways, rows, story
+from live import PATIENCE_S, Said, free_port, recorded_three_ways, rows, speak, story
 from schafkopf_script import Script
-
-PATIENCE_S = 10.0
-
-
-def send(sock: socket.socket, data: bytes, bytewise: bool) -> None:
-    if not bytewise:
-        sock.sendall(data)
-        return
-    for at in range(len(data)):
-        sock.sendall(data[at : at + 1])
-
-
-def receive(sock: socket.socket, length: int) -> bytes:
-    data = b""
-    while len(data) < length:
-        piece = sock.recv(length - len(data))
-        assert piece, "the connection was closed too early"
-        data += piece
-    return data
-
-
-def speak(script: Script, listener: socket.socket, port: int, bytewise: bool) -> None:
-    """Speak a script through the relay on `port`, both sides of it."""
-    with ExitStack() as closing:
-        clients: dict[str, socket.socket] = {}
-        servers: dict[str, socket.socket] = {}
-        for name in script.clients:
-            client = closing.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
-            server = closing.enter_context(listener.accept()[0])
-            for sock in (client, server):
-                sock.settimeout(PATIENCE_S)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            clients[name], servers[name] = client, server
-        for step in script.steps:
-            data = step.data
-            ends = (clients[step.client], servers[step.client])
-            sender, receiver = ends if step.direction == "c2s" else ends[::-1]
-            send(sender, data, bytewise)
-            assert receive(receiver, len(data)) == data
-        for name in script.clients:
-            servers[name].shutdown(socket.SHUT_WR)
-            assert clients[name].recv(1) == b""
-            clients[name].close()
-            assert servers[name].recv(1) == b""
 
 
 @pytest.mark.parametrize("bytewise", [False, True], ids=["whole messages", "single bytes"])
@@ -77,7 +32,8 @@ def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, bytewise: b
         port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
         with recorded_three_ways(tmp_path, f"tcp port {server_port}", mode) as databases:
-            speak(script, listener, port, bytewise)
+            said = [Said(step.client, step.direction, step.data) for step in script.steps]
+            speak(said, listener, port, bytewise)
     told = {name: story(database) for name, database in databases.items()}
     assert told["relay"] == told["sniff"]
     assert told["relay"] == told["import"]

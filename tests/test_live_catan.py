@@ -1,0 +1,46 @@
+"""Catan on real sockets: recorded games spoken again, relayed, sniffed and captured by tcpdump."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from live import PATIENCE_S, Said, free_port, recorded_three_ways, rows, speak, story
+from recorded import items_of
+
+from dissectors.records import Chunk
+
+
+@pytest.mark.parametrize(
+    ("name", "bytewise"),
+    [("catan-yaks-g1-3p", False), ("catan-yaks-lobby", True)],
+    ids=["game", "single bytes"],
+)
+def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, name: str, bytewise: bool) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("sniffing needs root")
+    if shutil.which("tcpdump") is None:
+        pytest.skip("tcpdump is not installed")
+    said = [
+        Said(item.stream.client, item.direction, item.data)
+        for item in items_of(f"{name}.pcap.gz")
+        if isinstance(item, Chunk)
+    ]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.settimeout(PATIENCE_S)
+        server_port = listener.getsockname()[1]
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
+        with recorded_three_ways(tmp_path, f"tcp port {server_port}", mode) as databases:
+            speak(said, listener, port, bytewise)
+    told = {kind: story(database) for kind, database in databases.items()}
+    assert told["relay"] == told["sniff"]
+    assert told["relay"] == told["import"]
+    messages = sum(one.data.count(b"\n") for one in said)
+    assert len(rows(databases["relay"], "SELECT id FROM messages WHERE name != 'unreadable'")) == messages
+    assert rows(databases["relay"], "SELECT id FROM diagnostics WHERE severity = 'error'") == []
