@@ -54,15 +54,16 @@ def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iter
     dissectors = {table.id: BY_PROTOCOL[table.protocol] for table in timeline.tables()}
     for event in timeline.events(*sql_condition(timeline, wanted, "events")):
         dissector = dissectors[event.table_id]
-        if player is None or dissector.visible(event, player):
+        seen = event if player is None else dissector.seen_by(event, player)
+        if seen is not None:
             yield (
                 event.id,
                 since(timeline, event.ts_ns),
                 event.game_id,
                 event.kind,
                 event.actor,
-                dissector.describe(event),
-                event.data,
+                dissector.describe(seen),
+                seen.data,
                 event.table_id,
                 event.seq,
             )

@@ -32,7 +32,7 @@ class Onlooker:
 
     def may_see(self, event: Event) -> bool:
         """Whether an event is shown."""
-        return self._player is None or self._dissector(event.table_id).visible(event, self._player)
+        return self._seen(event) is not None
 
     def state(self, state: State) -> State:
         """What is shown of a table's state."""
@@ -41,7 +41,7 @@ class Onlooker:
 
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
-        return printable(self._dissector(event.table_id).describe(event))
+        return printable(self._dissector(event.table_id).describe(self._seen(event) or event))
 
     def seconds(self, event: Event) -> float:
         """When an event happened: seconds since the session's start."""
@@ -78,8 +78,13 @@ class Onlooker:
         return facts
 
     def _scene(self, table_id: int, state: State, events: Sequence[Event]) -> Scene:
-        shown = [event for event in events if self.may_see(event)]
+        shown = [seen for event in events if (seen := self._seen(event)) is not None]
         return Scene(self.state(state), shown, self._names[table_id])
+
+    def _seen(self, event: Event) -> Event | None:
+        if self._player is None:
+            return event
+        return self._dissector(event.table_id).seen_by(event, self._player)
 
     def _dissector(self, table_id: int) -> Dissector:
         return BY_PROTOCOL[self._tables[table_id].protocol]

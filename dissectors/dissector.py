@@ -8,6 +8,8 @@ from functools import cached_property
 from string import Formatter
 from typing import Any, Literal
 
+import msgspec
+
 from dissectors.framing import Framer
 from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType, unreadable
 from dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
@@ -100,10 +102,18 @@ class Dissector(ABC):
     def _sentence(self) -> Formatter:
         return _Sentence(self.words)
 
-    def visible(self, event: Event, player: str) -> bool:
-        """Whether `player` could know of an event."""
+    def seen_by(self, event: Event, player: str) -> Event | None:
+        """An event as `player` could know it; None if he could not.
+
+        Its data may say to whom all of it is `known_to`, and what `others_see` in place of it.
+        """
         kind: EventKind = self.grammar.events[event.kind]
-        return not kind.secret or event.actor == player
+        if kind.secret and event.actor != player:
+            return None
+        if player in event.data.get("known_to", (player,)):
+            return event
+        data = {key: part for key, part in event.data.items() if key not in ("known_to", "others_see")}
+        return msgspec.structs.replace(event, data=data | event.data.get("others_see", {}))
 
 
 def recognise(

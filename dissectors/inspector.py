@@ -44,7 +44,7 @@ UNDECIDED_BYTES = 8 << 20
 MEMO_SIZE = 4096
 """How many decoded frames are remembered: a server says the same to each of its clients."""
 
-MEMO_FRAME = 256
+MEMO_FRAME = 512
 """Frames longer than this (bytes) are not remembered."""
 
 CUT_OFF = "cut-off"

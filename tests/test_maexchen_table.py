@@ -72,8 +72,8 @@ def test_the_state_hides_a_roll_from_the_others() -> None:
     (hidden,) = seen_by(play.state, "bob")["games"].values()
     assert hidden["private"] == {}
     rolled = next(event for event in play.events if event.kind == "rolled")
-    assert MAEXCHEN.visible(rolled, "alice")
-    assert not MAEXCHEN.visible(rolled, "bob")
+    assert MAEXCHEN.seen_by(rolled, "alice") is rolled
+    assert MAEXCHEN.seen_by(rolled, "bob") is None
 
 
 VERDICTS = [

@@ -14,10 +14,12 @@ from dissectors.catan.placing import THROUGH, objection
 from dissectors.catan.play import PlayTable
 from dissectors.catan.roads import longest_road
 from dissectors.catan.turns import Turns
-from dissectors.catan.words import DORF, LAND, STADT, STRASSE
+from dissectors.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
 
 _RULES = "14 Hinweise"
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
+_MOST = 1000
+"""So many buildings are kept; no map has room for as many."""
 
 
 class Builder:
@@ -45,8 +47,9 @@ class Builder:
             # A card that names its roads may be followed by a message for each.
             return
         self._check(fact, game, player, typ, where, path)
-        game.buildings[where] = Building(owner, typ)
-        table.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        if where in game.buildings or len(game.buildings) < _MOST:
+            game.buildings[where] = Building(owner, typ)
+            table.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
         table.tell(fact, "built", player, data)
         if game.in_setup:
             self._settled(fact, game, player, typ, where)
@@ -143,9 +146,15 @@ class Builder:
 
     def lengths(self, game: CatanGame) -> dict[int, int] | None:
         """How long each player's longest road is; None if that is not known."""
-        if game.board is None or not game.whole:
+        if game.board is None or not game.whole or len(game.players) > len(FARBEN):
             return None
-        return {number: longest_road(game, game.board, number) for number in game.players}
+        found = {}
+        for number in game.players:
+            length = longest_road(game, game.board, number)
+            if length is None:
+                return None
+            found[number] = length
+        return found
 
     def verdict(self, game: CatanGame) -> None:
         """Whether whoever was said to have the longest road had it when the turn was over.

@@ -52,7 +52,7 @@ def broken(frame: bytes, ended: bool = False) -> Decoded:
     body = frame.rstrip(b"\r\n")
     start = len(frame) - len(frame.lstrip())
     flaw = (
-        _of_the_charset(body)
+        _of_the_charset(frame, body)
         or (_no_message(frame, None) if not frame.startswith(b"{", start) else None)
         or _of_the_structure(body, ended)
         or _beyond_limits(body)
@@ -64,12 +64,12 @@ def _malformed(code: str, text: str, place: Place, expected: str, clause: str) -
     return Flaw("error", "malformed", code, text, *place, expected, clause)
 
 
-def _of_the_charset(body: bytes) -> Flaw | None:
+def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
     if body.startswith(b"\xef\xbb\xbf"):
         text = "a byte order mark stands before the message"
         return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", _GROUNDS)
     if body.startswith((b"\xff\xfe", b"\xfe\xff")) or 1 < body.count(b"\0") >= len(body) / 3:
-        return _malformed("utf-16", "this looks like UTF-16", (0, len(body)), "UTF-8", _GROUNDS)
+        return _malformed("utf-16", "this looks like UTF-16", (0, len(frame)), "UTF-8", _GROUNDS)
     try:
         body.decode()
     except UnicodeDecodeError as error:

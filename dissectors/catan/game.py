@@ -124,6 +124,9 @@ class CatanGame(msgspec.Struct, eq=False):
         left: dict[str, Any] = {}
         for kind in ROHSTOFFE:
             least = BANK - sum(player.hand.most[kind] for player in self.players.values())
+            if not self.whole:
+                # There may be players who were not heard of yet.
+                least = min(least, 0)
             most = BANK - sum(player.hand.least[kind] for player in self.players.values())
             # What lies outside these is another server's rules, or not known.
             if least >= 0 and most <= BANK:

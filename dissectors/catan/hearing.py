@@ -77,8 +77,9 @@ class Version:
         return hash(self.public)
 
 
-def version_of(name: str, fields: dict[str, Any]) -> Version:
+def version_of(message: Message) -> Version:
     """What a copy of a broadcast says."""
+    name, fields = message.name, message.fields
     if name == "Statusupdate":
         player = fields["Spieler"]
         resources, cards = player.get("Rohstoffe"), player.get("Entwicklungskarten")
@@ -103,17 +104,12 @@ def version_of(name: str, fields: dict[str, Any]) -> Version:
     if name == "Entwicklungskarte gekauft":
         card = fields.get("Entwicklungskarte", 1)
         return Version((name, fields["Spieler"]), None if card == 1 else card)
-    return Version((name, _frozen(fields)), ())
+    # Its text has its names in order, and the same words for the same thing.
+    return Version((name, message.fields_json), ())
 
 
 def _plain(counts: dict[str, int] | None) -> Hashable:
     return None if counts is None else frozenset(item for item in counts.items() if item[1])
-
-
-def _frozen(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        return frozenset((key, _frozen(part)) for key, part in value.items())
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 class Hearing:

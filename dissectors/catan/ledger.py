@@ -15,9 +15,15 @@ from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.records import Message
 
+_MOST = 100
+"""So many claims, and so many entries, wait for a partner; the oldest are forgotten."""
+
 
 class Entry(msgspec.Struct, eq=False):
-    """A player's gain (`sign` 1) or payment (-1) as it was told; `of_roll`: right after the dice."""
+    """A player's gain (`sign` 1) or payment (-1) as it was told; `of_roll`: right after the dice.
+
+    `early`: it was told before the turn that it may belong to.
+    """
 
     fact: Fact
     player: int
@@ -25,6 +31,7 @@ class Entry(msgspec.Struct, eq=False):
     counts: Counts
     why: str | None = None
     of_roll: bool = False
+    early: bool = False
 
 
 class Claim(msgspec.Struct, eq=False):
@@ -67,6 +74,7 @@ class Ledger:
         claim = next((claim for claim in self._by_firmness() if _fits(entry, claim)), None)
         if claim is None:
             self.entries.append(entry)
+            del self.entries[:-_MOST]
             return None
         entry.why = claim.why
         self._settle(entry, claim)
@@ -86,6 +94,7 @@ class Ledger:
                 claim.counts = _less(claim.counts, entry.counts)
         if claim.counts is None or total(claim.counts) > 0:
             self.claims.append(claim)
+            del self.claims[:-_MOST]
         return found
 
     def expected(self, player: int, sign: int, counts: int) -> Counts | None:
@@ -118,6 +127,11 @@ class Ledger:
         loose = self.entries
         self.claims, self.entries = [], []
         return unmet, loose
+
+    def keep(self, entry: Entry) -> None:
+        """Leave an entry for the next turn."""
+        entry.early = True
+        self.entries.append(entry)
 
     def _by_firmness(self) -> list[Claim]:
         return sorted(self.claims, key=lambda claim: not claim.firm)

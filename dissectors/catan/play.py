@@ -16,6 +16,9 @@ from dissectors.records import Blame, Event, Findings, Group, Severity, TableInf
 from dissectors.table import GameTable, Ids
 
 _LONGEST_NAME = 200
+_MOST_PLAYERS = 100
+"""So many players are known at once; no game has more than six."""
+
 _TOLD = 3
 """So many errors of one kind are told: what a server does all the time is its way, not a slip."""
 
@@ -41,6 +44,8 @@ class PlayTable(GameTable):
         """A player, in the game if one is on; one that was never heard of is new."""
         known = self.players.get(number)
         if known is None:
+            if len(self.players) >= _MOST_PLAYERS:
+                self._forget(next(iter(self.players.values())))
             known = self.players[number] = Player(number, self._unlike_others(number, None))
         game = self.game
         if game is None:
@@ -51,6 +56,14 @@ class PlayTable(GameTable):
             in_game = game.players[number] = Player(number, known.name, known.colour, known.status)
             self._put_player(in_game)
         return in_game
+
+    def _forget(self, player: Player) -> None:
+        """Drop a player of a server that has more of them than can play."""
+        del self.players[player.id]
+        self.put(None, "players", player.name)
+        if self.game is not None and self.game.players.pop(player.id, None) is not None:
+            self.put_in(None, "players", str(player.id))
+            self.put_in(None, "private", player.name)
 
     def rename(self, player: Player, name: str | None, colour: str | None) -> None:
         """A player takes a name and a colour."""

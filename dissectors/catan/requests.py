@@ -44,8 +44,9 @@ def against(fact: Fact, game: CatanGame, player: Player) -> Objection | None:
     """What speaks against a client's request, as far as that is known; None if nothing does."""
     if not game.whole or game.board is None:
         return None
-    if fact.name in _IN_ONES_TURN and game.turn is not None and game.turn != player.id:
-        return Objection("out-of-turn", f"it is {game.players[game.turn].name}'s turn")
+    whose = game.players.get(game.turn) if game.turn is not None else None
+    if fact.name in _IN_ONES_TURN and whose is not None and whose is not player:
+        return Objection("out-of-turn", f"it is {whose.name}'s turn")
     question = _QUESTIONS.get(fact.name)
     return question(fact, game, game.board, player) if question is not None else None
 

@@ -6,31 +6,34 @@ A road may be gone along once; another player's building on a corner ends the wa
 from __future__ import annotations
 
 from dissectors.catan.board import Board, Spot
-from dissectors.catan.game import CatanGame
+from dissectors.catan.game import PIECES, CatanGame
 from dissectors.catan.words import STRASSE
 
 
-def longest_road(game: CatanGame, board: Board, owner: int) -> int:
-    """The length of a player's longest road."""
-    roads = game.owned(owner, STRASSE)
-    at: dict[Spot, list[Spot]] = {}
-    for road in roads:
-        for corner in board.ends(road):
-            at.setdefault(corner, []).append(road)
+def longest_road(game: CatanGame, board: Board, owner: int) -> int | None:
+    """The length of a player's longest road; None if he has more roads than there are.
+
+    The ways that are looked at are few only as long as the roads are. What is no edge leads nowhere.
+    """
+    roads = [road for road in game.owned(owner, STRASSE) if board.is_edge(road)]
+    if len(roads) > PIECES[STRASSE]:
+        return None
+    at: dict[Spot, list[tuple[int, Spot]]] = {}
+    for number, road in enumerate(roads):
+        one, other = board.ends(road)
+        at.setdefault(one, []).append((1 << number, other))
+        at.setdefault(other, []).append((1 << number, one))
     blocked = {
         corner for corner in at if (there := game.buildings.get(corner)) is not None and there.owner != owner
     }
     longest = 0
     for corner in at:
-        # Ways still to be looked at: where they have come to, and along which roads.
-        ways: list[tuple[Spot, frozenset[Spot]]] = [(corner, frozenset())]
+        # Ways still to be looked at: where they have come to, and along which roads, a bit for each.
+        ways = [(corner, 0)]
         while ways:
             here, gone = ways.pop()
-            longest = max(longest, len(gone))
+            longest = max(longest, gone.bit_count())
             if gone and here in blocked:
                 continue
-            for road in at[here]:
-                if road not in gone:
-                    (further,) = (end for end in board.ends(road) if end != here)
-                    ways.append((further, gone | {road}))
+            ways += [(further, gone | road) for road, further in at[here] if not gone & road]
     return longest

@@ -106,7 +106,7 @@ class CatanTable(PlayTable):
             return self._refusal(message, conversation)
         elif row.broadcast:
             conversation.hears(message)
-            return version_of(name, message.fields)
+            return version_of(message)
         return None
 
     def _refusal(self, message: Message, conversation: Conversation) -> Hashable:

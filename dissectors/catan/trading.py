@@ -12,7 +12,7 @@ from dissectors.catan.turns import Turns
 
 _WHY = "trade"
 _MOST = 100
-"""So many offers are open at once."""
+"""So many offers are open at once, and so many would take one; the oldest offers are forgotten."""
 
 
 class Trading:
@@ -28,10 +28,12 @@ class Trading:
         player = self._table.player(fields["Spieler"])
         offer, demand = plain(fields["Angebot"]), plain(fields["Nachfrage"])
         game = self._table.game
-        if game is not None and len(game.trades) < _MOST:
+        if game is not None:
             trade = Trade(fields["Handel id"], player.id, offer, demand)
             game.trades[trade.id] = trade
             self._put(trade)
+            if len(game.trades) > _MOST:
+                self._drop(game, next(iter(game.trades.values())))
         data = {"trade": fields["Handel id"], "offer": offer, "demand": demand}
         self._table.tell(fact, "trade_offered", player, data)
 
@@ -42,7 +44,7 @@ class Trading:
         takes = fields.get("Annehmen", True)
         trade = self._trade(fact)
         if trade is not None:
-            if takes and player.id not in trade.accepted:
+            if takes and player.id not in trade.accepted and len(trade.accepted) < _MOST:
                 trade.accepted.append(player.id)
                 self._put(trade)
             elif not takes and player.id in trade.accepted:

@@ -306,14 +306,17 @@ class Turns:
             if not self._table.is_heard(claim.player):
                 # Some servers tell nobody else what he pays.
                 continue
-            if claim.why == "start":
-                self._no_start(claim)
-                continue
             other = next((entry for entry in loose if _meant(claim, entry)), None)
             if other is not None:
                 loose.remove(other)
+            elif claim.why == "start":
+                self._no_start(claim)
+                continue
             self._wrong(claim, other)
         for entry in loose:
+            if self._may_be_early(entry):
+                game.ledger.keep(entry)
+                continue
             name = self._table.name(entry.player)
             gains = "gains" if entry.sign > 0 else "pays"
             self._table.flaw(
@@ -325,6 +328,11 @@ class Turns:
                 "Rohstoffe",
                 clause=f"{entry.fact.row.clause}; {_RULES}",
             )
+
+    def _may_be_early(self, entry: Entry) -> bool:
+        """Whether the dice that it came of were told on its stream, too, but are missing there."""
+        talk = self._table.conversations.get(entry.fact.messages[0].stream.id)
+        return talk is not None and not talk.whole and not entry.early
 
     def _no_start(self, claim: Claim) -> None:
         """Some servers give nothing for the second village."""

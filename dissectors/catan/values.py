@@ -359,7 +359,7 @@ class Object(Value):
         """What nobody knows is ignored; but a slip in the name of one that is missing is an error."""
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
-            problem = f'"{key[:_SHOWN]}" is no attribute here: did you mean "{near}"?'
+            problem = f'"{key[:_SHOWN]}" is no attribute here: did you mean "{self._spelt[near]}"?'
             raise Unfit(problem, f'"{self._spelt[near]}":…', "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
         reading.note("surplus-attribute", f'"{key[:_SHOWN]}" is not specified here', key, of_key=True)

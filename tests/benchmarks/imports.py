@@ -2,11 +2,11 @@
 
     python tests/benchmarks/imports.py
 
-Kiebitz writes a database with messages, events and state. tshark has a dissector in Lua, and for Catan also its
-own of JSON. With each it once writes flat fields, and once JSON with all it knows of each packet (`-T ek`), which
-is nearer to what Kiebitz keeps; both go to /dev/null. A round measures all; the ratios are the medians of the
-rounds' ratios, since the machine's other load comes and goes. Then captures of several lengths are imported, to
-see that memory does not grow with them.
+Kiebitz writes a database with messages, events and state. tshark has a dissector in Lua, and for Catan also
+its own of JSON. With each it once writes flat fields, and once JSON with all it knows of each packet
+(`-T ek`), which is nearer to what Kiebitz keeps; both go to /dev/null. A round measures all; the ratios are
+the medians of the rounds' ratios, since the machine's other load comes and goes. Then captures of several
+lengths are imported, to see that memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def in_lua(protocol: str, *fields: str) -> Peer:
 
 
 # tshark's own dissector of JSON takes all objects of a segment, but never puts segments together; in this
-# recording no object needs that. These two fields are the least that tells as much as the columns in Lua: each
-# value with its names, and the names alone, since some messages have no value. Names and values in fields of
-# their own cost as much, and do not say which belong together; the compact form costs more.
+# recording no object needs that. These two fields are the least that tells as much as the columns in Lua:
+# each value with its names, and the names alone, since some messages have no value. Names and values in
+# fields of their own cost as much, and do not say which belong together; the compact form costs more.
 ITS_OWN_JSON = Peer(
     "tshark, its JSON",
     ("-d", "tcp.port==6789,json"),
