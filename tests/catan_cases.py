@@ -6,6 +6,7 @@ be found and are not sent.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from cases import Case
@@ -20,35 +21,32 @@ class Marked(NamedTuple):
     places: list[tuple[int, int]]
 
 
-def marked(text: str | bytes) -> Marked:
-    """The bytes of a text, and offset and length of each marked part of it."""
-    rest = text.encode() if isinstance(text, str) else text
-    opening, closing = "⟨".encode(), "⟩".encode()
+def marked(text: str, charset: str = "utf-8") -> Marked:
+    """The bytes of a text, and offset and length of each marked part of it; "\\udcff" is the byte 0xff."""
     data = b""
     places: list[tuple[int, int]] = []
     opened: list[int] = []
-    while rest:
-        if rest.startswith(opening):
+    for part in re.split("([⟨⟩])", text):
+        if part == "⟨":
             opened.append(len(places))
             places.append((len(data), 0))
-            rest = rest[len(opening) :]
-        elif rest.startswith(closing):
+        elif part == "⟩":
             number = opened.pop()
             start = places[number][0]
             places[number] = (start, len(data) - start)
-            rest = rest[len(closing) :]
         else:
-            data += rest[:1]
-            rest = rest[1:]
-    assert not opened
+            data += part.encode(charset, "surrogateescape")
     return Marked(data, places)
 
 
-def case(
-    direction: Direction, name: str | None, text: str | bytes, fields: dict[str, Any], *codes: str
-) -> Case:
-    """A message, its line feed being left out in `text` if it is a str, and a code for each mark."""
-    data, places = marked(text + "\n" if isinstance(text, str) else text)
+def line(text: str) -> str:
+    """A text with a line feed at its end."""
+    return text if text.rstrip("⟩").endswith("\n") else text + "\n"
+
+
+def case(direction: Direction, name: str | None, text: str, fields: dict[str, Any], *codes: str) -> Case:
+    """A message, the line feed behind it being left out, and a code for each mark."""
+    data, places = marked(line(text))
     flaws = tuple((code, *place) for code, place in zip(codes, places, strict=True))
     return Case(data, direction, name, fields, flaws)
 
@@ -360,7 +358,7 @@ DIALECTS = [
 
 LOOSE = [
     # Layout.
-    case("s2c", "OK", b'{"OK":{}}\xe2\x9f\xa8\r\n\xe2\x9f\xa9', {}, "crlf"),
+    case("s2c", "OK", '{"OK":{}}⟨\r\n⟩', {}, "crlf"),
     case("s2c", "OK", '⟨ \t⟩{"OK":{}}', {}, "blanks"),
     case("s2c", "OK", '{"OK":{}}⟨ \t ⟩', {}, "blanks"),
     case("s2c", "OK", '{"OK":{}}⟨ \r⟩', {}, "blanks"),
@@ -369,7 +367,7 @@ LOOSE = [
     case(
         "c2s",
         "Spieler",
-        b'{\xe2\x9f\xa8\r\xe2\x9f\xa9\n"Spieler":{"Farbe":"Rot"}}\xe2\x9f\xa8\r\n\xe2\x9f\xa9',
+        '{⟨\r⟩\n"Spieler":{"Farbe":"Rot"}}⟨\r\n⟩',
         {"Farbe": "Rot"},
         "line-feed-inside",
         "crlf",
@@ -581,9 +579,9 @@ LOOSE = [
 """Real programs send and take these; they get a note at the most."""
 
 IGNORED = [
-    case("c2s", None, b"\xe2\x9f\xa8\n\xe2\x9f\xa9", {}, "empty-line"),
-    case("s2c", None, b"\xe2\x9f\xa8\r\n\xe2\x9f\xa9", {}, "empty-line"),
-    case("c2s", None, b"\xe2\x9f\xa8 \t\n\xe2\x9f\xa9", {}, "empty-line"),
+    case("c2s", None, "⟨\n⟩", {}, "empty-line"),
+    case("s2c", None, "⟨\r\n⟩", {}, "empty-line"),
+    case("c2s", None, "⟨ \t\n⟩", {}, "empty-line"),
 ]
 """Lines that say nothing, and that most peers pass over."""
 
@@ -738,7 +736,7 @@ FLAWED = [
 """Each has one flaw, and whoever sent it is to blame."""
 
 
-def broken(direction: Direction, text: str | bytes, code: str) -> Case:
+def broken(direction: Direction, text: str, code: str) -> Case:
     """Bytes in which no message can be made out."""
     return case(direction, None, text, {}, code)
 
@@ -764,7 +762,7 @@ NO_MESSAGE = [
     broken("c2s", '{"Würfeln":{},⟨}⟩', "broken-json"),
     broken("s2c", '{"Willkommen":{"id":⟨NaN⟩}}', "broken-json"),
     broken("s2c", '{"Willkommen":{"id":0⟨1⟩}}', "broken-json"),
-    broken("c2s", b'{"W\xe2\x9f\xa8\xfc\xe2\x9f\xa9rfeln":{}}\n', "charset"),
+    broken("c2s", '{"W⟨\udcfc⟩rfeln":{}}', "charset"),
 ]
 """In these no message can be made out; each is an error of its sender."""
 

@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Iterable
 from typing import Any
 
+import catan_cases
 import maexchen_cases
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import Play
 
+from dissectors.catan.dissector import CATAN
 from dissectors.dissector import Dissector
 from dissectors.grammar import UNREADABLE
 from dissectors.inspector import UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
@@ -42,6 +44,13 @@ SAID = {
     MAEXCHEN: [case.data for case in (*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED)],
     SCHAFKOPF: [
         case.data for case in (*schafkopf_cases.SOUND, *schafkopf_cases.LOOSE, *schafkopf_cases.FLAWED)
+    ],
+    CATAN: [
+        case.data
+        for case in (
+            *(*catan_cases.SOUND, *catan_cases.DIALECTS, *catan_cases.LOOSE),
+            *(*catan_cases.FLAWED, *catan_cases.NO_MESSAGE),
+        )
     ],
 }
 """What peers of a protocol say; a protocol without an entry here gets any bytes."""

@@ -9,6 +9,7 @@ from dissectors.catan.codec import field_place
 from dissectors.catan.conversation import Conversation
 from dissectors.catan.flaws import spoken
 from dissectors.catan.game import CatanGame, Player
+from dissectors.catan.grammar import GRAMMAR
 from dissectors.catan.hand import Hand
 from dissectors.catan.hearing import Fact
 from dissectors.catan.words import KARTEN, ROHSTOFFE
@@ -182,7 +183,8 @@ class PlayTable(GameTable):
         who = {"player": player.id, "name": player.name} if player is not None else {}
         game = self.game.game if self.game is not None else None
         actor = player.name if player is not None else None
-        event = self.emit(kind, fact.ts_ns, actor, {**who, **data}, game)
+        unknown = dict.fromkeys(GRAMMAR.events[kind].fields)
+        event = self.emit(kind, fact.ts_ns, actor, {**unknown, **who, **data}, game)
         if fact.event is None:
             fact.event = event
         return event

@@ -1,0 +1,110 @@
+"""What a Catan server and its clients say, as it is captured: whole, from some of them only, mixed or cut.
+
+A `Moment` among the steps has all that is true once the steps before it are said.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from catan_island import Truth
+
+from dissectors.inspector import Inspector
+from dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
+from dissectors.registry import DISSECTORS
+from dissectors.table import Ids
+
+MS = 1_000_000
+
+
+class Step(NamedTuple):
+    """What a client and the server say, so many milliseconds after the step before; `lost` on its way.
+
+    Nothing at all is the end of the conversation.
+    """
+
+    client: str
+    direction: Direction
+    data: bytes
+    after_ms: float = 1
+    lost: bool = False
+
+
+class Moment(NamedTuple):
+    """All that is true now; `game` is how many games there have been, 0 before the first."""
+
+    truth: Truth
+    game: int
+
+
+def items(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) -> Iterator[Item | Moment]:
+    """The steps as they are captured: each client is a stream; only some of them may be `heard`."""
+    now_ns = MS
+    streams: dict[str, Stream] = {}
+    count = 0
+    offsets: dict[tuple[str, Direction], int] = {}
+    for step in steps:
+        if isinstance(step, Moment):
+            yield step
+            continue
+        now_ns += round(step.after_ms * MS)
+        client, direction, data = step.client, step.direction, step.data
+        if heard is not None and client not in heard:
+            continue
+        if client not in streams:
+            count += 1
+            offsets[client, "c2s"] = offsets[client, "s2c"] = 0
+            streams[client] = Stream(count, "tcp", f"127.0.0.1:{40_000 + count}", "127.0.0.1:7000", now_ns)
+        stream = streams[client]
+        if not data:
+            stream.close_reason = "closed"
+            yield End(streams.pop(client), now_ns, "closed")
+            continue
+        offset = offsets[client, direction]
+        offsets[client, direction] = offset + len(data)
+        if step.lost:
+            yield Gap(stream, direction, now_ns, offset, len(data))
+        else:
+            yield Chunk(stream, direction, now_ns, offset, data)
+    for stream in streams.values():
+        yield End(stream, now_ns, "closed")
+
+
+def found(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) -> Findings:
+    """What an inspector makes of these steps."""
+    inspector = Inspector(DISSECTORS, Ids())
+    for item in items(steps, heard):
+        if not isinstance(item, Moment):
+            inspector.feed(item)
+    inspector.finish()
+    return inspector.drain()
+
+
+def mixed(steps: Sequence[Step | Moment], rng: random.Random) -> list[Step | Moment]:
+    """The same steps, with what the server tells some clients later than what it tells others.
+
+    Within a conversation nothing changes its place, a request comes before what comes of it, and everybody
+    has heard everything at each moment.
+    """
+    waiting = list(steps)
+    found: list[Step | Moment] = []
+    while waiting:
+        place, skipped = 0, set[str]()
+        while place + 1 < len(waiting) and place < 12 and rng.random() < 0.6:
+            step = waiting[place]
+            if isinstance(step, Moment) or step.direction == "c2s":
+                break
+            skipped.add(step.client)
+            place += 1
+        step = waiting[place]
+        if isinstance(step, Moment) or step.client in skipped:
+            place = 0
+        # Pauses are the server's, whoever is told first after them.
+        first, chosen = waiting[0], waiting[place]
+        if not isinstance(first, Moment) and not isinstance(chosen, Moment):
+            waiting[0] = first._replace(after_ms=chosen.after_ms)
+            waiting[place] = chosen._replace(after_ms=first.after_ms)
+        found.append(waiting.pop(place))
+    return found

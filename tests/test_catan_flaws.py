@@ -1,0 +1,208 @@
+"""Flawed Catan conversations: each flaw is told once, at the right byte, and the rest is read as ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+from cases import Case
+from catan_broken import ANY, BREAKS_OFF, HAND, IN_PARTS, Broken, of_the_table
+from catan_cases import SOUND
+from catan_talk import conversation
+
+from dissectors.catan.dissector import CATAN
+from dissectors.grammar import blame_of
+from dissectors.inspector import Inspector
+from dissectors.records import DIRECTIONS, Chunk, Diagnostic, Direction, End, Findings, Message, Stream
+from dissectors.table import Ids
+
+
+class Wire:
+    """Feeds an inspector: a client's connection to the server."""
+
+    def __init__(self) -> None:
+        self._inspector = Inspector([CATAN], Ids(), {("tcp", 1000): CATAN})
+        self._stream = Stream(1, "tcp", "10.0.0.1:5", "10.0.0.9:1000", 0)
+        self.offsets: Counter[Direction] = Counter()
+        self._now_ns = 0
+
+    def say(self, direction: Direction, data: bytes) -> None:
+        self._now_ns += 1_000_000
+        # No segment is longer than TCP's own can be.
+        for start in range(0, len(data), 65_535):
+            piece = data[start : start + 65_535]
+            self._inspector.feed(Chunk(self._stream, direction, self._now_ns, self.offsets[direction], piece))
+            self.offsets[direction] += len(piece)
+
+    def close(self, reason: str = "closed") -> Findings:
+        self._inspector.feed(End(self._stream, self._now_ns, reason))
+        self._inspector.finish()
+        return self._inspector.drain()
+
+
+class Heard(NamedTuple):
+    """What came of a conversation; the flawed bytes begin at `start`."""
+
+    found: Findings
+    start: int
+
+    def messages(self, direction: Direction) -> list[Message]:
+        return [message for message in self.found.messages if message.direction == direction]
+
+    @property
+    def flaws(self) -> list[Diagnostic]:
+        return [flaw for flaw in self.found.diagnostics if flaw.severity != "note"]
+
+    def place(self, flaw: Diagnostic) -> tuple[int, int]:
+        return flaw.offset - self.start, flaw.length
+
+
+def hear(number: int | None = None, data: bytes = b"") -> Heard:
+    """The whole conversation, with these bytes in place of one of its messages."""
+    wire = Wire()
+    start = 0
+    for step_number, step in enumerate(conversation()):
+        if step_number == number:
+            start = wire.offsets[step.direction]
+        wire.say(step.direction, data if step_number == number else step.data)
+    return Heard(wire.close(), start)
+
+
+@cache
+def unchanged() -> Heard:
+    return hear()
+
+
+def shortly(case: Broken) -> str:
+    return f"{case.direction} {case.sent.data[:80].decode(errors='backslashreplace')!r}"
+
+
+def told(messages: list[Message]) -> list[tuple[str, str]]:
+    return [(message.name, message.fields_json) for message in messages]
+
+
+def assert_all_others_are_read(heard: Heard, number: int, size: int) -> None:
+    """The messages but that which was replaced, by so many bytes, are what they are in the conversation."""
+    direction = conversation()[number].direction
+    before = sum(step.direction == direction for step in conversation()[:number])
+    for side in DIRECTIONS:
+        expected, messages = told(unchanged().messages(side)), heard.messages(side)
+        if side != direction:
+            assert told(messages) == expected
+            continue
+        ahead = [message for message in messages if message.offset < heard.start]
+        behind = [message for message in messages if message.offset >= heard.start + size]
+        assert told(ahead) == expected[:before]
+        assert told(behind) == expected[before + 1 :]
+        # What was sent is all in messages.
+        instead = messages[before : len(messages) - len(behind)]
+        assert sum(message.length for message in instead) == size
+
+
+def test_the_conversation_is_sound() -> None:
+    assert unchanged().found.diagnostics == []
+    assert [message.name for message in unchanged().found.messages] == [step.name for step in conversation()]
+
+
+@pytest.mark.parametrize("case", [*HAND, *of_the_table()], ids=shortly)
+def test_a_flaw_is_told_once_and_at_the_right_byte(case: Broken) -> None:
+    heard = hear(case.replaced, case.sent.data)
+    (flaw,) = heard.flaws
+    assert (flaw.code, *heard.place(flaw)) == (case.code, *case.place)
+    assert (flaw.direction, flaw.blame) == (case.direction, blame_of(case.direction))
+    assert (flaw.severity, flaw.group) == (case.severity, "malformed")
+    assert case.says in flaw.text
+    assert flaw.expected is not None
+    assert flaw.expected.startswith(case.expected)
+    assert_all_others_are_read(heard, case.replaced, len(case.sent.data))
+
+
+@pytest.mark.parametrize(("direction", "text", "expected"), IN_PARTS)
+def test_what_is_told_in_parts_takes_no_other_message_with_it(
+    direction: Direction, text: str, expected: list[tuple[str, int, int]]
+) -> None:
+    data = text.encode()
+    heard = hear(ANY[direction], data)
+    assert [(flaw.code, *heard.place(flaw)) for flaw in heard.flaws] == expected
+    assert {flaw.severity for flaw in heard.flaws} == {"error"}
+    assert_all_others_are_read(heard, ANY[direction], len(data))
+
+
+# Messages that break off.
+
+BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(case.data) < 90}.values())
+"""One of each name."""
+
+
+@pytest.mark.parametrize("reason", ["closed", "reset", "end"])
+@pytest.mark.parametrize("case", BROKEN_OFF, ids=lambda case: f"{case.direction} {case.name}")
+def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
+    """Whoever ends it there is to blame; where it is only the capture that ends, nobody is."""
+    first = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
+    before = len(first)
+    for cut in range(1, len(case.data)):
+        wire = Wire()
+        wire.say("s2c", first)
+        wire.say("c2s", first)
+        wire.say(case.direction, case.data[:cut])
+        found = wire.close(reason)
+        message = found.messages[-1]
+        assert (message.offset, message.length) == (before, cut)
+        flaws = [flaw for flaw in found.diagnostics if flaw.offset >= before]
+        if reason == "end":
+            assert flaws == []
+            continue
+        (flaw,) = flaws
+        assert (flaw.direction, flaw.blame) == (case.direction, blame_of(case.direction))
+        assert (flaw.offset, flaw.length) == (before + cut, 0)
+        if cut == len(case.data) - 1:
+            # All but the line feed is there.
+            assert (message.name, message.fields) == (case.name, case.fields)
+            assert (flaw.code, flaw.severity) == ("no-line-feed", "note")
+        else:
+            assert message.name == "unreadable"
+            assert (flaw.code, flaw.severity) == ("truncated", "error")
+            assert flaw.text == "the stream ends in the middle of a message"
+            assert flaw.expected
+
+
+CLEAR = {"c2s": '{"Zug beenden":{}}\n', "s2c": '{"OK":{}}\n'}
+UNCLEAR = {"c2s": '{"Spieler":{"Name":"Anna"}}\n', "s2c": '{"Monopol":{"Spieler":1,"Rohstoff":"Holz"}}\n'}
+"""A message, and one whose name can stand in another message, too."""
+
+
+def a_value_comes(data: bytes, cut: int) -> bool:
+    """Whether this is cut where a value begins; a name in quotes behind a comma is none."""
+    return data[cut - 1] in b":[" or (data[cut - 1] in b"," and data[cut] not in b'"')
+
+
+@pytest.mark.parametrize("between", ["", "\n"])
+@pytest.mark.parametrize("following", [CLEAR, UNCLEAR])
+@pytest.mark.parametrize("case", BROKEN_OFF, ids=lambda case: f"{case.direction} {case.name}")
+def test_a_message_that_breaks_off_before_the_next_one(
+    case: Case, following: dict[Direction, str], between: str
+) -> None:
+    """It is told where it breaks off, and the next one is read.
+
+    The exception is where a value would come next, and the next message can be one.
+    """
+    next_one = following[case.direction].encode()
+    next_name = next_one.decode().split('"')[1]
+    for cut in range(1, len(case.data) - 1):
+        kept = case.data[:cut] + between.encode()
+        wire = Wire()
+        wire.say(case.direction, kept + next_one)
+        found = wire.close()
+        (flaw,) = (flaw for flaw in found.diagnostics if flaw.severity != "note")
+        if following is UNCLEAR and a_value_comes(case.data, cut):
+            assert flaw.code == "truncated"
+            continue
+        assert (flaw.code, flaw.offset, flaw.length) == ("broken-json", cut, 0)
+        assert flaw.text == BREAKS_OFF
+        assert flaw.expected
+        assert [(message.name, message.length) for message in found.messages] == [
+            ("unreadable", len(kept)),
+            (next_name, len(next_one)),
+        ]
