@@ -206,3 +206,46 @@ def test_what_is_missing_accuses_nobody(name: str) -> None:
         assert errors(found) == [], lost
         # Each roll is told to three players.
         assert len(Seen(found).dice) >= len(log.dice) - 1
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_totals_of_the_server_are_the_sum_of_what_was_told(name: str) -> None:
+    found = inspected(items_of(f"{name}.pcap.gz"))
+    told = [flaw.text for flaw in found.diagnostics if flaw.code == "total-mismatch"]
+    if name == "catan-eisfrei-game2-3p":
+        # It tells a trade that it does not carry out, and forgets a hand when somebody asks for more by chat.
+        assert len(told) == 1
+    else:
+        assert told == []
+
+
+def test_five_servers_at_once_are_recognised_without_options() -> None:
+    found = inspected(items_of("catan-five-servers.pcapng.gz"))
+    assert [table.protocol for table in found.tables] == ["catan"] * 5
+    together = {
+        table.id: [(event.kind, event.data) for event in found.events if event.table_id == table.id]
+        for table in found.tables
+    }
+    alone = [
+        [(event.kind, event.data) for event in inspected(items_of(f"{name}.pcap.gz")).events]
+        for name in GAMES
+    ]
+    assert sorted(map(len, together.values())) == sorted(map(len, alone))
+    assert all(events in alone for events in together.values())
+    assert errors(found) == []
+
+
+@pytest.mark.parametrize("name", ["catan-eisfrei-lobby", "catan-yaks-lobby"])
+def test_before_a_game_everybody_is_known_by_name_and_colour(name: str) -> None:
+    found = inspected(items_of(f"{name}.pcap.gz"))
+    configured = [
+        (event.data["player"], event.data["name"], event.data["colour"])
+        for event in found.events
+        if event.kind == "configured"
+    ]
+    if name == "catan-yaks-lobby":
+        assert configured == [(1, "Juergen", "Rot"), (2, "Zoe Weiss", "Blau"), (2, "Zoe Weiss", "Rot")]
+    else:
+        assert configured == [(0, "Jürgen", "Rot"), (1, "Zoë Weiß", "Blau"), (1, "Zoë Weiß", "Rot")]
+    assert found.games == []
+    assert errors(found) == []

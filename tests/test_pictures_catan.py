@@ -312,8 +312,8 @@ def test_lobby() -> None:
     state = {
         "server": {"version": "Klo\x1b[2J"},
         "players": {
-            "4": {"name": "Anna", "colour": "Rot", "status": "Wartet auf Spielbeginn"},
-            "11": {"status": "Spiel starten"},
+            "Anna": {"id": 4, "colour": "Rot", "status": "Wartet auf Spielbeginn"},
+            "player 11": {"id": 11, "status": "Spiel starten"},
         },
     }
     seen = picture(state)
@@ -322,7 +322,9 @@ def test_lobby() -> None:
     assert "player 11" in seen
     assert "no colour yet, not ready yet\n" in seen
     assert picture({}) == "nobody is here yet\n"
-    assert "and 3 more players" in picture({"players": {str(number): {} for number in range(9)}})
+    assert "and 3 more players" in picture(
+        {"players": {f"player {number}": {"id": number} for number in range(9)}}
+    )
     words = [element.text for element in drawing(state).iter(f"{SVG}text")]
     assert "the game has not begun" in words
 
@@ -470,7 +472,10 @@ _STATES = st.fixed_dictionaries(
     {},
     optional={
         "server": st.fixed_dictionaries({"version": st.sampled_from(_NAMES)}),
-        "players": _PLAYERS,
+        "players": st.dictionaries(
+            st.sampled_from(_NAMES),
+            st.fixed_dictionaries({}, optional={"id": _NUMBERS, "colour": st.sampled_from(FARBEN)}),
+        ),
         "games": st.dictionaries(st.sampled_from("79"), _GAME, max_size=2),
     },
 )

@@ -96,7 +96,7 @@ def look_at(state: Mapping[str, Any]) -> Look:
     """What is drawn of a state."""
     games = state.get("games", {})
     part = games[max(games, key=int)] if games else {}
-    players = _players(part.get("players", {}) if games else state.get("players", {}), part)
+    players = _players(part.get("players", {}) if games else _lobby(state), part)
     server = state.get("server", {}).get("version", "")
     board = part.get("board")
     if board is None:
@@ -107,6 +107,14 @@ def look_at(state: Mapping[str, Any]) -> Look:
     if not _drawable(island.land):
         return Look(part, players, None, "the board is too large to be drawn", server)
     return Look(part, players, island, "", server)
+
+
+def _lobby(state: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Who is connected, by number, as in a game."""
+    return {
+        str(about.get("id", -1 - place)): {"name": name, **about}
+        for place, (name, about) in enumerate(state.get("players", {}).items())
+    }
 
 
 def _players(known: Mapping[str, Mapping[str, Any]], part: Mapping[str, Any]) -> list[Player]:

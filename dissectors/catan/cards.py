@@ -37,7 +37,8 @@ class Cards:
             player.cards.gain(1 if card is None else {card: 1})
             player.bought[card] = player.bought.get(card, 0) + 1
             table.put_cards(player)
-        table.tell(fact, "bought_card", player, {"card": card})
+        hidden = {"known_to": [player.name], "others_see": {"card": None}} if card is not None else {}
+        table.tell(fact, "bought_card", player, {"card": card, **hidden})
         self._turns.claim(Claim(fact, player.id, -1, CARD_COST, "development card"))
 
     def ritter(self, fact: Fact) -> None:

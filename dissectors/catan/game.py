@@ -102,6 +102,8 @@ class CatanGame(msgspec.Struct, eq=False):
     """Who has moved the robber, where to and whom he robs, where a second message may tell it again."""
     robbed_by: int | None = None
     """Who has moved the robber last."""
+    robbed: int | None = None
+    """Who was robbed last."""
     roll: Event | None = None
     """The latest roll of the dice."""
     winner: int | None = None

@@ -175,7 +175,8 @@ class Lobby:
         player.discard = None
         hand.pay(counts)
         table.put_hand(player)
-        table.tell(fact, "discarded", player, {"resources": counts})
+        hidden = {"known_to": [player.name], "others_see": {"resources": total(counts)}}
+        table.tell(fact, "discarded", player, {"resources": counts, **hidden})
         table.flaw(
             fact,
             "note",

@@ -9,17 +9,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dissectors.catan.board import at
-from dissectors.catan.game import CatanGame, Player
+from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Claim, Entry, plain
 from dissectors.catan.phrases import words
 from dissectors.catan.play import PlayTable
-from dissectors.catan.words import DORF, LAND, STADT
+from dissectors.catan.words import DORF, KARTEN_ABGEBEN, LAND, RÄUBER_VERSETZEN, STADT, STRASSE
 
 _RULES = "14 Hinweise"
 _YIELD = {DORF: 1, STADT: 2}
-_ROLL = "roll"
+_COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
+_ROLL, _ROBBER, _DISCARD = "roll", "robber", "discard"
 
 
 class Turns:
@@ -92,7 +93,7 @@ class Turns:
             for player in game.players.values():
                 held = player.hand.total
                 if held is not None and held > 7:
-                    self.claim(Claim(fact, player.id, -1, held // 2, "discard", firm=False))
+                    self.claim(Claim(fact, player.id, -1, held // 2, _DISCARD, firm=False))
             return
         dues: dict[int, dict[str, int]] = {}
         for where, building in game.buildings.items():
@@ -166,11 +167,19 @@ class Turns:
                 clause=f"{fact.row.clause}; {_RULES}",
             )
         table.put_hand(player)
-        if entry.why == "discard":
+        why = entry.why or _likely(table.game, player, sign, counts)
+        if why == _ROBBER:
+            # The two of them see it, nobody else.
+            table.game.robbed = player.id if sign < 0 else table.game.robbed
+            both = (table.game.turn, table.game.robbed, player.id)
+            names = sorted({name for name in map(table.name, both) if name is not None})
+            data |= {"known_to": names, "others_see": {"resources": total(counts)}}
+        if why == _DISCARD:
             player.discard = None
+            data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
             table.tell(fact, "discarded", player, data)
         else:
-            table.tell(fact, kind, player, {**data, "why": entry.why})
+            table.tell(fact, kind, player, {**data, "why": why})
         if claim is not None:
             self._explained(entry, claim)
         else:
@@ -284,10 +293,11 @@ class Turns:
         game.robber = place
         game.robbed_by = player.id if player is not None else None
         table.put_in(list(place), "robber")
+        game.robbed = target
         if target is not None and target >= 0 and player is not None:
             # Some servers tell only those two what is stolen, so it need not come.
-            self.claim(Claim(fact, target, -1, 1, "robber", firm=False))
-            self.claim(Claim(fact, player.id, 1, 1, "robber", firm=False))
+            self.claim(Claim(fact, target, -1, 1, _ROBBER, firm=False))
+            self.claim(Claim(fact, player.id, 1, 1, _ROBBER, firm=False))
 
     # The end of a turn.
 
@@ -393,3 +403,37 @@ def _meant(claim: Claim, entry: Entry) -> bool:
     if isinstance(claim.counts, int) or isinstance(entry.counts, int):
         return True
     return bool({*claim.counts} & {*entry.counts}) or total(claim.counts) == total(entry.counts)
+
+
+def _likely(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:
+    """What something is for that is told before what it is for."""
+    if game.in_setup:
+        return "start" if sign > 0 else None
+    if any(_is_traded(trade, player.id, sign, counts) for trade in game.trades.values()):
+        return "trade"
+    turn = game.players.get(game.turn) if game.turn is not None else None
+    if turn is not None and total(counts) == 1:
+        # What somebody else pays, and whose turn it is then gains, is stolen.
+        stolen = (
+            player is not turn if sign < 0 else any(_is_theft(game, entry) for entry in game.ledger.entries)
+        )
+        if turn.status == RÄUBER_VERSETZEN or stolen:
+            return _ROBBER
+    if sign < 0:
+        if player.status == KARTEN_ABGEBEN:
+            return _DISCARD
+        return next((why for why, cost in _COSTS.items() if cost == counts), None)
+    return None
+
+
+def _is_theft(game: CatanGame, entry: Entry) -> bool:
+    """Whether an entry without a claim is one card that somebody pays whose turn it is not."""
+    return entry.sign < 0 and entry.player != game.turn and total(entry.counts) == 1
+
+
+def _is_traded(trade: Trade, player: int, sign: int, counts: Counts) -> bool:
+    """Whether this is what a player pays or gains by a trade that somebody would take."""
+    if not trade.accepted or player not in (trade.player, *trade.accepted):
+        return False
+    gives = (player == trade.player) == (sign < 0)
+    return counts == (trade.offer if gives else trade.demand)

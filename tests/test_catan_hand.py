@@ -1,0 +1,293 @@
+"""What is known of hidden cards, and why cards come and go: always true, and as much as can be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.catan.game import COSTS
+from dissectors.catan.grammar import GRAMMAR, Nachricht
+from dissectors.catan.hand import Counts, Hand, total
+from dissectors.catan.hearing import Fact
+from dissectors.catan.ledger import Claim, Entry, Ledger, plain, same
+from dissectors.catan.words import ROHSTOFFE
+from dissectors.records import Message, Stream
+
+COUNTS = st.dictionaries(st.sampled_from(ROHSTOFFE), st.integers(0, 4), max_size=5)
+
+
+def hand(**counts: int) -> Hand:
+    """A hand that is known."""
+    known = Hand(ROHSTOFFE, is_empty=True)
+    known.gain(counts)
+    return known
+
+
+def contains(known: Hand, true: dict[str, int]) -> bool:
+    return all(known.least[kind] <= true[kind] <= known.most[kind] for kind in ROHSTOFFE) and (
+        known.total in (None, sum(true.values()))
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.booleans(), COUNTS, st.data())
+def test_what_is_known_is_always_true(is_empty: bool, first: dict[str, int], data: st.DataObject) -> None:
+    true = dict.fromkeys(ROHSTOFFE, 0) if is_empty else dict.fromkeys(ROHSTOFFE, 0) | first
+    known = Hand(ROHSTOFFE, is_empty)
+    for _ in range(data.draw(st.integers(0, 12))):
+        what = data.draw(st.sampled_from(("gain", "pay", "tell")))
+        is_open = data.draw(st.booleans())
+        if what == "tell":
+            assert known.tell(true if is_open else sum(true.values()))
+        elif what == "gain":
+            counts = data.draw(COUNTS)
+            known.gain(counts if is_open else total(counts))
+            true = {kind: true[kind] + counts.get(kind, 0) for kind in ROHSTOFFE}
+        else:
+            counts = {kind: data.draw(st.integers(0, true[kind])) for kind in ROHSTOFFE if true[kind]}
+            assert known.pay(counts if is_open else total(counts))
+            true = {kind: true[kind] - counts.get(kind, 0) for kind in ROHSTOFFE}
+        assert contains(known, true)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(("gain", "pay", "tell")), st.booleans(), COUNTS), max_size=12))
+def test_whatever_is_told_nothing_is_turned_around(steps: list[tuple[str, bool, dict[str, int]]]) -> None:
+    known = Hand(ROHSTOFFE, True)
+    for what, is_open, counts in steps:
+        getattr(known, what)(counts if is_open else total(counts))
+    for count in known.as_json().values():
+        assert not isinstance(count, list) or count[0] < count[1]
+
+
+@given(COUNTS, COUNTS)
+def test_what_comes_and_goes_openly_stays_known(one: dict[str, int], other: dict[str, int]) -> None:
+    known = hand(**one)
+    known.gain(other)
+    assert known.pay(one)
+    assert known.is_known
+    assert plain(known.least) == plain(other)
+    assert known.total == total(other)
+
+
+HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
+    # What is stolen is one of those that were there,
+    (
+        hand(Holz=2, Erz=1),
+        [("pay", 1)],
+        {"Holz": [1, 2], "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": [0, 1]},
+    ),
+    # and the only kind there is, if there is but one.
+    (hand(Holz=2), [("pay", 1)], {"Holz": 1, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0}),
+    # All cards are gone, whatever they were.
+    (hand(Holz=2, Erz=1), [("pay", 3)], dict.fromkeys(ROHSTOFFE, 0)),
+    # Who shows by paying what he has gained in secret has not got it twice.
+    (
+        hand(),
+        [("gain", 1), ("pay", {"Erz": 1})],
+        dict.fromkeys(ROHSTOFFE, 0),
+    ),
+    # One of two unknown cards is known when it is paid; the other is not.
+    (
+        hand(),
+        [("gain", 2), ("pay", {"Erz": 1})],
+        {"Holz": [0, 1], "Lehm": [0, 1], "Wolle": [0, 1], "Getreide": [0, 1], "Erz": [0, 1]},
+    ),
+    # What he shows himself is known.
+    (hand(), [("gain", 3), ("tell", {"Erz": 3})], {**dict.fromkeys(ROHSTOFFE, 0), "Erz": 3}),
+    # A total alone says how many of each there can be at the most.
+    (Hand(ROHSTOFFE, False), [("tell", 2)], {kind: [0, 2] for kind in ROHSTOFFE}),
+    (Hand(ROHSTOFFE, False), [("tell", 0)], dict.fromkeys(ROHSTOFFE, 0)),
+    # Of what nothing is known nothing is said.
+    (Hand(ROHSTOFFE, False), [], {}),
+    (Hand(ROHSTOFFE, False), [("gain", {"Erz": 2}), ("pay", 1)], {}),
+]
+
+
+@pytest.mark.parametrize(("known", "steps", "right"), HIDDEN)
+def test_hidden_cards(known: Hand, steps: list[tuple[str, Counts]], right: dict[str, Any]) -> None:
+    known = _copy(known)
+    for what, counts in steps:
+        getattr(known, what)(counts)
+    assert known.as_json() == right
+
+
+def _copy(known: Hand) -> Hand:
+    copy = Hand(ROHSTOFFE, False)
+    copy.least, copy.most, copy.total = dict(known.least), dict(known.most), known.total
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("known", "counts"),
+    [(hand(Holz=1), {"Holz": 2}), (hand(Holz=1), {"Erz": 1}), (hand(Holz=1), 2), (hand(), 1)],
+)
+def test_more_than_there_is_cannot_be_paid(known: Hand, counts: Counts) -> None:
+    assert not _copy(known).pay(counts)
+
+
+@pytest.mark.parametrize(
+    ("told", "agrees"),
+    [({"Holz": 1, "Erz": 2}, True), (3, True), ({"Holz": 3}, False), ({"Holz": 1}, False), (2, False)],
+)
+def test_what_the_server_says_is_compared_and_taken_over(told: Counts, agrees: bool) -> None:
+    known = hand(Holz=1, Erz=2)
+    assert known.tell(told) == agrees
+    assert known.total == total(told)
+    if not isinstance(told, int):
+        assert plain(known.least) == plain(known.most) == told
+
+
+# The ledger.
+
+STREAM = Stream(1, "tcp", "127.0.0.1:1", "127.0.0.1:2", 0)
+
+
+def fact(direction: Any = "s2c") -> Fact:
+    message = Message(1, STREAM, direction, 0, "Ertrag", {}, "{}", 0, 0)
+    (row, *_) = GRAMMAR.rows_named("s2c", "Ertrag")
+    assert isinstance(row, Nachricht)
+    return Fact(row, message, b"", 0, [message])
+
+
+def claim(counts: Counts | None, why: str = "road", **how: Any) -> Claim:
+    how = {"player": 1, "sign": -1, **how}
+    return Claim(fact(), how.pop("player"), how.pop("sign"), counts, why, **how)
+
+
+def entry(counts: Counts, player: int = 1, sign: int = -1) -> Entry:
+    return Entry(fact(), player, sign, counts)
+
+
+ROAD, CITY = COSTS["Straße"], COSTS["Stadt"]
+
+PAIRS = [
+    # A claim, an entry, and whether the one is what the other is for.
+    (claim(ROAD), entry(ROAD), True),
+    (claim(ROAD), entry({**ROAD, "Erz": 0}), True),
+    (claim(ROAD), entry(2), True),
+    (claim(2), entry(ROAD), True),
+    (claim(ROAD), entry({"Holz": 1}), False),
+    (claim(ROAD), entry(1), False),
+    (claim(ROAD), entry(ROAD, player=2), False),
+    (claim(ROAD), entry(ROAD, sign=1), False),
+    (claim(CITY, partly=True), entry({"Erz": 3}), True),
+    (claim(CITY, partly=True), entry({"Erz": 4}), False),
+    (claim(CITY, partly=True), entry(5), True),
+    (claim(CITY, partly=True), entry(6), False),
+    (claim(None, "monopoly", kind="Erz"), entry({"Erz": 7}), True),
+    (claim(None, "monopoly", kind="Erz"), entry(7), True),
+    (claim(None, "monopoly", kind="Erz"), entry({"Erz": 7, "Holz": 1}), False),
+]
+
+
+@pytest.mark.parametrize("is_claim_first", [True, False])
+@pytest.mark.parametrize(("due", "paid", "fits"), PAIRS)
+def test_costs_find_what_they_are_for_whatever_is_told_first(
+    due: Claim, paid: Entry, fits: bool, is_claim_first: bool
+) -> None:
+    ledger = Ledger()
+    due = Claim(due.fact, due.player, due.sign, due.counts, due.why, due.firm, due.partly, due.kind)
+    paid = entry(paid.counts, paid.player, paid.sign)
+    if is_claim_first:
+        assert ledger.claim(due) == []
+        assert ledger.enter(paid) is (due if fits else None)
+    else:
+        assert ledger.enter(paid) is None
+        assert ledger.claim(due) == ([paid] if fits else [])
+    assert paid.why == (due.why if fits else None)
+    _, loose = ledger.close()
+    assert loose == ([] if fits else [paid])
+
+
+@pytest.mark.parametrize("is_claim_first", [True, False])
+def test_a_yield_may_come_in_pieces(is_claim_first: bool) -> None:
+    ledger = Ledger()
+    due, pieces = claim(CITY, partly=True), [entry({"Erz": 3}), entry({"Getreide": 2})]
+    if is_claim_first:
+        ledger.claim(due)
+    for piece in pieces:
+        ledger.enter(piece)
+    if not is_claim_first:
+        assert ledger.claim(due) == pieces
+    assert ledger.close() == ([], [])
+
+
+def test_what_is_due_at_the_end_is_what_did_not_come() -> None:
+    ledger = Ledger()
+    due = claim(CITY, partly=True)
+    ledger.claim(due)
+    ledger.enter(entry({"Erz": 3}))
+    assert ledger.close() == ([due], [])
+    assert due.due == {"Getreide": 2}
+    assert ledger.close() == ([], [])
+
+
+@pytest.mark.parametrize(
+    "due",
+    [claim(1, "robber", firm=False), claim(None, "monopoly", kind="Erz"), claim(CITY, short=frozenset(CITY))],
+)
+def test_what_only_may_come_is_not_due(due: Claim) -> None:
+    ledger = Ledger()
+    ledger.claim(due)
+    assert ledger.close() == ([], [])
+
+
+def test_what_must_come_goes_before_what_may() -> None:
+    ledger = Ledger()
+    may, must = claim(1, "robber", firm=False), claim({"Holz": 1}, "trade")
+    ledger.claim(may)
+    ledger.claim(must)
+    assert ledger.enter(entry(1)) is must
+
+
+def test_what_is_hidden_is_worked_out_if_it_can_be_one_thing_only() -> None:
+    ledger = Ledger()
+    ledger.claim(claim(ROAD))
+    assert ledger.expected(1, -1, 2) == ROAD
+    assert ledger.expected(1, -1, 1) is None
+    assert ledger.expected(2, -1, 2) is None
+    assert ledger.expected(1, 1, 2) is None
+    ledger.claim(claim({"Erz": 2}))
+    assert ledger.expected(1, -1, 2) is None
+
+
+def test_free_roads_are_waived_up_to_so_many() -> None:
+    ledger = Ledger()
+    for _ in range(3):
+        ledger.claim(claim(ROAD))
+    assert ledger.waive(1, "road", 2) == 2
+    assert ledger.waive(2, "road", 2) == 0
+    assert ledger.waive(1, "road", 2) == 1
+
+
+def test_a_request_that_is_refused_is_forgotten() -> None:
+    ledger = Ledger()
+    asked = fact("c2s")
+    ledger.claim(Claim(asked, 1, -1, {"Holz": 4}, "sea trade"))
+    ledger.claim(claim(ROAD))
+    ledger.refuse(asked.message)
+    assert [due.why for due in ledger.claims] == ["road"]
+
+
+def test_the_oldest_are_forgotten() -> None:
+    ledger = Ledger()
+    for number in range(1, 1001):
+        ledger.enter(entry({"Holz": number}))
+        ledger.claim(claim({"Erz": number}))
+    unmet, loose = ledger.close()
+    assert len(unmet) == len(loose) == 100
+    assert loose[-1].counts == {"Holz": 1000}
+
+
+@given(COUNTS, COUNTS)
+def test_counts_are_the_same_with_and_without_what_is_none(
+    one: dict[str, int], other: dict[str, int]
+) -> None:
+    full = dict.fromkeys(ROHSTOFFE, 0)
+    assert same(one, full | one)
+    assert same(one, total(one))
+    assert same(one, other) == (full | one == full | other)

@@ -1,0 +1,970 @@
+"""The rules of Catan: what breaks one is told, to the byte, and nothing else is; what just keeps it is not.
+
+Each case is played on the map of `catan_play.py`, and on the same map upside down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from catan_island import COSTS, EDGES, ENDS, LAND, ROADS_AT, Counts, Place, Spot, spot
+from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, NAMES, Dialect, Server, a_game
+from catan_wire import Step
+
+from dissectors.catan.words import ROHSTOFFE
+from dissectors.records import Diagnostic, Findings
+
+ROLL_FOR = {"Holz": 6, "Lehm": 8, "Wolle": 5, "Getreide": 9, "Erz": 10}
+
+
+class Maker(NamedTuple):
+    """Makes games on the map, or on the mirrored one."""
+
+    mirrored: bool
+
+    def game(self, numbers: str = "", **dialect: Any) -> Server:
+        return a_game(numbers, Dialect(**dialect), self.mirrored)
+
+    def built(self, *buildings: tuple[int, str, Spot], robber: Place = (0, 0)) -> Server:
+        """A game whose map has these buildings already; Anna has the turn."""
+        server = Server(*NAMES[:3], mirrored=self.mirrored)
+        told = [{"Eigentümer": owner, "Typ": typ, "Ort": server.where(at)} for owner, typ, at in buildings]
+        server.truth.robber = robber
+        server.start(karte=server.karte() | {"Gebäude": told})
+        server.truth.robber = robber
+        server.truth.buildings = {at: (owner, typ) for owner, typ, at in buildings}
+        server.rounds("3")
+        return server
+
+
+def fund(server: Server, player: int, counts: Counts) -> Server:
+    """The players roll until one has these resources, given to him by the others, and the turn."""
+    hands = server.truth.hands
+    while True:
+        lacking = {kind: count - hands[player][kind] for kind, count in counts.items()}
+        everywhere = {kind: sum(hand[kind] for hand in hands.values()) for kind in ROHSTOFFE}
+        wanted = [ROLL_FOR[kind] for kind, count in counts.items() if everywhere[kind] < count]
+        server.rounds(str(wanted[0] if wanted else 3))
+        turn = server.truth.turn
+        assert turn is not None
+        if turn == player and max(lacking.values()) <= 0:
+            return server
+        given = {kind: min(count, hands[turn][kind]) for kind, count in lacking.items() if count > 0}
+        if turn != player and any(given.values()):
+            server.give(turn, player, {kind: count for kind, count in given.items() if count})
+
+
+class Told(NamedTuple):
+    """What is told of a case: `where` is the part of the message's bytes that it is about, "" all it says."""
+
+    code: str
+    severity: str
+    name: str
+    where: str
+    expected: str | None
+    blame: str = "server"
+
+
+def wrong(findings: Findings) -> list[Diagnostic]:
+    return [flaw for flaw in findings.diagnostics if flaw.severity != "note"]
+
+
+def told(server: Server) -> list[Told]:
+    """What is told, and where, in the bytes that were sent."""
+    findings = server.found()
+    sent: dict[tuple[str, str], bytes] = {}
+    for step in server.steps:
+        if isinstance(step, Step):
+            key = step.client, step.direction
+            sent[key] = sent.get(key, b"") + step.data
+    names = {f"127.0.0.1:{40_001 + number}": name for number, name in enumerate(NAMES)}
+    found = []
+    for flaw in wrong(findings):
+        message = next(message for message in findings.messages if message.id == flaw.message_id)
+        data = sent[names[flaw.stream.client], flaw.direction]
+        where = data[flaw.offset : flaw.offset + flaw.length].decode()
+        # Without the name and the colon before it, and the brace and the line feed after it.
+        frame = data[message.offset : message.offset + message.length].decode()
+        body = frame[len(f'{{"{message.name}":') : -2]
+        part = "" if where == body else where
+        found.append(Told(flaw.code, flaw.severity, message.name, part, flaw.expected, flaw.blame))
+    return found
+
+
+Case = Callable[[Maker], Server]
+BROKEN: list[tuple[Case, Told]] = []
+KEPT: list[Case] = []
+
+
+def breaks(*told: str | None, blame: str = "server") -> Callable[[Case], Case]:
+    """A case in which one rule is broken: code, severity, message, place in it, what was expected."""
+
+    def add(case: Case) -> Case:
+        code, severity, name, where, expected = told
+        assert code is not None
+        assert severity is not None
+        assert name is not None
+        BROKEN.append((case, Told(code, severity, name, where or "", expected, blame)))
+        return case
+
+    return add
+
+
+def keeps(case: Case) -> Case:
+    """A case in which a rule is just kept."""
+    KEPT.append(case)
+    return case
+
+
+# What dice yield.
+
+
+@breaks("wrong-yield", "error", "Ertrag", '{"Holz":3}', "2 Holz")
+def too_much(make: Maker) -> Server:
+    server = make.game("3 3 3")
+    server.end_turn(3)
+    server.roll(1, (3, 3), {1: {"Holz": 3}})
+    server.rounds("3")
+    return server
+
+
+@breaks("wrong-yield", "error", "Ertrag", '{"Erz":2}', "2 Holz")
+def another_resource(make: Maker) -> Server:
+    server = make.game("3 3 3")
+    server.end_turn(3)
+    server.roll(1, (3, 3), {1: {"Erz": 2}})
+    server.rounds("3")
+    return server
+
+
+@breaks("missing-yield", "warning", "Würfelwurf", "", "2 Holz")
+def no_yield(make: Maker) -> Server:
+    server = make.game("3 3 3")
+    server.end_turn(3)
+    server.roll(1, (3, 3), {})
+    server.rounds("3")
+    return server
+
+
+@breaks("missing-yield", "warning", "Würfelwurf", "", "1 Holz")
+def half_a_yield(make: Maker) -> Server:
+    server = make.game("3 3 3")
+    server.end_turn(3)
+    server.roll(1, (3, 3), {1: {"Holz": 1}})
+    server.rounds("3")
+    return server
+
+
+@breaks("unexplained-gain", "warning", "Ertrag", '{"Holz":2}', None)
+def yield_of_somebody_who_has_nothing_there(make: Maker) -> Server:
+    server = make.game("3 3 3")
+    server.end_turn(3)
+    server.roll(1, (3, 3), {1: {"Holz": 2}, 2: {"Holz": 2}})
+    server.rounds("3")
+    return server
+
+
+@breaks("unexplained-gain", "warning", "Ertrag", '{"Holz":2}', None)
+def yield_in_spite_of_the_robber(make: Maker) -> Server:
+    server = make.game("3 7")
+    server.robber(2, (1, 0))
+    server.end_turn(2)
+    server.roll(3, (3, 3), {1: {"Holz": 2}})
+    server.rounds("3")
+    return server
+
+
+@keeps
+def the_robber_keeps_a_field_from_yielding(make: Maker) -> Server:
+    server = make.game("3 7")
+    server.robber(2, (1, 0))
+    server.rounds("6 6 3")
+    return server
+
+
+@keeps
+def a_yield_in_two_pieces(make: Maker) -> Server:
+    server = make.game("3 3 3")
+    server.end_turn(3)
+    server.roll(1, (3, 3), {1: {"Holz": 1}})
+    server.gain(1, {"Holz": 1})
+    server.rounds("3")
+    return server
+
+
+@keeps
+def a_city_yields_twice(make: Maker) -> Server:
+    server = fund(make.game(), 2, COSTS["Stadt"])
+    server.build(2, "Stadt", BERT[0])
+    server.rounds("5 9 9 3")
+    assert server.truth.hands[2]["Wolle"] == 2
+    return server
+
+
+@breaks("missing-yield", "warning", "Würfelwurf", "", "1 Wolle")
+def a_city_that_yields_once(make: Maker) -> Server:
+    server = fund(make.game(), 2, COSTS["Stadt"])
+    server.build(2, "Stadt", BERT[0])
+    server.end_turn(2)
+    server.roll(3, (2, 3), {2: {"Wolle": 1}})
+    server.rounds("3")
+    return server
+
+
+@keeps
+def the_bank_has_not_enough(make: Maker) -> Server:
+    # Anna gets two at a time, and there are nineteen, of which two are given at the beginning.
+    server = make.game("6 6 6 6 6 6 6 6 6 6 6")
+    assert server.truth.bank["Holz"] == 1
+    return server
+
+
+@breaks("no-start-yield", "warning", "Bauvorgang", "", "1 Holz")
+def no_yield_of_the_second_village(make: Maker) -> Server:
+    server = Server(*NAMES[:3], mirrored=make.mirrored)
+    server.start((1, *ANNA), (2, *BERT))
+    server.settle(2, *BERT_2)
+    server.settle(1, *ANNA_2, gains={})
+    server.rounds("3 3")
+    return server
+
+
+@breaks("wrong-yield", "error", "Ertrag", '{"Holz":2}', "1 Holz")
+def too_much_of_the_second_village(make: Maker) -> Server:
+    server = Server(*NAMES[:3], mirrored=make.mirrored)
+    server.start((1, *ANNA), (2, *BERT))
+    server.settle(2, *BERT_2)
+    server.settle(1, *ANNA_2, gains={"Holz": 2})
+    server.rounds("3 3")
+    return server
+
+
+# What things cost.
+
+ROAD = spot((1, -1), (1, 0))
+FURTHER = spot((1, -1), (2, -1))
+VILLAGE = spot((1, -1), (2, -2), (2, -1))
+
+
+@breaks("wrong-cost", "error", "Kosten", '{"Holz":1}', "1 Holz, 1 Lehm")
+def a_road_that_is_too_cheap(make: Maker) -> Server:
+    server = make.game("8")
+    server.build(1, "Straße", ROAD, {"Holz": 1})
+    server.rounds("3")
+    return server
+
+
+@breaks("missing-cost", "error", "Bauvorgang", "", "1 Holz, 1 Lehm")
+def a_road_for_nothing(make: Maker) -> Server:
+    server = make.game("8")
+    server.build(1, "Straße", ROAD, {})
+    server.rounds("3")
+    return server
+
+
+@breaks("wrong-cost", "error", "Kosten", '{"Getreide":2,"Erz":2}', "2 Getreide, 3 Erz")
+def a_city_that_is_too_cheap(make: Maker) -> Server:
+    server = fund(make.game(costs="after"), 2, COSTS["Stadt"])
+    server.build(2, "Stadt", BERT[0], {"Getreide": 2, "Erz": 2})
+    server.rounds("3")
+    return server
+
+
+@breaks("wrong-cost", "error", "Kosten", '{"Wolle":1,"Getreide":1}', "1 Wolle, 1 Getreide, 1 Erz")
+def a_card_that_is_too_cheap(make: Maker) -> Server:
+    server = make.game("3 5")
+    server.buy(2, "Ritter", {"Wolle": 1, "Getreide": 1})
+    server.rounds("3")
+    return server
+
+
+@breaks("unexplained-cost", "warning", "Kosten", '{"Holz":1}', None)
+def a_cost_of_nothing(make: Maker) -> Server:
+    server = make.game("6")
+    server.pay(1, {"Holz": 1})
+    server.rounds("3")
+    return server
+
+
+@keeps
+def roads_of_a_card_are_free(make: Maker) -> Server:
+    server = fund(make.game(), 1, COSTS["Karte"])
+    server.buy(1, "Straßenbau")
+    server.rounds("3 3 3")
+    server.roads(1, ROAD, FURTHER)
+    server.rounds("3")
+    return server
+
+
+@breaks("missing-cost", "error", "Bauvorgang", "", "1 Holz, 1 Lehm")
+def a_third_road_for_nothing(make: Maker) -> Server:
+    server = fund(make.game(), 1, COSTS["Karte"])
+    server.buy(1, "Straßenbau")
+    server.rounds("3 3 3")
+    server.roads(1, ROAD, FURTHER)
+    server.build(1, "Straße", spot((1, 0), (2, 0)), {})
+    server.rounds("3")
+    return server
+
+
+@breaks("below-zero", "warning", "Kosten", '{"Holz":1,"Lehm":1}', None)
+def more_than_one_has(make: Maker) -> Server:
+    server = make.game("3")
+    server.build(1, "Straße", ROAD)
+    server.rounds("3")
+    return server
+
+
+@keeps
+def ones_last_resources(make: Maker) -> Server:
+    server = make.game("8")
+    server.build(1, "Straße", ROAD)
+    server.rounds("3")
+    assert server.truth.hands[1]["Holz"] == 0
+    return server
+
+
+# Where things stand.
+
+
+def village(make: Maker, *roads: Spot) -> Server:
+    """Anna has what a village costs, and roads to these places."""
+    counts = {
+        kind: count + len(roads) * COSTS["Straße"].get(kind, 0) for kind, count in COSTS["Dorf"].items()
+    }
+    server = fund(make.game(), 1, counts)
+    for road in roads:
+        server.build(1, "Straße", road)
+    return server
+
+
+@keeps
+def a_village_where_one_may_stand(make: Maker) -> Server:
+    server = village(make, ROAD, FURTHER)
+    server.build(1, "Dorf", VILLAGE)
+    return server
+
+
+BAD_VILLAGES = {
+    "beside_another_one": spot((0, 0), (0, 1), (1, 0)),
+    "beside_one_of_ones_own": spot((1, -1), (1, 0), (2, -1)),
+    "where_no_road_leads": spot((0, -2), (0, -1), (1, -2)),
+    "where_one_stands": BERT[0],
+    "in_the_sea": spot((2, -1), (2, 0), (3, -1)),
+    "where_no_corner_is": spot((0, 0), (1, 0), (2, 0)),
+}
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("at", BAD_VILLAGES.values(), ids=BAD_VILLAGES)
+def test_a_village_must_not_stand(at: Spot, mirrored: bool) -> None:
+    server = village(Maker(mirrored))
+    server.built(1, "Dorf", at)
+    server.pay(1, COSTS["Dorf"])
+    (flaw,) = told(server)
+    assert flaw[:3] == ("bad-place", "error", "Bauvorgang")
+    assert flaw.where.startswith('[{"x":')
+    assert flaw.where.count("x") == 3
+
+
+BAD_ROADS = {
+    "that_joins_nothing": spot((-1, -1), (0, -1)),
+    "where_one_is": BERT[1],
+    "in_the_sea": spot((2, -1), (2, 0)),
+    "between_fields_that_do_not_touch": spot((0, 0), (2, 0)),
+    "between_a_field_and_itself": ((0, 0), (0, 0)),
+}
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("at", BAD_ROADS.values(), ids=BAD_ROADS)
+def test_a_road_must_not_lie(at: Spot, mirrored: bool) -> None:
+    server = Maker(mirrored).game("8")
+    server.build(1, "Straße", at)
+    server.longest(None)
+    server.rounds("3")
+    (flaw,) = told(server)
+    assert flaw[:3] == ("bad-place", "error", "Bauvorgang")
+    assert flaw.where.count("x") == 2
+
+
+@breaks(
+    "bad-place",
+    "error",
+    "Bauvorgang",
+    '[{"x":0,"y":0},{"x":1,"y":-1},{"x":1,"y":0}]',
+    "a place where it may stand",
+)
+def a_city_on_anothers_village(make: Maker) -> Server:
+    server = fund(make.game(), 2, COSTS["Stadt"])
+    server.build(2, "Stadt", ANNA[0])
+    return server
+
+
+@breaks(
+    "bad-place",
+    "error",
+    "Bauvorgang",
+    '[{"x":-1,"y":0},{"x":0,"y":-1},{"x":0,"y":0}]',
+    "a place where it may stand",
+)
+def a_city_on_anothers_city(make: Maker) -> Server:
+    server = fund(make.game(), 2, COSTS["Stadt"])
+    server.build(2, "Stadt", BERT[0])
+    server.built(1, "Stadt", BERT[0])
+    return server
+
+
+@breaks(
+    "bad-place",
+    "error",
+    "Bauvorgang",
+    '[{"x":0,"y":0},{"x":0,"y":1},{"x":1,"y":0}]',
+    "a place where it may stand",
+)
+def a_first_village_beside_another(make: Maker) -> Server:
+    server = Server(*NAMES[:2], mirrored=make.mirrored)
+    server.start((1, *ANNA))
+    server.settle(2, spot((0, 0), (0, 1), (1, 0)), spot((0, 0), (0, 1)))
+    return server
+
+
+@breaks("road-through", "warning", "Bauvorgang", '[{"x":0,"y":1},{"x":1,"y":0}]', None)
+def a_road_behind_anothers_village(make: Maker) -> Server:
+    there = spot((0, 0), (0, 1), (1, 0))
+    server = make.built((1, "Dorf", ANNA[0]), (1, "Straße", ANNA[1]), (2, "Dorf", there))
+    fund(server, 1, COSTS["Straße"])
+    server.build(1, "Straße", spot((0, 1), (1, 0)))
+    return server
+
+
+@keeps
+def a_road_up_to_anothers_village(make: Maker) -> Server:
+    there = spot((0, 1), (1, 0), (1, 1))
+    server = make.built((1, "Dorf", ANNA[0]), (1, "Straße", ANNA[1]), (2, "Dorf", there))
+    fund(server, 1, COSTS["Straße"])
+    server.build(1, "Straße", spot((0, 1), (1, 0)))
+    return server
+
+
+# How many pieces there are.
+
+
+def network(count: int) -> list[Spot]:
+    """So many roads that hang together, from Anna's village on."""
+    roads = [ANNA[1]]
+    for road in roads:
+        roads += [other for end in ENDS[road] for other in ROADS_AT[end] if other not in roads]
+    return [*dict.fromkeys(roads)][:count]
+
+
+def roads_of_anna(make: Maker, count: int) -> Server:
+    server = make.built((1, "Dorf", ANNA[0]), *((1, "Straße", road) for road in network(count)))
+    return fund(server, 1, COSTS["Straße"])
+
+
+@breaks("too-many-pieces", "warning", "Bauvorgang", '"Straße"', "at most 15")
+def a_sixteenth_road(make: Maker) -> Server:
+    server = roads_of_anna(make, 15)
+    server.build(1, "Straße", network(16)[-1])
+    # Nobody can say how long such a road is.
+    server.longest(2)
+    server.rounds("3")
+    return server
+
+
+@keeps
+def a_fifteenth_road(make: Maker) -> Server:
+    server = roads_of_anna(make, 14)
+    server.build(1, "Straße", network(15)[-1])
+    return server
+
+
+CORNERS_APART = [
+    ANNA[0],
+    BERT[0],
+    CLEO[0],
+    ANNA_2[0],
+    BERT_2[0],
+    spot((1, -1), (2, -2), (2, -1)),
+]
+"""Corners of which none is next to another; the terrain around them yields everything."""
+
+
+def towns_of_anna(make: Maker, typ: str, count: int, next_typ: str) -> Server:
+    towns = [(1, typ, at) for at in CORNERS_APART[:count]]
+    last = CORNERS_APART[count]
+    more = [(1, "Straße", ROADS_AT[last][0])] if next_typ == "Dorf" else [(1, "Dorf", last)]
+    server = fund(make.built(*towns, *more), 1, COSTS[next_typ])
+    server.build(1, next_typ, last)
+    return server
+
+
+@breaks("too-many-pieces", "warning", "Bauvorgang", '"Dorf"', "at most 5")
+def a_sixth_village(make: Maker) -> Server:
+    return towns_of_anna(make, "Dorf", 5, "Dorf")
+
+
+@keeps
+def a_fifth_village(make: Maker) -> Server:
+    return towns_of_anna(make, "Dorf", 4, "Dorf")
+
+
+@breaks("too-many-pieces", "warning", "Bauvorgang", '"Stadt"', "at most 4")
+def a_fifth_city(make: Maker) -> Server:
+    return towns_of_anna(make, "Stadt", 4, "Stadt")
+
+
+@keeps
+def a_fourth_city(make: Maker) -> Server:
+    return towns_of_anna(make, "Stadt", 3, "Stadt")
+
+
+# Development cards.
+
+
+def knights(make: Maker, count: int) -> Server:
+    """Anna has so many knights, bought in earlier turns."""
+    server = make.game()
+    for _ in range(count):
+        fund(server, 1, COSTS["Karte"])
+        server.buy(1, "Ritter")
+    server.rounds("3 3 3")
+    return server
+
+
+@breaks("card-not-allowed", "warning", "Ritter ausspielen", "", "one in a turn")
+def a_second_card_in_a_turn(make: Maker) -> Server:
+    server = knights(make, 2)
+    server.knight(1, (1, 0))
+    server.knight(1, (0, 0))
+    return server
+
+
+@keeps
+def a_card_in_each_turn(make: Maker) -> Server:
+    server = knights(make, 2)
+    server.knight(1, (1, 0))
+    server.rounds("3 3 3")
+    server.knight(1, (0, 0))
+    return server
+
+
+@breaks("card-not-allowed", "warning", "Ritter ausspielen", "", "a card of an earlier turn")
+def a_card_that_was_just_bought(make: Maker) -> Server:
+    server = fund(make.game(), 1, COSTS["Karte"])
+    server.buy(1, "Ritter")
+    server.knight(1, (1, 0))
+    return server
+
+
+@keeps
+def an_older_card_of_the_kind_that_was_just_bought(make: Maker) -> Server:
+    server = fund(knights(make, 1), 1, COSTS["Karte"])
+    server.buy(1, "Ritter")
+    server.knight(1, (1, 0))
+    return server
+
+
+@breaks("card-not-allowed", "warning", "Monopol", "", "a card of his own")
+def a_card_that_one_has_not_got(make: Maker) -> Server:
+    server = knights(make, 1)
+    server.truth.cards[1]["Monopol"] += 1
+    server.monopoly(1, "Erz")
+    return server
+
+
+@keeps
+def victory_points_count_at_once(make: Maker) -> Server:
+    server = fund(make.game(), 1, COSTS["Karte"])
+    server.buy(1, "Siegpunkt")
+    server.finish(1)
+    return server
+
+
+# Trades.
+
+AT_HARBOURS = {
+    "3:1": (ANNA_2[0], "Erz", 3),
+    "3:1 from its other end": (spot((1, 0), (2, -1), (2, 0)), "Erz", 3),
+    "2:1 for wood": (CLEO_2[0], "Holz", 2),
+    "2:1 for wood from its other end": (spot((0, 1), (0, 2), (1, 1)), "Holz", 2),
+    "2:1 on the diagonal": (spot((-2, 1), (-2, 2), (-1, 1)), "Erz", 2),
+    "2:1 on the diagonal, from its other end": (spot((-2, 2), (-1, 1), (-1, 2)), "Erz", 2),
+    "2:1 for something else": (CLEO_2[0], "Lehm", 4),
+    "beside a harbour": (spot((0, 1), (1, 0), (1, 1)), "Erz", 4),
+    "no harbour": (ANNA[0], "Erz", 4),
+}
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize(("at", "kind", "rate"), AT_HARBOURS.values(), ids=AT_HARBOURS)
+@pytest.mark.parametrize("too_few", [0, 1])
+def test_trade_rates(at: Spot, kind: str, rate: int, too_few: int, mirrored: bool) -> None:
+    others = [
+        corner for corner in CORNERS_APART if not {*ROADS_AT[corner]} & {*ROADS_AT[at]} and corner != at
+    ]
+    server = Maker(mirrored).built((1, "Dorf", at), *((2, "Dorf", corner) for corner in others))
+    fund(server, 1, {kind: rate})
+    server.overseas(1, {kind: rate - too_few}, {"Wolle": 1})
+    server.rounds("3")
+    right = Told("trade-rate", "error", "Ertrag", '{"Wolle":1}', f"{kind} {rate}:1")
+    assert told(server) == ([right] if too_few else [])
+
+
+@keeps
+def four_for_one_twice_at_once(make: Maker) -> Server:
+    server = fund(make.game(), 2, {"Getreide": 8})
+    server.overseas(2, {"Getreide": 8}, {"Holz": 1, "Lehm": 1})
+    server.rounds("3")
+    return server
+
+
+@breaks("no-trade", "error", "Handel ausgeführt", "", "Handelsangebot")
+def a_trade_that_nobody_has_offered(make: Maker) -> Server:
+    server = make.game("6")
+    server.tell("Handel ausgeführt", {"Spieler": 1, "Mitspieler": 2})
+    return server
+
+
+@breaks("wrong-cost", "error", "Kosten", '{"Holz":2}', "1 Holz")
+def a_trade_that_is_not_what_was_offered(make: Maker) -> Server:
+    server = make.game("6", costs="after")
+    server.offer(1, 1, {"Holz": 1}, {})
+    server.accept(2, 1)
+    server.tell("Handel ausgeführt", {"Spieler": 1, "Mitspieler": 2})
+    server.pay(1, {"Holz": 2})
+    server.gain(2, {"Holz": 1})
+    server.rounds("3")
+    return server
+
+
+@keeps
+def the_latest_of_two_offers_that_was_accepted(make: Maker) -> Server:
+    server = make.game("6")
+    server.offer(1, 1, {"Holz": 1}, {"Erz": 1})
+    server.accept(2, 1)
+    server.offer(1, 2, {"Holz": 2}, {"Erz": 1})
+    server.conclude(1, 2, 1, {"Holz": 1}, {"Erz": 1})
+    server.rounds("3")
+    return server
+
+
+# The longest road and the largest army.
+
+
+def coast() -> list[Spot]:
+    """The edges along the coast, each next to the one before it."""
+    edges = [edge for edge in EDGES if len({*edge} & {*LAND}) == 1]
+    way = edges[:1]
+    while len(way) < len(edges):
+        way += [edge for edge in edges if edge not in way and {*ENDS[edge]} & {*ENDS[way[-1]]}][:1]
+    return way
+
+
+def lengths(make: Maker, ours: int, theirs: int) -> Server:
+    """Anna's road is so long, and so is Bert's: along the coast, away from each other."""
+    way = coast()
+    return make.built(
+        *((1, "Straße", edge) for edge in way[:ours]), *((2, "Straße", edge) for edge in way[9 : 9 + theirs])
+    )
+
+
+HOLDERS = [
+    # Anna's road, Bert's, who is said to have the longest, and whether he may.
+    (5, 0, 1, True),
+    (4, 0, 1, False),
+    (5, 6, 1, False),
+    (6, 6, 1, True),
+    (6, 6, 2, True),
+    (5, 0, 2, False),
+    (4, 4, None, True),
+    (6, 6, None, True),
+    (6, 5, None, False),
+    (7, 8, 2, True),
+]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize(("ours", "theirs", "holder", "may"), HOLDERS)
+def test_who_may_have_the_longest_road(
+    ours: int, theirs: int, holder: int | None, may: bool, mirrored: bool
+) -> None:
+    server = lengths(Maker(mirrored), ours, theirs)
+    server.longest(holder)
+    server.rounds("3")
+    found = told(server)
+    assert [flaw[:3] for flaw in found] == (
+        [] if may else [("longest-road", "error", "Längste Handelsstraße")]
+    )
+    if not may:
+        longest = ["Anna"] * (ours >= theirs) + ["Bert"] * (theirs >= ours)
+        assert found[0].expected == ", ".join(longest)
+        assert found[0].where == ("" if holder is None else str(holder))
+
+
+def broken_road(make: Maker) -> Server:
+    """Anna has the longest road, of five, and Bert builds a village on it."""
+    middle = spot((0, -1), (1, -2), (1, -1))
+    way = coast()
+    first = next(
+        place for place, edge in enumerate(way) if middle in ENDS[edge] and middle in ENDS[way[place - 1]]
+    )
+    server = make.built(
+        *((1, "Straße", way[(first + step) % len(way)]) for step in range(-2, 3)),
+        (2, "Straße", spot((0, -1), (1, -1))),
+        *((3, "Dorf", corner) for corner in CORNERS_APART[:3]),
+    )
+    server.longest(1)
+    fund(server, 2, COSTS["Dorf"])
+    server.build(2, "Dorf", middle)
+    return server
+
+
+@keeps
+def a_village_breaks_a_road(make: Maker) -> Server:
+    server = broken_road(make)
+    server.longest(None)
+    server.rounds("3")
+    return server
+
+
+@breaks("longest-road", "error", "Längste Handelsstraße", "1", "Anna")
+def a_road_that_a_village_has_broken(make: Maker) -> Server:
+    server = broken_road(make)
+    server.longest(1)
+    server.rounds("3")
+    return server
+
+
+@keeps
+def a_ring_is_as_long_as_its_roads(make: Maker) -> Server:
+    around = [edge for edge in EDGES if (0, 0) in edge]
+    server = make.built(*((1, "Straße", edge) for edge in around))
+    server.longest(1)
+    server.rounds("3")
+    return server
+
+
+@breaks("largest-army", "error", "Größte Rittermacht", "1", "at least 3")
+def an_army_of_two(make: Maker) -> Server:
+    server = knights(make, 2)
+    server.knight(1, (1, 0))
+    server.rounds("3 3 3")
+    server.knight(1, (0, 0))
+    server.army(1)
+    return server
+
+
+@keeps
+def an_army_of_three(make: Maker) -> Server:
+    server = knights(make, 3)
+    for place in ((1, 0), (0, 0), (1, 0)):
+        server.knight(1, place)
+        server.rounds("3 3 3")
+    server.army(1)
+    return server
+
+
+# Whose turn it is.
+
+
+@breaks("out-of-turn", "error", "Würfelwurf", "3", "2")
+def a_roll_out_of_turn(make: Maker) -> Server:
+    server = make.game("3 3 3 3")
+    server.end_turn(1)
+    server.roll(3, (1, 2))
+    return server
+
+
+@breaks("out-of-turn", "error", "Bauvorgang", "1", "2")
+def building_out_of_turn(make: Maker) -> Server:
+    server = make.game("8 3")
+    server.build(1, "Straße", ROAD)
+    return server
+
+
+@breaks("total-mismatch", "warning", "Statusupdate", '{"Holz":3}', "1")
+def a_total_that_contradicts_what_was_told(make: Maker) -> Server:
+    server = make.game("3")
+    server.truth.hands[1]["Holz"] = 3
+    server.update()
+    return server
+
+
+# The robber.
+
+
+@breaks("robber-stays", "warning", "Räuber versetzt", '{"x":0,"y":0}', "another field")
+def the_robber_stays(make: Maker) -> Server:
+    server = make.game("7")
+    server.robber(1, (0, 0))
+    return server
+
+
+@breaks("bad-place", "warning", "Räuber versetzt", '{"x":2,"y":0}', "another field")
+def the_robber_goes_to_sea(make: Maker) -> Server:
+    server = make.game("7")
+    server.robber(1, (2, 0))
+    return server
+
+
+@breaks("bad-target", "error", "Räuber versetzt", "3", "a player with a village or city there")
+def somebody_is_robbed_who_has_nothing_there(make: Maker) -> Server:
+    server = make.game("7")
+    server.robber(1, (0, -1), 3)
+    return server
+
+
+@keeps
+def somebody_is_robbed_who_has_no_cards(make: Maker) -> Server:
+    server = make.game("3 3 3 7")
+    server.give(1, 2, {"Holz": 1})
+    server.rounds("3 7")
+    server.robber(3, (1, 0), 1)
+    server.rounds("3")
+    return server
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize(("case", "right"), BROKEN, ids=[case.__name__ for case, _ in BROKEN])
+def test_broken(case: Case, right: Told, mirrored: bool) -> None:
+    (flaw,) = told(case(Maker(mirrored)))
+    if mirrored:
+        assert flaw._replace(where="") == right._replace(where="")
+    else:
+        assert flaw == right
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("case", KEPT, ids=[case.__name__ for case in KEPT])
+def test_kept(case: Case, mirrored: bool) -> None:
+    assert told(case(Maker(mirrored))) == []
+
+
+# What a client asks for and is refused.
+
+
+def asked(
+    player: int, name: str, /, where: str = "", code: str | None = None, game: str = "3", **body: Any
+) -> tuple[str, int, str, dict[str, Any], Told | None]:
+    """After these rolls a player asks for something; what speaks against it, if anything does."""
+    right = Told(code, "warning", name, where, None, "client") if code is not None else None
+    return game, player, name, {key.replace("_", " "): value for key, value in body.items()}, right
+
+
+def ort(*places: Place) -> list[dict[str, int]]:
+    return [{"x": x, "y": y} for x, y in places]
+
+
+NOWHERE = '[{"x":-1,"y":-1},{"x":0,"y":-1}]'
+ONE_WOOD = {"Holz": 1}
+
+REQUESTS = {
+    "roll out of turn": asked(2, "Würfeln", code="out-of-turn"),
+    "roll twice": asked(1, "Würfeln", code="not-now"),
+    "end another's turn": asked(2, "Zug beenden", code="out-of-turn"),
+    "build out of turn": asked(2, "Bauen", code="out-of-turn", Typ="Straße", Ort=ort(*ROAD)),
+    "build where nothing leads": asked(
+        1, "Bauen", NOWHERE, "bad-place", "8", Typ="Straße", Ort=ort((-1, -1), (0, -1))
+    ),
+    "build what one cannot pay": asked(1, "Bauen", '"Straße"', "cannot-pay", Typ="Straße", Ort=ort(*ROAD)),
+    "build what one can pay": asked(1, "Bauen", game="8", Typ="Straße", Ort=ort(*ROAD)),
+    "buy what one cannot pay": asked(1, "Entwicklungskarte kaufen", code="cannot-pay"),
+    "buy what one can pay": asked(2, "Entwicklungskarte kaufen", game="3 5"),
+    "trade at a better rate": asked(
+        1, "Seehandel", '{"Holz":2}', "trade-rate", "6", Angebot={"Holz": 2}, Nachfrage={"Erz": 1}
+    ),
+    "trade what one has not got": asked(
+        1, "Seehandel", '{"Erz":3}', "cannot-pay", "6", Angebot={"Erz": 3}, Nachfrage=ONE_WOOD
+    ),
+    "trade at one's rate": asked(1, "Seehandel", game="6", Angebot={"Holz": 3}, Nachfrage={"Erz": 1}),
+    "offer what one has not got": asked(
+        1, "Handel anbieten", '{"Erz":1}', "cannot-pay", Angebot={"Erz": 1}, Nachfrage=ONE_WOOD
+    ),
+    "offer what one has": asked(1, "Handel anbieten", Angebot=ONE_WOOD, Nachfrage={"Erz": 1}),
+    "offer out of turn": asked(
+        2, "Handel anbieten", code="out-of-turn", Angebot={"Erz": 1}, Nachfrage=ONE_WOOD
+    ),
+    "accept what is not offered": asked(2, "Handel annehmen", "5", "no-trade", Handel_id=5),
+    "cancel what is not offered": asked(2, "Handel abbrechen", "5", "no-trade", Handel_id=5),
+    "conclude what is not offered": asked(
+        1, "Handel abschließen", "5", "no-trade", Handel_id=5, Mitspieler=2
+    ),
+    "give up nothing that is asked for": asked(2, "Karten abgeben", code="not-now", Abgeben={"Erz": 1}),
+    "move the robber without a seven": asked(1, "Räuber versetzen", code="not-now", Ort={"x": 1, "y": 0}),
+    "leave the robber": asked(1, "Räuber versetzen", '{"x":0,"y":0}', "bad-place", "7", Ort={"x": 0, "y": 0}),
+    "send the robber to sea": asked(
+        1, "Räuber versetzen", '{"x":2,"y":0}', "bad-place", "7", Ort={"x": 2, "y": 0}
+    ),
+    "rob who is not there": asked(
+        1, "Räuber versetzen", "3", "bad-target", "7", Ort={"x": 0, "y": -1}, Ziel=3
+    ),
+    "rob who is there": asked(1, "Räuber versetzen", game="7", Ort={"x": 0, "y": -1}, Ziel=2),
+    "play what one has not got": asked(1, "Monopol", code="card-not-allowed", Rohstoff="Holz"),
+    "chat": asked(2, "Chatnachricht senden", Nachricht="Hallo"),
+    "take a colour": asked(2, "Spieler", Name="Bert", Farbe="Rot"),
+}
+
+
+@pytest.mark.parametrize(("game", "player", "name", "body", "right"), REQUESTS.values(), ids=REQUESTS)
+def test_refused(game: str, player: int, name: str, body: dict[str, Any], right: Told | None) -> None:
+    server = a_game(game)
+    server.refused(player, name, body, "Unzulässig")
+    assert told(server) == ([] if right is None else [right])
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({"Holz": 4}, None),
+        ({"Holz": 3}, "wrong-count"),
+        ({"Holz": 5}, "wrong-count"),
+        ({"Erz": 4}, "cannot-pay"),
+    ],
+)
+def test_refused_cards_that_are_given_up(counts: Counts, code: str | None) -> None:
+    server = a_game("6 6 6 6 7")
+    assert sum(server.truth.hands[1].values()) == 9
+    server.expect(1, "Karten wegen Räuber abgeben")
+    server.refused(1, "Karten abgeben", {"Abgeben": dict(counts)})
+    assert [(flaw.code, flaw.name, flaw.blame) for flaw in told(server)] == (
+        [] if code is None else [(code, "Karten abgeben", "client")]
+    )
+
+
+def test_refused_cards_that_were_just_bought() -> None:
+    server = fund(a_game(), 1, COSTS["Karte"])
+    server.buy(1, "Ritter")
+    body = {"Ort": {"x": 1, "y": 0}}
+    server.refused(1, "Ritter ausspielen", body)
+    assert [flaw.code for flaw in told(server)] == ["card-not-allowed"]
+    server.rounds("3 3 3")
+    server.refused(1, "Ritter ausspielen", body)
+    assert [flaw.code for flaw in told(server)] == ["card-not-allowed"]
+    server.knight(1, (1, 0))
+    server.refused(1, "Ritter ausspielen", {"Ort": {"x": 0, "y": 0}})
+    assert [flaw.code for flaw in told(server)] == ["card-not-allowed"] * 2
+
+
+def test_what_is_not_refused_is_not_objected_to() -> None:
+    server = a_game("3")
+    server.ask(1, "Bauen", {"Typ": "Straße", "Ort": ort(*ROAD)})
+    server.rounds("3")
+    assert told(server) == []
+
+
+def test_from_the_middle_of_a_game_nothing_is_objected_to() -> None:
+    server = a_game("3")
+    server.refused(1, "Bauen", {"Typ": "Straße", "Ort": ort((-1, -1), (0, -1))})
+    begin = next(
+        place
+        for place, step in enumerate(server.steps)
+        if isinstance(step, Step) and b"gestartet" in step.data
+    )
+    server.steps[begin : begin + 3] = [
+        step._replace(lost=True) for step in server.steps[begin : begin + 3] if isinstance(step, Step)
+    ]
+    assert [flaw.code for flaw in wrong(server.found())] == ["gap"] * 3
