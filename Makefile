@@ -3,6 +3,7 @@
 PYTHON ?= python3
 KIEBITZ = .venv/bin/kiebitz
 ROUND = captures/maexchen-head-tiny.pcap
+ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
@@ -18,6 +19,8 @@ demo: .venv/installed
 	$(KIEBITZ) state $(DEMO_DB) --at 1.386s
 	@printf '\n-- The round again, at recorded speed --\n'
 	$(KIEBITZ) replay $(DEMO_DB) --game 1
+	@printf '\n-- A Catan game at one moment, put together from three conversations --\n'
+	$(KIEBITZ) state $(ISLAND) --at 60s
 	@printf '\n-- What is wrong in another game, and who is to blame; status 3 says that something is --\n'
 	$(KIEBITZ) check $(FLAWED) -Y 'diag.severity == "error"' || test $$? = 3
 
