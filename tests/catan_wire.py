@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from catan_island import Truth
 
 from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
+from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Game, Gap, Item, Stream
 from dissectors.registry import DISSECTORS
+from dissectors.state import State, apply
 from dissectors.table import Ids
 
 MS = 1_000_000
@@ -108,3 +109,50 @@ def mixed(steps: Sequence[Step | Moment], rng: random.Random) -> list[Step | Mom
             waiting[place] = chosen._replace(after_ms=first.after_ms)
         found.append(waiting.pop(place))
     return found
+
+
+# What is found in it.
+
+
+def told(findings: Findings, kind: str) -> list[dict[str, Any]]:
+    """What the events of this kind say, without what is not known of them."""
+    return [
+        {key: value for key, value in event.data.items() if value is not None}
+        for event in findings.events
+        if event.kind == kind
+    ]
+
+
+def wrong(findings: Findings) -> list[Diagnostic]:
+    """All that is more than a note, but for what the network did."""
+    return [flaw for flaw in findings.diagnostics if flaw.severity != "note" and flaw.group != "network"]
+
+
+def games_of(findings: Findings) -> list[Game]:
+    """Each game as it was told last."""
+    return list({game.id: game for game in findings.games}.values())
+
+
+def state_of(steps: Sequence[Step | Moment]) -> State:
+    """The state before the streams end."""
+    inspector, state = Inspector(DISSECTORS, Ids()), State()
+    stream = captured(steps)
+    last_ns = stream[-1].ts_ns
+    for item in stream:
+        if not isinstance(item, End) or item.ts_ns < last_ns:
+            inspector.feed(item)
+    inspector.finish()
+    for event in inspector.drain().events:
+        apply(state, event.changes)
+    return state
+
+
+def game_part(state: State) -> dict[str, Any]:
+    """The one game that is on."""
+    (part,) = state["games"].values()
+    assert isinstance(part, dict)
+    return part
+
+
+def captured(steps: Sequence[Step | Moment], heard: Collection[str] | None = None) -> list[Item]:
+    return [item for item in items(steps, heard) if not isinstance(item, Moment)]

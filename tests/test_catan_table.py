@@ -1,264 +1,27 @@
-"""The Catan table: players, copies and games, from scripted conversations and from games made up at random.
+"""The Catan table in scripted conversations: its events, copies, players and games; and hostile servers.
 
-What a game is compared with is kept by the server of `catan_play.py`; rules are in `test_catan_rules.py`.
+Games made up at random are in `test_catan_games.py`, rules in `test_catan_rules.py`.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 from catan_island import spot
 from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, Dialect, Server, a_game
-from catan_random import RandomGame
-from catan_wire import Moment, Step, found, items, mixed
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from recorded import bytewise, errors, from_then_on, inspected, joined
-from recorded import told as all_told
+from catan_wire import Moment, Step, captured, found, game_part, games_of, items, state_of, told, wrong
+from recorded import inspected
 
-from dissectors.catan.game import place_text
 from dissectors.catan.words import in_ascii
 from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Diagnostic, End, Findings, Game, Item
+from dissectors.records import Chunk, End
 from dissectors.registry import DISSECTORS
 from dissectors.state import State, apply, seen_by
 from dissectors.table import Ids
 
 ALL = ("Anna", "Bert", "Cleo")
-DIALECTS = st.builds(
-    Dialect,
-    confirms=st.sampled_from(("before", "after", "never")),
-    costs=st.sampled_from(("before", "after")),
-    ascii=st.booleans(),
-    unbekannt=st.booleans(),
-    discards_told=st.booleans(),
-    thefts_told=st.booleans(),
-    robber_too=st.booleans(),
-)
-SEEDS = st.integers(0, 10**9)
-
-
-def told(findings: Findings, kind: str) -> list[dict[str, Any]]:
-    """What the events of this kind say, without what is not known of them."""
-    return [
-        {key: value for key, value in event.data.items() if value is not None}
-        for event in findings.events
-        if event.kind == kind
-    ]
-
-
-def wrong(findings: Findings) -> list[Diagnostic]:
-    """All that is more than a note, but for what the network did."""
-    return [flaw for flaw in findings.diagnostics if flaw.severity != "note" and flaw.group != "network"]
-
-
-def games_of(findings: Findings) -> list[Game]:
-    """Each game as it was told last."""
-    return list({game.id: game for game in findings.games}.values())
-
-
-def state_of(server: Server) -> State:
-    """The state before the streams end."""
-    inspector, state = Inspector(DISSECTORS, Ids()), State()
-    stream = captured(server.steps)
-    last_ns = stream[-1].ts_ns
-    for item in stream:
-        if not isinstance(item, End) or item.ts_ns < last_ns:
-            inspector.feed(item)
-    inspector.finish()
-    for event in inspector.drain().events:
-        apply(state, event.changes)
-    return state
-
-
-def game_part(state: State) -> dict[str, Any]:
-    """The one game that is on."""
-    (part,) = state["games"].values()
-    assert isinstance(part, dict)
-    return part
-
-
-def captured(steps: Sequence[Step | Moment], heard: Collection[str] | None = None) -> list[Item]:
-    return [item for item in items(steps, heard) if not isinstance(item, Moment)]
-
-
-def moments(stream: Iterable[Item | Moment]) -> Iterator[tuple[State, Moment]]:
-    """The state at each moment of a game; that nothing is wrong up to there is made sure."""
-    inspector, state = Inspector(DISSECTORS, Ids()), State()
-    for item in stream:
-        if not isinstance(item, Moment):
-            inspector.feed(item)
-            continue
-        new = inspector.drain()
-        assert wrong(new) == []
-        for event in new.events:
-            apply(state, event.changes)
-        if item.game and state.get("games"):
-            yield state, item
-    inspector.finish()
-    assert wrong(inspector.drain()) == []
-
-
-# What is found is what is true.
-
-
-def holds(count: Any, true: int) -> bool:
-    """Whether what is known of a count, perhaps the least and the most, has the true one in it."""
-    return count is None or (count[0] <= true <= count[1] if isinstance(count, list) else count == true)
-
-
-def may_be_true(state: State, moment: Moment, server: Server) -> None:
-    """All counts that the state has are, or have in them, what is true."""
-    part, truth = game_part(state), moment.truth
-    for number, hand in truth.hands.items():
-        private = part.get("private", {}).get(server.names[number], {})
-        for kind, count in hand.items():
-            assert holds(private.get("resources", {}).get(kind), count), (number, kind)
-        for card, count in truth.cards[number].items():
-            assert holds(private.get("cards", {}).get(card), count), (number, card)
-    for kind, count in truth.bank.items():
-        assert holds(part.get("bank", {}).get(kind), count), kind
-
-
-def public_is_true(state: State, moment: Moment, server: Server) -> None:
-    """Everything that everybody sees is as it is true."""
-    part, truth = game_part(state), moment.truth
-
-    def shown(place: tuple[int, int]) -> tuple[int, int]:
-        return place[0], -place[1] if server.mirrored else place[1]
-
-    assert part.get("buildings", {}) == {
-        place_text(spot(*map(shown, at))): {"owner": owner, "type": typ}
-        for at, (owner, typ) in truth.buildings.items()
-    }
-    assert tuple(part["robber"]) == shown(truth.robber)
-    assert (part["dice"], part.get("turn")) == (truth.dice, truth.turn)
-    assert (part.get("longest_road"), part.get("largest_army")) == (truth.longest, truth.army)
-    assert {*part.get("trades", {})} == {*map(str, truth.trades)}
-    for number, knights in truth.knights.items():
-        assert part["players"][str(number)]["knights"] == knights
-
-
-def all_is_true(state: State, moment: Moment, server: Server) -> None:
-    """Everything is known, and as it is true."""
-    public_is_true(state, moment, server)
-    part, truth = game_part(state), moment.truth
-    for number, hand in truth.hands.items():
-        player, private = part["players"][str(number)], part["private"][server.names[number]]
-        assert player["resources"] == sum(hand.values())
-        assert player["cards"] == sum(truth.cards[number].values())
-        assert player["points"] == truth.points[number]
-        assert private == {"resources": hand, "cards": truth.cards[number]}
-    assert part["bank"] == truth.bank
-
-
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, DIALECTS, st.booleans())
-def test_all_conversations_together_tell_everything(seed: int, dialect: Dialect, mirrored: bool) -> None:
-    game = RandomGame(seed, dialect=dialect, mirrored=mirrored)
-    game.play(25)
-    game.play(5)
-    seen = 0
-    for state, moment in moments(items(game.server.steps)):
-        all_is_true(state, moment, game.server)
-        seen += 1
-    assert seen >= 60
-
-
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, DIALECTS, st.booleans())
-def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored: bool) -> None:
-    # What is told to two only may come later than what a third one is told after it.
-    game = RandomGame(seed, dialect=dialect._replace(thefts_told=True), mirrored=mirrored)
-    game.play(25)
-    for state, moment in moments(items(mixed(game.server.steps, random.Random(seed)))):
-        all_is_true(state, moment, game.server)
-
-
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, DIALECTS, st.booleans(), st.sampled_from(ALL))
-def test_one_conversation_tells_all_that_is_public_and_what_may_be(
-    seed: int, dialect: Dialect, mirrored: bool, alone: str
-) -> None:
-    game = RandomGame(seed, dialect=dialect._replace(thefts_told=True), mirrored=mirrored)
-    game.play(25)
-    own = game.server.ids[alone]
-    for state, moment in moments(items(game.server.steps, [alone])):
-        public_is_true(state, moment, game.server)
-        may_be_true(state, moment, game.server)
-        private = game_part(state)["private"][alone]
-        assert private == {"resources": moment.truth.hands[own], "cards": moment.truth.cards[own]}
-
-
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0, 1))
-def test_from_any_moment_on_what_is_known_may_be_true(
-    seed: int, dialect: Dialect, heard: Collection[str] | None, begin: float
-) -> None:
-    game = RandomGame(seed, dialect=dialect._replace(thefts_told=True))
-    game.play(15)
-    stream = list(items(mixed(game.server.steps, random.Random(seed)), heard))
-    # Moments pass through, as all that is no chunk.
-    late = from_then_on(cast(list[Item], stream), int(begin * len(stream)))
-    for state, moment in moments(late):
-        may_be_true(state, moment, game.server)
-
-
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0.005, 0.2))
-def test_what_is_missing_accuses_nobody(
-    seed: int, dialect: Dialect, heard: Collection[str] | None, lost: float
-) -> None:
-    game = RandomGame(seed, dialect=dialect)
-    game.play(20)
-    rng = random.Random(seed)
-    steps = [
-        step if isinstance(step, Moment) else step._replace(lost=rng.random() < lost)
-        for step in mixed(game.server.steps, rng)
-    ]
-    assert errors(found(steps, heard)) == []
-
-
-@settings(max_examples=5, deadline=None)
-@given(SEEDS, DIALECTS)
-def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> None:
-    game = RandomGame(seed, dialect=dialect)
-    game.play(5)
-    stream = captured(game.server.steps)
-    whole = all_told(inspected(captured(game.server.steps)))
-    assert all_told(inspected(bytewise(stream))) == whole
-    assert all_told(inspected(joined(captured(game.server.steps)))) == whole
-
-
-@settings(max_examples=60, deadline=None)
-@given(SEEDS, DIALECTS, st.integers(1, 12))
-def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
-    seed: int, dialect: Dialect, spoilt: int
-) -> None:
-    game = RandomGame(seed, dialect=dialect)
-    game.play(6)
-    rng = random.Random(seed)
-    steps = [step for step in game.server.steps if isinstance(step, Step)]
-    for _ in range(spoilt):
-        here, there = rng.randrange(len(steps)), rng.randrange(len(steps))
-        match rng.randrange(4):
-            case 0:
-                del steps[here : here + rng.randrange(1, 9)]
-            case 1:
-                steps.insert(here, steps[there])
-            case 2:
-                steps[here], steps[there] = steps[there], steps[here]
-            case 3:
-                digit = rng.choice((b"0", b"1", b"2", b"7", b"2000000000"))
-                steps[here] = steps[here]._replace(data=steps[here].data.replace(b"1", digit, 1))
-    findings = found(steps)
-    assert [event.seq for event in findings.events] == [*range(1, len(findings.events) + 1)]
-    known = {event.id for event in findings.events} | {None}
-    assert all(message.event_id in known for message in findings.messages)
-
 
 # What happens, and what each event says.
 
@@ -440,17 +203,17 @@ def test_a_copy_that_never_comes_is_not_waited_for_at_the_end() -> None:
     assert told(bought(("Bert", "Cleo")).found(), "bought_card") == [ONE]
 
 
-def test_two_who_overtake_each_other_on_one_conversation_are_two_all_the_same() -> None:
+def test_a_yield_may_overtake_its_roll_on_one_conversation() -> None:
     server = a_game("6 6 6")
-    gains = [
-        place for place, step in enumerate(server.steps) if isinstance(step, Step) and b"Ertrag" in step.data
-    ]
-    last = [place for place in gains if server.steps[place].client == "Cleo"][-1]  # type: ignore[union-attr]
-    # The roll and what it yields change places for one of the three.
-    server.steps[last - 1 : last + 1] = reversed(server.steps[last - 1 : last + 1])
-    findings = server.found()
+    steps = [step for step in server.steps if isinstance(step, Step)]
+    gain = max(place for place, step in enumerate(steps) if step.client == "Cleo" and b"Ertrag" in step.data)
+    roll = max(place for place, step in enumerate(steps) if step.client == "Cleo" and b"wurf" in step.data)
+    assert roll < gain
+    steps[roll], steps[gain] = steps[gain], steps[roll]
+    findings = found(steps)
     assert wrong(findings) == []
-    assert len(told(findings, "rolled")) == 6
+    assert told(findings, "rolled") == told(server.found(), "rolled")
+    assert told(findings, "gained") == told(server.found(), "gained")
 
 
 def test_a_lost_copy_does_no_harm() -> None:
@@ -531,7 +294,7 @@ def test_after_each_hole_counts_are_unknown_until_they_are_told() -> None:
 
 def test_each_player_sees_his_own_cards_only() -> None:
     server = a_game("6 8 9")
-    state = state_of(server)
+    state = state_of(server.steps)
     assert {*game_part(state)["private"]} == {*ALL}
     for name in ALL:
         seen = game_part(seen_by(state, name))
@@ -547,7 +310,7 @@ def test_each_player_sees_his_own_cards_only() -> None:
 
 def players(server: Server) -> dict[str, Any]:
     """Who is there."""
-    shown = state_of(server)["players"]
+    shown = state_of(server.steps)["players"]
     assert isinstance(shown, dict)
     return shown
 
@@ -628,7 +391,7 @@ def test_who_comes_again_has_a_new_number() -> None:
     for player in (2, 3, 9, 2):
         server.roll(player, (3, 3))
     assert wrong(server.found()) == []
-    assert {*game_part(state_of(server))["players"]} == {"2", "3", "9"}
+    assert {*game_part(state_of(server.steps))["players"]} == {"2", "3", "9"}
 
 
 def test_a_client_who_comes_late_watches() -> None:
@@ -645,7 +408,7 @@ def test_a_client_who_comes_late_does_not_play() -> None:
     server = a_game("6")
     server.join("Dora", number=4)
     server.rounds("8 9")
-    part = game_part(state_of(server))
+    part = game_part(state_of(server.steps))
     assert {*part["players"]} == {"1", "2", "3"}
     assert part["bank"] == server.truth.bank
 
@@ -705,7 +468,7 @@ def test_game_after_game_on_one_server() -> None:
     assert [game.label for game in games_of(findings)] == ["game 1", "game 2", "game 3"]
     assert [game.result and game.result["winner"] for game in games_of(findings)] == [2, 1, 1]
     assert wrong(findings) == []
-    assert [*state_of(server)["games"]] == ["3"]
+    assert [*state_of(server.steps)["games"]] == ["3"]
     of_game = {event.game_id for event in findings.events if event.kind == "rolled"}
     assert of_game == {1, 2, 3}
 
@@ -749,7 +512,7 @@ def test_a_server_that_speaks_to_one_client_only_tells_a_game() -> None:
     server.rounds("6 8 6")
     findings = server.found()
     assert wrong(findings) == []
-    assert game_part(state_of(server))["private"]["Anna"]["resources"] == server.truth.hands[1]
+    assert game_part(state_of(server.steps))["private"]["Anna"]["resources"] == server.truth.hands[1]
 
 
 def test_two_servers_are_two_tables() -> None:
@@ -771,7 +534,7 @@ def shouted(messages: Iterable[dict[str, Any]]) -> tuple[Server, dict[str, Any]]
     server = a_game("6")
     for message in messages:
         server.say("Anna", "s2c", message)
-    return server, game_part(state_of(server))
+    return server, game_part(state_of(server.steps))
 
 
 def test_thousands_of_trades() -> None:
