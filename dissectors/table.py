@@ -90,6 +90,11 @@ class GameTable(ABC):
         if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append((list(path), value))
 
+    @property
+    def pending_changes(self) -> int:
+        """How many changes wait for the next event."""
+        return len(self._changes)
+
     def emit(
         self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
     ) -> Event:

@@ -133,10 +133,10 @@ def games_of(findings: Findings) -> list[Game]:
     return list({game.id: game for game in findings.games}.values())
 
 
-def state_of(steps: Sequence[Step | Moment]) -> State:
-    """The state before the streams end."""
+def state_of(steps: Sequence[Step | Moment], clients: Collection[str] | None = None) -> State:
+    """The state before the streams end, from all conversations or from those of some clients."""
     inspector, state = Inspector(DISSECTORS, Ids()), State()
-    stream = captured(steps)
+    stream = captured(steps, clients)
     last_ns = stream[-1].ts_ns
     for item in stream:
         if not isinstance(item, End) or item.ts_ns < last_ns:

@@ -50,6 +50,8 @@ class Conversation(msgspec.Struct, eq=False):
 
     stream_id: int
     whole: bool = True
+    in_hole: bool = False
+    """Whether something is missing since he was heard last."""
     player: int | None = None
     requests: list[Request] = msgspec.field(default_factory=list)
 
@@ -76,13 +78,20 @@ class Conversation(msgspec.Struct, eq=False):
             done = (number for number, request in enumerate(self.requests) if request.performed)
             del self.requests[next(done, 0)]
 
+    def waiting(self) -> Request | None:
+        """The first request of which no effect was told."""
+        return next((request for request in self.requests if not request.performed), None)
+
+    def latest(self) -> int:
+        """The id of the message with the latest request."""
+        return self.requests[-1].message.id
+
     def refused(self) -> Request | None:
         """The server says no: to which request. What was asked before it was passed over."""
-        for number, request in enumerate(self.requests):
-            if not request.performed:
-                del self.requests[: number + 1]
-                return request
-        return None
+        request = self.waiting()
+        if request is not None:
+            del self.requests[: self.requests.index(request) + 1]
+        return request
 
 
 def _acting(message: Message) -> int | None:

@@ -77,6 +77,26 @@ class Version:
         return hash(self.public)
 
 
+class Refusal:
+    """A refusal, and on which stream was asked; None if that is not known. Equal if both can be the same."""
+
+    __slots__ = ("asker", "text")
+
+    def __init__(self, text: str, asker: int | None) -> None:
+        self.text = text
+        self.asker = asker
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Refusal)
+            and self.text == other.text
+            and (self.asker is None or other.asker is None or self.asker == other.asker)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
 def version_of(message: Message) -> Version:
     """What a copy of a broadcast says."""
     name, fields = message.name, message.fields

@@ -117,6 +117,14 @@ class Ledger:
         self.claims = [claim for claim in self.claims if claim not in owed]
         return len(owed)
 
+    def take_theft(self, player: int, sign: int) -> bool:
+        """Whether one card is due to be stolen from a player, or by him; then it no longer is."""
+        for claim in self.claims:
+            if (claim.player, claim.sign, claim.why, claim.counts) == (player, sign, "robber", 1):
+                self.claims.remove(claim)
+                return True
+        return False
+
     def refuse(self, request: Message) -> None:
         """Forget the claims of a request that was refused."""
         self.claims = [claim for claim in self.claims if claim.fact.message is not request]

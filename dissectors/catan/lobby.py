@@ -17,6 +17,7 @@ from dissectors.catan.words import (
     KARTEN_ABGEBEN,
     LÄNGSTE_HANDELSSTRASSE,
     RÄUBER_VERSETZEN,
+    SPIEL_STARTEN,
     STRASSE_BAUEN,
     VERBINDUNG_VERLOREN,
     WARTET_AUF_BEGINN,
@@ -43,46 +44,55 @@ class Lobby:
         """A client gets his number."""
         self._join(fact, fact.fields["id"])
 
-    def _join(self, fact: Fact, number: int) -> Player:
+    def _join(self, fact: Fact, number: int, plays: bool = False) -> Player:
+        """A player who is connected; who `plays` is in the game that is on, if there is one."""
         table = self._table
-        known = table.players.get(number)
-        player = table.player(number)
-        if known is None or known.gone:
-            table.players[number].gone = False
-            table.put_lobby(table.players[number])
-            table.tell(fact, "joined", player, {})
-        return player
+        before = table.players.get(number)
+        known = table.known(number)
+        if before is None or before.gone:
+            known.gone = False
+            table.put_lobby(known)
+            table.tell(fact, "joined", known, {})
+        # A latecomer waits for the next game.
+        in_game = table.game is not None and number in table.game.players
+        return table.player(number) if plays or in_game else known
 
     def statusupdate(self, fact: Fact) -> None:
         """A player as the server sees him now."""
+        table = self._table
         told = fact.fields["Spieler"]
         status = told.get("Status")
-        known = self._table.players.get(told["id"])
+        known = table.players.get(told["id"])
         if status == VERBINDUNG_VERLOREN and (known is None or known.gone):
             return
-        player = self._join(fact, told["id"])
+        player = self._join(fact, told["id"], self._plays(status))
         self._configured(fact, player, told)
+        pending = table.pending_changes
         before = player.status
-        if self._table.game is not None and player.id in self._table.game.players:
-            changed = self._in_game(fact, player, told)
-        else:
-            changed = {}
+        if table.game is not None and player.id in table.game.players:
+            self._in_game(fact, player, told)
         if status is not None and status != before:
-            changed["status"] = status
             player.status = status
-            known = self._table.players[player.id]
+            known = table.players[player.id]
             known.status = status
-            self._table.put_lobby(known)
-            self._table.put_player(player, "status", status)
+            table.put_lobby(known)
+            table.put_player(player, "status", status)
             self._turn(player, status)
-        if not changed:
+        elif table.pending_changes == pending:
             return
         if status == VERBINDUNG_VERLOREN and status != before:
             self._gone(fact, player, _LOST)
         elif status == WARTET_AUF_BEGINN and status != before:
-            self._table.tell(fact, "ready", player, {})
+            table.tell(fact, "ready", player, {})
         else:
-            self._table.tell(fact, "status", player, {"status": player.status, "points": player.points})
+            table.tell(fact, "status", player, {"status": player.status, "points": player.points})
+
+    def _plays(self, status: str | None) -> bool:
+        """Whether a status shows that somebody plays; in a game that was met in its middle, waiting does."""
+        game = self._table.game
+        if game is not None and not game.whole:
+            return status not in (SPIEL_STARTEN, WARTET_AUF_BEGINN)
+        return status in _HAS_THE_TURN or status == KARTEN_ABGEBEN
 
     def _configured(self, fact: Fact, player: Player, told: dict[str, Any]) -> None:
         name, colour = told.get("Name"), told.get("Farbe")
@@ -107,10 +117,9 @@ class Lobby:
             self._table.put_in(player.id, "turn")
             self._table.put_in(status, "phase")
 
-    def _in_game(self, fact: Fact, player: Player, told: dict[str, Any]) -> dict[str, Any]:
-        """Compare with what is known, and give what has changed."""
+    def _in_game(self, fact: Fact, player: Player, told: dict[str, Any]) -> None:
+        """Compare with what is known, and take over what is new."""
         table = self._table
-        changed: dict[str, Any] = {}
         # His own copy has the points that others are not shown, so the most is what he has.
         points = max(
             (
@@ -124,9 +133,7 @@ class Lobby:
             if value is not None and value != getattr(player, what):
                 setattr(player, what, value)
                 table.put_player(player, what, value)
-                changed[what] = value
-        if "points" in changed:
-            table.count_points()
+                table.count_points()
         for what in (LÄNGSTE_HANDELSSTRASSE, GRÖSSTE_RITTERMACHT):
             if what in told:
                 player.holds[what] = told[what]
@@ -134,14 +141,15 @@ class Lobby:
             self._resources(fact, player, told["Rohstoffe"])
         if "Entwicklungskarten" in told:
             self._cards(fact, player)
-        return changed
 
     def _resources(self, fact: Fact, player: Player, counts: Counts) -> None:
         table = self._table
         hand = player.hand
         ours = hand.total
-        if ours is not None and ours != total(counts) and self._untold_discard(fact, player, total(counts)):
-            ours = hand.total
+        if ours is not None and ours != total(counts):
+            told = total(counts)
+            if self._untold_discard(fact, player, told) or self._untold_theft(fact, player, told):
+                ours = hand.total
         was_known = hand.is_known
         agrees = hand.tell(counts)
         table.compared(agrees)
@@ -159,6 +167,22 @@ class Lobby:
             )
         if not agrees or not was_known or ours is None:
             table.put_hand(player)
+
+    def _untold_theft(self, fact: Fact, player: Player, told: int) -> bool:
+        """Whether the difference is one card that was stolen, as some servers tell only the two of them."""
+        game, hand = self._table.game, player.hand
+        assert hand.total is not None
+        sign = told - hand.total
+        if game is None or not game.ledger.take_theft(player.id, sign):
+            return False
+        if sign > 0:
+            hand.gain(1)
+        else:
+            hand.pay(1)
+        self._table.put_hand(player)
+        kind = "gained" if sign > 0 else "paid"
+        self._table.tell(fact, kind, player, {"resources": 1, "why": "robber", "inferred": True})
+        return True
 
     def _untold_discard(self, fact: Fact, player: Player, told: int) -> bool:
         """Whether what is missing was given up because of the robber, as some servers tell nobody."""

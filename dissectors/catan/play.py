@@ -41,13 +41,18 @@ class PlayTable(GameTable):
 
     # Players.
 
-    def player(self, number: int) -> Player:
-        """A player, in the game if one is on; one that was never heard of is new."""
+    def known(self, number: int) -> Player:
+        """A player as he is known outside games; one that was never heard of is new."""
         known = self.players.get(number)
         if known is None:
             if len(self.players) >= _MOST_PLAYERS:
                 self._forget(next(iter(self.players.values())))
             known = self.players[number] = Player(number, self._unlike_others(number, None))
+        return known
+
+    def player(self, number: int) -> Player:
+        """A player, in the game if one is on."""
+        known = self.known(number)
         game = self.game
         if game is None:
             return known
@@ -149,8 +154,9 @@ class PlayTable(GameTable):
             self.put(value, "games", str(self.game.game.id), *path)
 
     def put_player(self, player: Player, what: str, value: Any) -> None:
-        """Change something about a player in the game."""
-        self.put_in(value, "players", str(player.id), what)
+        """Change something about a player, if he is in the game."""
+        if self.game is not None and player.id in self.game.players:
+            self.put_in(value, "players", str(player.id), what)
 
     def put_hand(self, player: Player) -> None:
         """Show a player's resources: how many to all, which to himself; and what that leaves in the bank."""

@@ -15,7 +15,7 @@ from dissectors.catan.conversation import Conversation, Request
 from dissectors.catan.game import Building, place_text
 from dissectors.catan.grammar import Nachricht
 from dissectors.catan.hand import Hand
-from dissectors.catan.hearing import Fact, Hearing, version_of
+from dissectors.catan.hearing import Fact, Hearing, Refusal, version_of
 from dissectors.catan.ledger import Claim, plain
 from dissectors.catan.lobby import Lobby
 from dissectors.catan.play import PlayTable
@@ -93,6 +93,7 @@ class CatanTable(PlayTable):
                 self._asking[message.id] = conversation.asks(message)
             self._hearing.hear(message, row, frame)
             return
+        conversation.in_hole = False
         self._hearing.hear(message, row, frame, self._version(message, row, conversation))
 
     def _version(self, message: Message, row: Nachricht, conversation: Conversation) -> Hashable:
@@ -112,21 +113,15 @@ class CatanTable(PlayTable):
     def _refusal(self, message: Message, conversation: Conversation) -> Hashable:
         """A refusal is told to whoever has asked; by some servers to everybody."""
         asker = conversation
-        request = conversation.refused()
-        if request is None:
-            key = ("refused", message.fields["Meldung"], conversation.stream_id)
-            if self._hearing.has(key, message):
-                # His own copy of what others were told first.
-                return key
-            asking = [
-                (other, waiting)
-                for other in self.conversations.values()
-                if other is not conversation and (waiting := other.refused()) is not None
-            ]
-            if asking:
-                asker, request = max(asking, key=lambda found: found[1].message.id)
-        self._refusals[message.id] = request
-        return ("refused", message.fields["Meldung"], asker.stream_id)
+        if conversation.waiting() is None:
+            told = Refusal(message.fields["Meldung"], None)
+            if self._hearing.has(told, message):
+                # A copy of what others were told first.
+                return told
+            asking = [other for other in self.conversations.values() if other.waiting() is not None]
+            asker = max(asking, key=lambda other: other.latest(), default=conversation)
+        self._refusals[message.id] = asker.refused()
+        return Refusal(message.fields["Meldung"], asker.stream_id)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         # What a client has not said right is refused; what the server has, others were told, too.
@@ -138,16 +133,17 @@ class CatanTable(PlayTable):
         if direction == "c2s":
             return
         conversation.whole = False
+        conversation.in_hole = True
         self._hearing.silence(stream.id)
-        if not any(other.whole for other in self.conversations.values() if other.player is not None):
+        if all(other.in_hole for other in self.conversations.values() if other.player is not None):
             self._unsure()
 
     def _unsure(self) -> None:
-        """Something that nobody else was told is missing: from here on counts are not known."""
-        game = self.game
-        if game is None or not game.whole:
-            return
+        """Something is missing that nobody else was heard to be told: from here on counts are not known."""
         self._hearing.finish()
+        game = self.game
+        if game is None:
+            return
         game.whole = False
         for player in game.players.values():
             player.hand, player.cards = Hand(ROHSTOFFE, False), Hand(KARTEN, False)
@@ -257,6 +253,9 @@ class CatanTable(PlayTable):
                 before.game.result = {"aborted": "another game began"}
                 self.changed_game(before.game)
             self.leave_state()
+        for talk in self.conversations.values():
+            # What was missing before does not matter any more.
+            talk.whole = not talk.in_hole
         game = self.begin(fact.ts_ns, whole=True)
         karte = fact.fields["Karte"]
         board = game.board = Board.from_karte(karte)
