@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dissectors.catan import framer as framer_module
 from dissectors.catan.framer import CatanFramer
+from dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from dissectors.catan.scanner import DEPTH_LIMIT, Broken, Scanner, first_error, key_place_of, place_of
-from dissectors.catan.words import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from dissectors.framing import FRAME_LIMIT, Frame
 
 Step = str | int

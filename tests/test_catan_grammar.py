@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissectors.catan.dissector import CATAN
-from dissectors.catan.grammar import GRAMMAR, ROWS, Nachricht
+from dissectors.catan.grammar import ATTRIBUTE_NAMES, GRAMMAR, MESSAGE_NAMES, ROWS, Nachricht
 from dissectors.catan.objects import BoughtCard, Building, Version
 from dissectors.catan.values import (
     Between,
@@ -31,13 +31,11 @@ from dissectors.catan.values import (
     Word,
 )
 from dissectors.catan.words import (
-    ATTRIBUTE_NAMES,
     FARBEN,
     FELDER,
     GEBÄUDE,
     HÄFEN,
     KARTEN,
-    MESSAGE_NAMES,
     ROHSTOFFE,
     STATUS,
     STRASSE,

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dissectors.catan.board import Spot, at, spot
 from dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
 from dissectors.catan.hearing import Fact
-from dissectors.catan.ledger import Claim
+from dissectors.catan.ledger import START, Claim
 from dissectors.catan.phrases import where_words
 from dissectors.catan.placing import THROUGH, objection
 from dissectors.catan.play import PlayTable
+from dissectors.catan.resources import Resources
 from dissectors.catan.roads import longest_road
-from dissectors.catan.turns import Turns
 from dissectors.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
 
 _RULES = "14 Hinweise"
@@ -25,9 +25,9 @@ _MOST = 1000
 class Builder:
     """Takes what is built."""
 
-    def __init__(self, table: PlayTable, turns: Turns) -> None:
+    def __init__(self, table: PlayTable, resources: Resources) -> None:
         self._table = table
-        self._turns = turns
+        self._resources = resources
 
     def bauvorgang(self, fact: Fact) -> None:
         """A building was built."""
@@ -56,7 +56,7 @@ class Builder:
         elif typ == STRASSE and player.free_roads:
             player.free_roads -= 1
         else:
-            self._turns.claim(Claim(fact, owner, -1, COSTS[typ], _WHY[typ]))
+            self._resources.claim(Claim(fact, owner, -1, COSTS[typ], _WHY[typ]))
 
     def _settled(self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot) -> None:
         """The second village yields at once."""
@@ -68,7 +68,7 @@ class Builder:
             kind = LAND.get(board.fields.get(place, ""))
             if kind is not None:
                 counts[kind] = counts.get(kind, 0) + 1
-        self._turns.claim(Claim(fact, player.id, 1, counts, "start", partly=True))
+        self._resources.claim(Claim(fact, player.id, 1, counts, START, partly=True))
 
     # Where it may stand.
 

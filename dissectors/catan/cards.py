@@ -11,6 +11,7 @@ from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Claim
 from dissectors.catan.play import PlayTable
+from dissectors.catan.resources import Resources
 from dissectors.catan.turns import Turns
 from dissectors.catan.words import STRASSE
 
@@ -22,8 +23,9 @@ _ARMY = 3
 class Cards:
     """Takes what is said of development cards."""
 
-    def __init__(self, table: PlayTable, turns: Turns, builder: Builder) -> None:
+    def __init__(self, table: PlayTable, resources: Resources, turns: Turns, builder: Builder) -> None:
         self._table = table
+        self._resources = resources
         self._turns = turns
         self._builder = builder
 
@@ -39,7 +41,7 @@ class Cards:
             table.put_cards(player)
         hidden = {"known_to": [player.name], "others_see": {"card": None}} if card is not None else {}
         table.tell(fact, "bought_card", player, {"card": card, **hidden})
-        self._turns.claim(Claim(fact, player.id, -1, CARD_COST, "development card"))
+        self._resources.claim(Claim(fact, player.id, -1, CARD_COST, "development card"))
 
     def ritter(self, fact: Fact) -> None:
         """A knight moves the robber."""
@@ -77,7 +79,7 @@ class Cards:
         game = self._table.game
         for number in game.players if game is not None else ():
             sign = 1 if number == player.id else -1
-            self._turns.claim(Claim(fact, number, sign, None, "monopoly", firm=False, kind=kind))
+            self._resources.claim(Claim(fact, number, sign, None, "monopoly", firm=False, kind=kind))
 
     def erfindung(self, fact: Fact) -> None:
         """Two resources of one's choice."""
@@ -86,7 +88,7 @@ class Cards:
         self._played(fact, player, "Erfindung", {"resources": counts})
         # One server tells the whole hand here.
         wanted = counts if total(counts) == 2 else 2
-        self._turns.claim(Claim(fact, player.id, 1, wanted, "invention", partly=True))
+        self._resources.claim(Claim(fact, player.id, 1, wanted, "invention", partly=True))
 
     def _played(self, fact: Fact, player: Player, card: str, data: dict[str, Any]) -> None:
         table = self._table

@@ -16,8 +16,8 @@ from typing import Literal
 
 import msgspec
 
+from dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from dissectors.catan.scanner import DEPTH_LIMIT, Scanner
-from dissectors.catan.words import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from dissectors.framing import FRAME_LIMIT, Cut, Frame, Framer
 from dissectors.records import Direction
 

@@ -6,10 +6,12 @@ A message is an object with one attribute, its name; the value of that has the m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from dissectors.catan.events import EVENTS
 from dissectors.catan.objects import (
     GEBÄUDE_OBJEKT,
     GEBÄUDEORT,
@@ -30,9 +32,9 @@ from dissectors.catan.objects import (
     Building,
     Version,
 )
-from dissectors.catan.values import Object, Only, Tuple, Value, Whole, Word
-from dissectors.catan.words import FARBEN, GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE, spellings
-from dissectors.grammar import EventKind, Field, Grammar, MessageType
+from dissectors.catan.values import Counts, ListOf, Object, Only, Tuple, Value, Whole, Word
+from dissectors.catan.words import FARBEN, GRÖSSTE_RITTERMACHT, HIDDEN, LÄNGSTE_HANDELSSTRASSE, spellings
+from dissectors.grammar import Field, FieldType, Grammar, MessageType
 from dissectors.records import DIRECTIONS
 
 Form = Literal["object", "list", "value"]
@@ -538,51 +540,28 @@ ROWS = (
     ),
 )
 
-EVENTS = (
-    EventKind("joined", ("player", "name"), "{name} joins"),
-    EventKind("configured", ("player", "name", "colour"), "{name} plays {colour}"),
-    EventKind("ready", ("player", "name"), "{name} is ready"),
-    EventKind("started", ("map",), "the game begins"),
-    EventKind("rolled", ("player", "name", "dice"), "{name} rolls {dice}"),
-    EventKind("gained", ("player", "name", "resources", "why"), "{name} gains {resources} ({why})"),
-    EventKind("paid", ("player", "name", "resources", "why"), "{name} pays {resources} ({why})"),
-    EventKind("discarded", ("player", "name", "resources"), "{name} discards {resources}"),
-    EventKind(
-        "robber", ("player", "name", "to", "from_player", "from_name"), "{name} moves the robber to {to}"
-    ),
-    EventKind("built", ("player", "name", "type", "place"), "{name} builds {type}"),
-    EventKind("bought_card", ("player", "name", "card"), "{name} buys a development card: {card}"),
-    EventKind(
-        "played_card",
-        ("player", "name", "card", "to", "from_player", "roads", "resource", "resources"),
-        "{name} plays {card}",
-    ),
-    EventKind(
-        "trade_offered",
-        ("player", "name", "trade", "offer", "demand"),
-        "{name} offers {offer} for {demand} (trade {trade})",
-    ),
-    EventKind("trade_accepted", ("player", "name", "trade"), "{name} would take trade {trade}"),
-    EventKind("trade_declined", ("player", "name", "trade"), "{name} does not take trade {trade}"),
-    EventKind(
-        "trade_done",
-        ("player", "name", "partner", "partner_name", "trade"),
-        "{name} and {partner_name} trade",
-    ),
-    EventKind("trade_cancelled", ("player", "name", "trade"), "{name} withdraws from trade {trade}"),
-    EventKind(
-        "sea_trade", ("player", "name", "paid", "gained"), "{name} trades {paid} overseas for {gained}"
-    ),
-    EventKind("longest_road", ("player", "name"), "longest road: {name}"),
-    EventKind("largest_army", ("player", "name"), "largest army: {name}"),
-    EventKind("status", ("player", "name", "status", "points"), "{name}: {status}"),
-    EventKind("chat", ("from", "name", "text"), "{name}: {text}"),
-    EventKind("refused", ("player", "name", "what", "why"), "{name} is refused {what}: {why}"),
-    EventKind("ended", ("winner", "name", "points"), "the game is over; {name} wins"),
-    EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}"),
-)
-
 GRAMMAR = Grammar("catan", "Catan", ROWS, EVENTS, foreign=True)
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}
 """The names of messages in every spelling that was seen, and as the specification spells them."""
+
+
+def _names_in(kind: FieldType) -> Iterator[str]:
+    """The names of the attributes inside a value."""
+    if isinstance(kind, Object):
+        for field in kind.fields:
+            yield field.name
+            yield from _names_in(field.type)
+    elif isinstance(kind, ListOf):
+        yield from _names_in(kind.part)
+    elif isinstance(kind, Counts):
+        yield from (HIDDEN, *kind.kinds)
+
+
+MESSAGE_NAMES = frozenset(spelt for names in NAMES.values() for spelt in names)
+ATTRIBUTE_NAMES = frozenset(
+    spellings(
+        name for row in GRAMMAR.rows for field in row.fields for name in (field.name, *_names_in(field.type))
+    )
+)
+"""Names in every spelling; some are those of messages, too."""

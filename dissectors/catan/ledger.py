@@ -15,6 +15,9 @@ from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.records import Message
 
+START, ROLL, ROBBER, DISCARD = "start", "roll", "robber", "discard"
+"""What resources come and go for, where that is asked for."""
+
 _MOST = 100
 """So many claims, and so many entries, wait for a partner; the oldest are forgotten."""
 
@@ -120,7 +123,7 @@ class Ledger:
     def take_theft(self, player: int, sign: int) -> bool:
         """Whether one card is due to be stolen from a player, or by him; then it no longer is."""
         for claim in self.claims:
-            if (claim.player, claim.sign, claim.why, claim.counts) == (player, sign, "robber", 1):
+            if (claim.player, claim.sign, claim.why, claim.counts) == (player, sign, ROBBER, 1):
                 self.claims.remove(claim)
                 return True
         return False

@@ -7,6 +7,7 @@ from typing import Any
 from dissectors.catan.game import Player
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
+from dissectors.catan.ledger import ROBBER
 from dissectors.catan.phrases import words
 from dissectors.catan.play import PlayTable
 from dissectors.catan.words import (
@@ -181,7 +182,7 @@ class Lobby:
             hand.pay(1)
         self._table.put_hand(player)
         kind = "gained" if sign > 0 else "paid"
-        self._table.tell(fact, kind, player, {"resources": 1, "why": "robber", "inferred": True})
+        self._table.tell(fact, kind, player, {"resources": 1, "why": ROBBER, "inferred": True})
         return True
 
     def _untold_discard(self, fact: Fact, player: Player, told: int) -> bool:

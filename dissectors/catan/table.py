@@ -1,7 +1,8 @@
 """The Catan table: from messages to players, games, dice, buildings, resources and trades.
 
 `hearing.py` makes one fact of all copies of a broadcast; here each fact, and each client's request, is taken
-in order. What it means is told by `lobby.py`, `turns.py`, `building.py`, `cards.py` and `trading.py`.
+in order. What it means is told by `lobby.py`, `turns.py`, `resources.py`,
+`building.py`, `cards.py` and `trading.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dissectors.catan.board import Board, at, spot
 from dissectors.catan.building import Builder
 from dissectors.catan.cards import Cards
 from dissectors.catan.conversation import Conversation, Request
-from dissectors.catan.game import Building, place_text
+from dissectors.catan.game import Building, CatanGame, place_text
 from dissectors.catan.grammar import Nachricht
 from dissectors.catan.hand import Hand
 from dissectors.catan.hearing import Fact, Hearing, Refusal, version_of
@@ -20,8 +21,10 @@ from dissectors.catan.ledger import Claim, plain
 from dissectors.catan.lobby import Lobby
 from dissectors.catan.play import PlayTable
 from dissectors.catan.requests import against
+from dissectors.catan.resources import Resources
 from dissectors.catan.trading import Trading
 from dissectors.catan.turns import Turns
+from dissectors.catan.verdict import Verdicts
 from dissectors.catan.words import KARTEN, ROHSTOFFE
 from dissectors.grammar import MessageType
 from dissectors.records import Direction, Findings, Message, Stream, TableInfo
@@ -42,11 +45,12 @@ class CatanTable(PlayTable):
         super().__init__(info, ids, findings)
         self._hearing = Hearing(self._take, self._may_reveal)
         self._lobby = Lobby(self)
-        self._turns = Turns(self)
-        self._builder = Builder(self, self._turns)
-        self._turns.at_end = self._builder.verdict
-        cards = Cards(self, self._turns, self._builder)
-        trading = Trading(self, self._turns)
+        self._resources = Resources(self)
+        self._builder = Builder(self, self._resources)
+        self._verdicts = Verdicts(self)
+        turns = Turns(self, self._resources, self._turn_over)
+        cards = Cards(self, self._resources, turns, self._builder)
+        trading = Trading(self, self._resources)
         self._asking: dict[int, Request] = {}
         """By the id of its message, each request that is not taken yet."""
         self._refusals: dict[int, Request | None] = {}
@@ -60,10 +64,10 @@ class CatanTable(PlayTable):
             "Serverantwort": self._refused,
             "Spiel gestartet": self._started,
             "Spiel beendet": self._ended,
-            "Würfelwurf": self._turns.rolled,
-            "Ertrag": self._turns.ertrag,
-            "Kosten": self._turns.kosten,
-            "Räuber versetzt": self._turns.robber,
+            "Würfelwurf": turns.rolled,
+            "Ertrag": self._resources.ertrag,
+            "Kosten": self._resources.kosten,
+            "Räuber versetzt": turns.robber,
             "Bauvorgang": self._builder.bauvorgang,
             "Längste Handelsstraße": self._builder.longest,
             "Größte Rittermacht": cards.army,
@@ -227,7 +231,7 @@ class CatanTable(PlayTable):
             player.discard = plain(fact.fields["Abgeben"])
         elif fact.name == "Seehandel":
             for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"])):
-                self._turns.claim(Claim(fact, number, sign, plain(counts), "sea trade", firm=False))
+                self._resources.claim(Claim(fact, number, sign, plain(counts), "sea trade", firm=False))
 
     def _refused(self, fact: Fact) -> None:
         request = self._refusals.pop(fact.messages[0].id, None)
@@ -241,6 +245,11 @@ class CatanTable(PlayTable):
         if request is not None and request.fact is not None and request.objection is not None:
             code, text, path = request.objection
             self.flaw(request.fact, "warning", "rule", code, f"{request.message.name}: {text}", *path)
+
+    def _turn_over(self, game: CatanGame) -> None:
+        self._verdicts.close(game)
+        if game.whole:
+            self._builder.verdict(game)
 
     # Games.
 

@@ -8,7 +8,7 @@ from dissectors.catan.game import CatanGame, Trade
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Claim, plain
 from dissectors.catan.play import PlayTable
-from dissectors.catan.turns import Turns
+from dissectors.catan.resources import Resources
 
 _WHY = "trade"
 _MOST = 100
@@ -18,9 +18,9 @@ _MOST = 100
 class Trading:
     """Takes what is said of trades."""
 
-    def __init__(self, table: PlayTable, turns: Turns) -> None:
+    def __init__(self, table: PlayTable, resources: Resources) -> None:
         self._table = table
-        self._turns = turns
+        self._resources = resources
 
     def offered(self, fact: Fact) -> None:
         """Somebody offers a trade."""
@@ -96,7 +96,7 @@ class Trading:
             (player.id, 1, trade.demand),
         ):
             if counts:
-                self._turns.claim(Claim(fact, owner, sign, counts, _WHY))
+                self._resources.claim(Claim(fact, owner, sign, counts, _WHY))
 
     def _concluded(self, fact: Fact, player: int, partner: int) -> Trade | None:
         """Which of the open offers was taken."""

@@ -64,66 +64,6 @@ STATUS = (
 LÄNGSTE_HANDELSSTRASSE = "Längste Handelsstraße"
 GRÖSSTE_RITTERMACHT = "Größte Rittermacht"
 
-MESSAGES = {
-    "s2c": (
-        "Hallo",
-        "Willkommen",
-        "OK",
-        "Fehler",
-        "Serverantwort",
-        "Chatnachricht",
-        "Spiel gestartet",
-        "Spiel beendet",
-        "Statusupdate",
-        "Würfelwurf",
-        "Ertrag",
-        "Kosten",
-        "Räuber versetzt",
-        "Bauvorgang",
-        "Entwicklungskarte gekauft",
-        LÄNGSTE_HANDELSSTRASSE,
-        GRÖSSTE_RITTERMACHT,
-        "Handelsangebot",
-        "Handelsangebot angenommen",
-        "Handel ausgeführt",
-        "Handelsangebot abgebrochen",
-        "Ritter ausspielen",
-        "Straßenbaukarte ausspielen",
-        "Monopol",
-        "Erfindung",
-    ),
-    "c2s": (
-        "Hallo",
-        "Chatnachricht senden",
-        "Spieler",
-        "Spiel starten",
-        "Würfeln",
-        "Karten abgeben",
-        "Räuber versetzen",
-        "Zug beenden",
-        "Bauen",
-        "Entwicklungskarte kaufen",
-        "Seehandel",
-        "Handel anbieten",
-        "Handel annehmen",
-        "Handel abschließen",
-        "Handel abbrechen",
-        "Ritter ausspielen",
-        "Straßenbaukarte ausspielen",
-        "Monopol",
-        "Erfindung",
-    ),
-}
-
-ATTRIBUTES = (
-    *("Version", "Protokoll", "id", "Meldung", "Absender", "Nachricht", "Name", "Farbe", "Status"),
-    *("Siegpunkte", "Rohstoffe", "Rittermacht", "Entwicklungskarten", "Spieler", "Sieger", "Karte"),
-    *("Felder", "Gebäude", "Häfen", "Räuber", "Ort", "Typ", "Zahl", "Eigentümer", "x", "y", "Wurf", "Ziel"),
-    *("Entwicklungskarte", "Mitspieler", "Handel id", "Annehmen", "Angebot", "Nachfrage", "Abgeben"),
-    *("Rohstoff", "Straße 1", "Straße 2"),
-    *(LÄNGSTE_HANDELSSTRASSE, GRÖSSTE_RITTERMACHT, HIDDEN, *ROHSTOFFE, *KARTEN),
-)
-
 _ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"})
 
 _OTHERWISE = {
@@ -144,7 +84,3 @@ def spellings(words: Iterable[str]) -> dict[str, str]:
     known = {word: word for word in words}
     known |= {other: word for other, word in _OTHERWISE.items() if word in known}
     return {in_ascii(spelt): word for spelt, word in known.items()} | known
-
-
-MESSAGE_NAMES = frozenset(spellings((*MESSAGES["s2c"], *MESSAGES["c2s"])))
-ATTRIBUTE_NAMES = frozenset(spellings(ATTRIBUTES))

@@ -1,0 +1,49 @@
+"""What happens at a Catan table: each kind of event with its data, and a sentence that tells it."""
+
+from __future__ import annotations
+
+from dissectors.grammar import EventKind
+
+EVENTS = (
+    EventKind("joined", ("player", "name"), "{name} joins"),
+    EventKind("configured", ("player", "name", "colour"), "{name} plays {colour}"),
+    EventKind("ready", ("player", "name"), "{name} is ready"),
+    EventKind("started", ("map",), "the game begins"),
+    EventKind("rolled", ("player", "name", "dice"), "{name} rolls {dice}"),
+    EventKind("gained", ("player", "name", "resources", "why"), "{name} gains {resources} ({why})"),
+    EventKind("paid", ("player", "name", "resources", "why"), "{name} pays {resources} ({why})"),
+    EventKind("discarded", ("player", "name", "resources"), "{name} discards {resources}"),
+    EventKind(
+        "robber", ("player", "name", "to", "from_player", "from_name"), "{name} moves the robber to {to}"
+    ),
+    EventKind("built", ("player", "name", "type", "place"), "{name} builds {type}"),
+    EventKind("bought_card", ("player", "name", "card"), "{name} buys a development card: {card}"),
+    EventKind(
+        "played_card",
+        ("player", "name", "card", "to", "from_player", "roads", "resource", "resources"),
+        "{name} plays {card}",
+    ),
+    EventKind(
+        "trade_offered",
+        ("player", "name", "trade", "offer", "demand"),
+        "{name} offers {offer} for {demand} (trade {trade})",
+    ),
+    EventKind("trade_accepted", ("player", "name", "trade"), "{name} would take trade {trade}"),
+    EventKind("trade_declined", ("player", "name", "trade"), "{name} does not take trade {trade}"),
+    EventKind(
+        "trade_done",
+        ("player", "name", "partner", "partner_name", "trade"),
+        "{name} and {partner_name} trade",
+    ),
+    EventKind("trade_cancelled", ("player", "name", "trade"), "{name} withdraws from trade {trade}"),
+    EventKind(
+        "sea_trade", ("player", "name", "paid", "gained"), "{name} trades {paid} overseas for {gained}"
+    ),
+    EventKind("longest_road", ("player", "name"), "longest road: {name}"),
+    EventKind("largest_army", ("player", "name"), "largest army: {name}"),
+    EventKind("status", ("player", "name", "status", "points"), "{name}: {status}"),
+    EventKind("chat", ("from", "name", "text"), "{name}: {text}"),
+    EventKind("refused", ("player", "name", "what", "why"), "{name} is refused {what}: {why}"),
+    EventKind("ended", ("winner", "name", "points"), "the game is over; {name} wins"),
+    EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}"),
+)

@@ -1,0 +1,116 @@
+"""What a turn owes when it is over: what was due and did not come, and what came and was not due."""
+
+from __future__ import annotations
+
+from dissectors.catan.game import CatanGame
+from dissectors.catan.hand import total
+from dissectors.catan.ledger import ROLL, START, Claim, Entry
+from dissectors.catan.phrases import words
+from dissectors.catan.play import PlayTable
+
+_RULES = "14 Hinweise"
+
+
+class Verdicts:
+    """Gives the verdicts on what is left in the ledger."""
+
+    def __init__(self, table: PlayTable) -> None:
+        self._table = table
+
+    def close(self, game: CatanGame) -> None:
+        """A turn is over."""
+        unmet, loose = game.ledger.close()
+        self._compare_cards(game)
+        if not game.whole:
+            return
+        for claim in unmet:
+            if not self._table.is_heard(claim.player):
+                # Some servers tell nobody else what he pays.
+                continue
+            other = next((entry for entry in loose if _meant(claim, entry)), None)
+            if other is not None:
+                loose.remove(other)
+            elif claim.why == START:
+                self._no_start(claim)
+                continue
+            self._wrong(claim, other)
+        for entry in loose:
+            if self._may_be_early(entry):
+                game.ledger.keep(entry)
+                continue
+            name = self._table.name(entry.player)
+            gains = "gains" if entry.sign > 0 else "pays"
+            self._table.flaw(
+                entry.fact,
+                "warning",
+                "rule",
+                "unexplained-gain" if entry.sign > 0 else "unexplained-cost",
+                f"{name} {gains} {words(entry.counts)}, and no rule says why",
+                "Rohstoffe",
+                clause=f"{entry.fact.row.clause}; {_RULES}",
+            )
+
+    def _may_be_early(self, entry: Entry) -> bool:
+        """Whether the dice that it came of were told on its stream, too, but are missing there."""
+        talk = self._table.conversations.get(entry.fact.messages[0].stream.id)
+        return talk is not None and not talk.whole and not entry.early
+
+    def _no_start(self, claim: Claim) -> None:
+        """Some servers give nothing for the second village."""
+        assert claim.counts is not None
+        self._table.flaw(
+            claim.fact,
+            "warning",
+            "rule",
+            "no-start-yield",
+            f"{self._table.name(claim.player)} gains nothing for the second village",
+            expected=words(claim.counts),
+            clause=_RULES,
+        )
+
+    def _compare_cards(self, game: CatanGame) -> None:
+        """What the server says of development cards is right in the end."""
+        for player in game.players.values():
+            told, player.cards_told = player.cards_told, None
+            ours = player.cards.total
+            # Some show a player fewer than he has bought: the victory points are left out.
+            if told is not None and (ours is None or ours < total(told) or not game.whole):
+                player.cards.tell(told)
+                self._table.put_cards(player)
+
+    def _wrong(self, claim: Claim, entry: Entry | None) -> None:
+        table = self._table
+        name = table.name(claim.player)
+        assert claim.counts is not None
+        if claim.sign > 0:
+            code, right = "yield", f"{name} must gain {words(claim.due)} ({claim.why})"
+        else:
+            code, right = "cost", f"{name} must pay {words(claim.due)} ({claim.why})"
+        if entry is not None:
+            text = f"{right}, but it is {words(entry.counts)}"
+            fact, code = entry.fact, f"wrong-{code}"
+        else:
+            text = f"{right}, but nothing came of it"
+            fact, code = claim.fact, f"missing-{code}"
+        # What yields nothing may do so by a server's own rules: where its robber stands, how much there is.
+        table.flaw(
+            fact,
+            "warning" if code == "missing-yield" else "error",
+            "rule",
+            code,
+            text,
+            *(("Rohstoffe",) if entry is not None else ()),
+            expected=words(claim.due),
+            clause="10.3 Ertrag" if claim.sign > 0 else "10.4 Kosten",
+        )
+
+
+def _meant(claim: Claim, entry: Entry) -> bool:
+    """Whether an entry is what was told in place of what is claimed: of the same resources, or as many."""
+    if (entry.player, entry.sign) != (claim.player, claim.sign) or claim.counts is None:
+        return False
+    if claim.why == ROLL and not entry.of_roll:
+        return False
+    if isinstance(claim.counts, int) or isinstance(entry.counts, int):
+        return True
+    return bool({*claim.counts} & {*entry.counts}) or total(claim.counts) == total(entry.counts)
