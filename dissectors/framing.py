@@ -55,6 +55,52 @@ class Framer(ABC):
         """Whether something has come that is no frame yet."""
 
 
+class ByteFramer(Framer):
+    """Holds the bytes of a stream until a frame is whole; where that is, is a protocol's affair."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        """What has come of the frame and is kept, from `_start` in this direction of the stream."""
+        self._start = 0
+        self._cut: Cut | None = None
+        self._place = 0
+        self._dropped = 0
+        """How many bytes of what has come are not kept, being too many."""
+
+    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._cut = self._cut or "gap"
+        self._release(len(self._held), frames)
+        self._seek()
+        self._cut = "gap"
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._cut = self._cut or "end"
+        self._release(len(self._held), frames)
+        return frames
+
+    @property
+    def is_unfinished(self) -> bool:
+        return bool(self._held or self._dropped)
+
+    @abstractmethod
+    def _seek(self) -> None:
+        """Bytes are missing: go on where a message can begin."""
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        """Give what has come up to there as a frame, and go on behind it."""
+        size = self._dropped + upto
+        if size:
+            data = b"" if self._cut in ("gap", "limit") else bytes(self._held[:upto])
+            frames.append(Frame(self._start, data, size, self._cut, self._place))
+        del self._held[:upto]
+        self._start += size
+        self._dropped = self._place = 0
+        self._cut = None
+
+
 class DatagramFramer(Framer):
     """Each datagram is a frame, an empty one too."""
 

@@ -18,7 +18,7 @@ import msgspec
 
 from dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from dissectors.catan.scanner import DEPTH_LIMIT, Scanner
-from dissectors.framing import FRAME_LIMIT, Cut, Frame, Framer
+from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
 from dissectors.records import Direction
 
 
@@ -61,14 +61,12 @@ in what is too long, or after a gap, where nothing can be told before a place wh
 _GOES_ON = -1
 
 
-class CatanFramer(Framer):
+class CatanFramer(ByteFramer):
     """The objects of one direction; both directions are framed alike."""
 
     def __init__(self, direction: Direction) -> None:
+        super().__init__()
         self._state: _State = "between"
-        self._held = bytearray()
-        """What has come of the frame and is kept, from `_start` in this direction of the stream."""
-        self._start = 0
         self._at = 0
         """Up to where `_held` is looked at; the scanner has a place of its own."""
         self._begun = 0
@@ -76,10 +74,6 @@ class CatanFramer(Framer):
         self._scanner = Scanner()
         self._line_from: int | None = 0
         """From where on the first line end is looked for, to take the line as a whole; None if it is not."""
-        self._cut: Cut | None = None
-        self._place = 0
-        self._dropped = 0
-        """How many bytes of what has come are not kept."""
 
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         held = self._held
@@ -106,23 +100,8 @@ class CatanFramer(Framer):
                 break
         return frames
 
-    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
-        frames: list[Frame] = []
-        self._cut = self._cut or "gap"
-        self._release(len(self._held), frames)
+    def _seek(self) -> None:
         self._state = "seeking"
-        self._cut = "gap"
-        return frames
-
-    def eof(self) -> Sequence[Frame]:
-        frames: list[Frame] = []
-        self._cut = self._cut or "end"
-        self._release(len(self._held), frames)
-        return frames
-
-    @property
-    def is_unfinished(self) -> bool:
-        return bool(self._held or self._dropped)
 
     def _frame_end(self) -> int:
         """Look at what has come; say where in `_held` the frame ends, if that can be told."""
@@ -222,17 +201,10 @@ class CatanFramer(Framer):
         return blanks.end()
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
-        """Give what has come up to there as a frame, and go on behind it."""
         held = self._held
-        size = self._dropped + upto
-        if size:
-            data = b"" if self._cut in ("gap", "limit") else bytes(held[:upto])
-            frames.append(Frame(self._start, data, size, self._cut, self._place))
         self._line_from = 0 if held.endswith(b"\n", 0, upto) or upto == len(held) else None
-        del held[:upto]
-        self._start += size
-        self._dropped = self._at = self._begun = self._place = 0
-        self._cut = None
+        super()._release(upto, frames)
+        self._at = self._begun = 0
         self._state = "between"
 
     def _drop(self) -> None:

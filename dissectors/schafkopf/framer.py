@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from dissectors.framing import FRAME_LIMIT, Cut, Frame, Framer
+from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
 from dissectors.records import DIRECTIONS, Direction
 from dissectors.schafkopf.cards import FARBEN, WERTE
 from dissectors.schafkopf.grammar import EMPTY_SPELLINGS, GRAMMAR, MODEL_FLAG, MODEL_LINES, text_lines
@@ -49,21 +49,15 @@ anything of, or after a gap, where nothing can be told before the next mark."""
 _GOES_ON = -1
 
 
-class SchafkopfFramer(Framer):
+class SchafkopfFramer(ByteFramer):
     """The lines of one direction, as Pakete."""
 
     def __init__(self, direction: Direction) -> None:
+        super().__init__()
         self._flags = _FLAGS[direction]
         self._state: _State = "between"
-        self._held = bytearray()
-        """What has come of the Paket and is kept, from `_start` in this direction of the stream."""
-        self._start = 0
         self._line = 0
         """Where in `_held` the line begins that has no end yet."""
-        self._cut: Cut | None = None
-        self._place = 0
-        self._dropped = 0
-        """How many bytes of what has come are not kept, being too many."""
         self._lines = 0
         """How many lines have come after the flag."""
         self._texts = 0
@@ -91,23 +85,8 @@ class SchafkopfFramer(Framer):
             self._drop()
         return frames
 
-    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
-        frames: list[Frame] = []
-        self._cut = self._cut or "gap"
-        self._release(len(self._held), frames)
+    def _seek(self) -> None:
         self._state = "seeking"
-        self._cut = "gap"
-        return frames
-
-    def eof(self) -> Sequence[Frame]:
-        frames: list[Frame] = []
-        self._cut = self._cut or "end"
-        self._release(len(self._held), frames)
-        return frames
-
-    @property
-    def is_unfinished(self) -> bool:
-        return bool(self._held or self._dropped)
 
     def _take(self, end: int) -> int:
         """Take the line that ends at `end`; say where in `_held` the Paket is over, if it is now."""
@@ -203,15 +182,8 @@ class SchafkopfFramer(Framer):
         return bytes(self._held[start:end]).removesuffix(b"\r") in self._flags
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
-        """Give what has come up to there as a frame, and go on behind it."""
-        size = self._dropped + upto
-        if size:
-            data = b"" if self._cut in ("gap", "limit") else bytes(self._held[:upto])
-            frames.append(Frame(self._start, data, size, self._cut, self._place))
-        del self._held[:upto]
-        self._start += size
-        self._dropped = self._line = self._place = 0
-        self._cut = None
+        super()._release(upto, frames)
+        self._line = 0
         self._state = "between"
 
     def _overflow(self) -> None:
