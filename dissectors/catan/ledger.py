@@ -120,6 +120,10 @@ class Ledger:
         self.claims = [claim for claim in self.claims if claim not in owed]
         return len(owed)
 
+    def forget_theft(self) -> None:
+        """What could be stolen was, or was not to be had."""
+        self.claims = [claim for claim in self.claims if claim.why != ROBBER]
+
     def take_theft(self, player: int, sign: int) -> bool:
         """Whether one card is due to be stolen from a player, or by him; then it no longer is."""
         for claim in self.claims:

@@ -63,6 +63,9 @@ class Resources:
                 data = {"resources": counts, "inferred": True}
         if sign < 0:
             table.game.yielding = False
+            if player.id == table.game.turn:
+                # Whoever trades or builds has stolen already what he could.
+                table.game.ledger.forget_theft()
         entry = Entry(fact, player.id, sign, counts, of_roll=table.game.yielding)
         claim = table.game.ledger.enter(entry)
         if sign > 0:

@@ -164,7 +164,9 @@ class Turns:
         game.robbed_by = player.id if player is not None else None
         table.put_in(list(place), "robber")
         game.robbed = target
-        if target is not None and target >= 0 and player is not None:
+        if target is None or target < 0 or player is None:
+            return
+        if table.player(target).hand.total != 0:
             # Some servers tell only those two what is stolen, so it need not come.
             self._resources.claim(Claim(fact, target, -1, 1, ROBBER, firm=False))
             self._resources.claim(Claim(fact, player.id, 1, 1, ROBBER, firm=False))
