@@ -9,7 +9,7 @@ from dissectors.catan.building import Builder
 from dissectors.catan.game import CARD_COST, CatanGame, Player
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
-from dissectors.catan.ledger import Claim
+from dissectors.catan.ledger import MONOPOLY, Claim
 from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
 from dissectors.catan.turns import Turns
@@ -79,7 +79,7 @@ class Cards:
         game = self._table.game
         for number in game.players if game is not None else ():
             sign = 1 if number == player.id else -1
-            self._resources.claim(Claim(fact, number, sign, None, "monopoly", firm=False, kind=kind))
+            self._resources.claim(Claim(fact, number, sign, None, MONOPOLY, firm=False, kind=kind))
 
     def erfindung(self, fact: Fact) -> None:
         """Two resources of one's choice."""

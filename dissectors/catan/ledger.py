@@ -15,7 +15,7 @@ from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.records import Message
 
-START, ROLL, ROBBER, DISCARD = "start", "roll", "robber", "discard"
+START, ROLL, ROBBER, DISCARD, MONOPOLY = "start", "roll", "robber", "discard", "monopoly"
 """What resources come and go for, where that is asked for."""
 
 _MOST = 100
@@ -71,6 +71,8 @@ class Ledger:
     def __init__(self) -> None:
         self.claims: list[Claim] = []
         self.entries: list[Entry] = []
+        self._taken: list[Entry] = []
+        """Entries that were thought to be for what only may come."""
 
     def enter(self, entry: Entry) -> Claim | None:
         """Take what was told, and give the claim that explains it."""
@@ -81,6 +83,9 @@ class Ledger:
             return None
         entry.why = claim.why
         self._settle(entry, claim)
+        if not claim.firm:
+            self._taken.append(entry)
+            del self._taken[:-_MOST]
         return claim
 
     def claim(self, claim: Claim) -> list[Entry]:
@@ -120,9 +125,11 @@ class Ledger:
         self.claims = [claim for claim in self.claims if claim not in owed]
         return len(owed)
 
-    def forget_theft(self) -> None:
-        """What could be stolen was, or was not to be had."""
-        self.claims = [claim for claim in self.claims if claim.why != ROBBER]
+    def forget(self, why: str, player: int | None = None) -> None:
+        """What could be had was had, or was not there: by one player, or by all."""
+        self.claims = [
+            claim for claim in self.claims if claim.why != why or player not in (None, claim.player)
+        ]
 
     def take_theft(self, player: int, sign: int) -> bool:
         """Whether one card is due to be stolen from a player, or by him; then it no longer is."""
@@ -138,9 +145,13 @@ class Ledger:
 
     def close(self) -> tuple[list[Claim], list[Entry]]:
         """The turn is over: the claims that must have been met and were not, and the entries without one."""
-        unmet = [claim for claim in self.claims if total(claim.due) > 0]
+        unmet = [
+            claim
+            for claim in self.claims
+            if total(claim.due) > 0 and not any(_fits(entry, claim) for entry in self._taken)
+        ]
         loose = self.entries
-        self.claims, self.entries = [], []
+        self.claims, self.entries, self._taken = [], [], []
         return unmet, loose
 
     def keep(self, entry: Entry) -> None:
@@ -179,6 +190,9 @@ def _fits(entry: Entry, claim: Claim) -> bool:
         return False
     if claim.kind is not None:
         return isinstance(entry.counts, int) or set(plain(entry.counts)) <= {claim.kind}
+    if claim.why == ROLL and not entry.of_roll and total(claim.due) == 0:
+        # Only what the bank may not have had is left.
+        return False
     assert claim.counts is not None
     if not claim.partly:
         return same(entry.counts, claim.counts)

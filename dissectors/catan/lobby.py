@@ -7,7 +7,7 @@ from typing import Any
 from dissectors.catan.game import Player
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
-from dissectors.catan.ledger import ROBBER
+from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER
 from dissectors.catan.phrases import words
 from dissectors.catan.play import PlayTable
 from dissectors.catan.words import (
@@ -68,6 +68,8 @@ class Lobby:
             return
         player = self._join(fact, told["id"], self._plays(status))
         self._configured(fact, player, told)
+        if table.game is not None:
+            table.game.ledger.forget(MONOPOLY)
         pending = table.pending_changes
         before = player.status
         if table.game is not None and player.id in table.game.players:
@@ -198,6 +200,8 @@ class Lobby:
         if counts is None:
             return False
         player.discard = None
+        if table.game is not None:
+            table.game.ledger.forget(DISCARD, player.id)
         hand.pay(counts)
         table.put_hand(player)
         hidden = {"known_to": [player.name], "others_see": {"resources": total(counts)}}

@@ -11,7 +11,7 @@ from typing import Any
 from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
-from dissectors.catan.ledger import DISCARD, ROBBER, Claim, Entry, plain
+from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry, plain
 from dissectors.catan.phrases import words
 from dissectors.catan.play import PlayTable
 from dissectors.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
@@ -64,8 +64,9 @@ class Resources:
         if sign < 0:
             table.game.yielding = False
             if player.id == table.game.turn:
-                # Whoever trades or builds has stolen already what he could.
-                table.game.ledger.forget_theft()
+                # Whoever trades or builds has got already what he could.
+                table.game.ledger.forget(ROBBER)
+                table.game.ledger.forget(MONOPOLY)
         entry = Entry(fact, player.id, sign, counts, of_roll=table.game.yielding)
         claim = table.game.ledger.enter(entry)
         if sign > 0:
