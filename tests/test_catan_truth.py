@@ -249,3 +249,10 @@ def test_before_a_game_everybody_is_known_by_name_and_colour(name: str) -> None:
         assert configured == [(0, "Jürgen", "Rot"), (1, "Zoë Weiß", "Blau"), (1, "Zoë Weiß", "Rot")]
     assert found.games == []
     assert errors(found) == []
+
+
+def test_who_has_the_longest_road_is_seen_from_the_middle_of_a_game_on() -> None:
+    items = items_of("catan-yaks-g1-3p.pcap.gz")
+    seen = Seen(inspected(from_then_on(items, len(items) * 9 // 10)))
+    assert seen.part["longest_road"] == 1
+    assert seen.part["unknown"] == ["board", "buildings", "robber"]

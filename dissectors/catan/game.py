@@ -49,8 +49,6 @@ class Player(msgspec.Struct, eq=False):
     free_roads: int = 0
     discard: dict[str, int] | None = None
     """What he has asked to give up because of the robber."""
-    holds: dict[str, bool] = msgspec.field(default_factory=dict)
-    """What the server said of the longest road and the largest army."""
 
 
 class Trade(msgspec.Struct, eq=False):

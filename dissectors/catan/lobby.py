@@ -13,10 +13,8 @@ from dissectors.catan.play import PlayTable
 from dissectors.catan.words import (
     BAUEN,
     DORF_BAUEN,
-    GRÖSSTE_RITTERMACHT,
     HANDELN_ODER_BAUEN,
     KARTEN_ABGEBEN,
-    LÄNGSTE_HANDELSSTRASSE,
     RÄUBER_VERSETZEN,
     SPIEL_STARTEN,
     STRASSE_BAUEN,
@@ -137,9 +135,14 @@ class Lobby:
                 setattr(player, what, value)
                 table.put_player(player, what, value)
                 table.count_points()
-        for what in (LÄNGSTE_HANDELSSTRASSE, GRÖSSTE_RITTERMACHT):
-            if what in told:
-                player.holds[what] = told[what]
+        if table.game is not None and not table.game.whole:
+            # How it came about was not seen; from its beginning on, it is told when it changes.
+            for what, place in (
+                (LÄNGSTE_HANDELSSTRASSE, "longest_road"),
+                (GRÖSSTE_RITTERMACHT, "largest_army"),
+            ):
+                if told.get(what):
+                    table.put_in(player.id, place)
         if "Rohstoffe" in told:
             self._resources(fact, player, told["Rohstoffe"])
         if "Entwicklungskarten" in told:

@@ -93,8 +93,12 @@ class PlayTable(GameTable):
         return f"{short} ({number})" if taken else short
 
     def name(self, number: int | None) -> str | None:
-        """What a player is called."""
-        return self.player(number).name if number is not None and number >= 0 else None
+        """What a player is called; nobody is, if there is no number, or none of a player."""
+        if number is None or number < 0:
+            return None
+        in_game = self.game.players.get(number) if self.game is not None else None
+        known = in_game or self.players.get(number)
+        return known.name if known is not None else f"player {number}"
 
     # Games.
 
