@@ -13,8 +13,10 @@ from dissectors.catan.play import PlayTable
 from dissectors.catan.words import (
     BAUEN,
     DORF_BAUEN,
+    GRÖSSTE_RITTERMACHT,
     HANDELN_ODER_BAUEN,
     KARTEN_ABGEBEN,
+    LÄNGSTE_HANDELSSTRASSE,
     RÄUBER_VERSETZEN,
     SPIEL_STARTEN,
     STRASSE_BAUEN,
@@ -25,6 +27,7 @@ from dissectors.catan.words import (
 from dissectors.records import Message
 
 _HAS_THE_TURN = (DORF_BAUEN, STRASSE_BAUEN, WÜRFELN, RÄUBER_VERSETZEN, HANDELN_ODER_BAUEN, BAUEN)
+_HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "largest_army"}
 _LOST = "connection lost"
 
 
