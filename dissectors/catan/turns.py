@@ -166,7 +166,8 @@ class Turns:
         game.robbed = target
         if target is None or target < 0 or player is None:
             return
-        if table.player(target).hand.total != 0:
+        was_told = any(entry.player == target and entry.sign < 0 for entry in game.ledger.entries)
+        if was_told or table.player(target).hand.total != 0:
             # Some servers tell only those two what is stolen, so it need not come.
             self._resources.claim(Claim(fact, target, -1, 1, ROBBER, firm=False))
             self._resources.claim(Claim(fact, player.id, 1, 1, ROBBER, firm=False))
