@@ -275,3 +275,11 @@ def test_who_has_the_longest_road_is_seen_from_the_middle_of_a_game_on() -> None
     seen = Seen(inspected(from_then_on(items, len(items) * 9 // 10)))
     assert seen.part["longest_road"] == 1
     assert seen.part["unknown"] == ["board", "buildings", "robber"]
+
+
+def test_met_in_its_middle_a_game_has_its_players_by_name() -> None:
+    items = items_of("catan-eisfrei-game2-3p.pcap.gz")
+    for begin in range(200, len(items), 97):
+        part = Seen(inspected(from_then_on(items, begin))).part
+        names = {player["name"] for player in part["players"].values()}
+        assert {*part.get("private", {})} <= names

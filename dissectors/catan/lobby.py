@@ -107,9 +107,12 @@ class Lobby:
         if (known.name, known.colour) == before:
             return
         if player is not known:
+            self._table.put_in(None, "private", player.name)
             player.name, player.colour = known.name, known.colour
             self._table.put_player(player, "name", player.name)
             self._table.put_player(player, "colour", player.colour)
+            self._table.put_hand(player)
+            self._table.put_cards(player)
         self._table.tell(fact, "configured", known, {"colour": known.colour})
 
     def _turn(self, player: Player, status: str) -> None:
