@@ -277,9 +277,14 @@ def test_who_has_the_longest_road_is_seen_from_the_middle_of_a_game_on() -> None
     assert seen.part["unknown"] == ["board", "buildings", "robber"]
 
 
-def test_met_in_its_middle_a_game_has_its_players_by_name() -> None:
-    items = items_of("catan-eisfrei-game2-3p.pcap.gz")
-    for begin in range(200, len(items), 97):
-        part = Seen(inspected(from_then_on(items, begin))).part
-        names = {player["name"] for player in part["players"].values()}
-        assert {*part.get("private", {})} <= names
+def test_who_changes_his_name_in_a_game_keeps_his_hand_under_the_new_one() -> None:
+    items = items_of("catan-niedlichepixel-game2-3p.pcap.gz")
+    renamed = [
+        Chunk(item.stream, item.direction, item.ts_ns, item.offset, item.data.replace(b"BlueBro", b"GreyBro"))
+        if isinstance(item, Chunk) and number > len(items) // 2
+        else item
+        for number, item in enumerate(items)
+    ]
+    before, after = Seen(inspected(items)).part["private"], Seen(inspected(renamed)).part["private"]
+    assert {*after} == {"GreyBro", "RedBro", "OrangeBro"}
+    assert after["GreyBro"] == before["BlueBro"]
