@@ -5,6 +5,7 @@ Games made up at random are in `test_catan_games.py`, rules in `test_catan_rules
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from recorded import inspected
 
 from dissectors.catan.words import in_ascii
 from dissectors.inspector import Inspector
-from dissectors.records import Chunk
+from dissectors.records import Chunk, Stream
 from dissectors.registry import DISSECTORS
 from dissectors.state import State, apply, seen_by
 from dissectors.table import Ids
@@ -620,3 +621,20 @@ def test_counts_beyond_all_measure(count: int) -> None:
     )
     assert {*part["players"]} == {"1", "2", "3"}
     assert len(told(server.found(), "rolled")) == 10
+
+
+def test_long_messages_are_not_kept() -> None:
+    stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:7000", 0)
+    begin = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n{"Willkommen":{"id":1}}\n'
+    inspector = Inspector(DISSECTORS, Ids())
+    inspector.feed(Chunk(stream, "s2c", 0, 0, begin))
+    offset = len(begin)
+    tracemalloc.start()
+    for number in range(60):
+        said = f'{{"Chatnachricht":{{"Nachricht":"{number}{"x" * 900_000}"}}}}\n'.encode()
+        inspector.feed(Chunk(stream, "s2c", number, offset, said))
+        offset += len(said)
+        assert len(inspector.drain().messages) == 1 + 2 * (number == 0)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 4_000_000

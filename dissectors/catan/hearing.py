@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -25,12 +26,22 @@ OVERTAKEN_NS = 1_000_000_000
 MOST_WAITING = 256
 """So many facts wait at the most."""
 
+MOST_BYTES = 4 << 20
+"""So many bytes of messages wait at the most."""
+
+LONGEST_KEPT = 64 << 10
+"""Bytes of longer messages are not kept to point at a place in them; no real one is as long."""
+
+
+_COMPARED = 200
+"""Texts that are the same for so many characters are taken for the same."""
+
 
 class Fact(msgspec.Struct, eq=False):
     """Something that was told: the version of it that says the most, and all messages that tell it.
 
-    `frame` are the bytes of `message`, whose fields are `fields`. `awaits` are the streams on which a version
-    may yet come that says more.
+    `frame` are the bytes of `message`, whose fields are `fields`; none, if they are too many to be kept.
+    `awaits` are the streams on which a version may yet come that says more.
     """
 
     row: Nachricht
@@ -41,7 +52,7 @@ class Fact(msgspec.Struct, eq=False):
     awaits: set[int] = msgspec.field(default_factory=set)
     event: Event | None = None
     game_id: int | None = None
-    taken: bool = False
+    told: _Told | None = None
 
     @property
     def name(self) -> str:
@@ -83,7 +94,7 @@ class Refusal:
     __slots__ = ("asker", "text")
 
     def __init__(self, text: str, asker: int | None) -> None:
-        self.text = text
+        self.text = text[:_COMPARED]
         self.asker = asker
 
     def __eq__(self, other: object) -> bool:
@@ -107,7 +118,7 @@ def version_of(message: Message) -> Version:
             name,
             player["id"],
             player.get("Status"),
-            player.get("Name"),
+            (player.get("Name") or "")[:_COMPARED],
             player.get("Farbe"),
             player.get("Rittermacht"),
             player.get(LÄNGSTE_HANDELSSTRASSE),
@@ -124,8 +135,9 @@ def version_of(message: Message) -> Version:
     if name == "Entwicklungskarte gekauft":
         card = fields.get("Entwicklungskarte", 1)
         return Version((name, fields["Spieler"]), None if card == 1 else card)
-    # Its text has its names in order, and the same words for the same thing.
-    return Version((name, message.fields_json), ())
+    # Its text has its names in order, and the same words for the same thing; of a long one a digest is kept.
+    text = message.fields_json
+    return Version((name, text if len(text) < 1000 else sha256(text.encode()).digest()), ())
 
 
 def _plain(counts: dict[str, int] | None) -> Hashable:
@@ -141,11 +153,15 @@ class Hearing:
     def __init__(self, take: Callable[[Fact], None], may_reveal: Callable[[Fact], set[int]]) -> None:
         self._take = take
         self._may_reveal = may_reveal
-        self._log: BroadcastLog[_Logged] = BroadcastLog(doubled=False, overtaken_ns=OVERTAKEN_NS)
+        self._log: BroadcastLog[_Told] = BroadcastLog(doubled=False, overtaken_ns=OVERTAKEN_NS)
         self._waiting: deque[Fact] = deque()
+        self._bytes = 0
+        """How many bytes the waiting messages have."""
 
     def hear(self, message: Message, row: Nachricht, frame: bytes, to_all: Hashable = None) -> None:
         """Take the next message; one that is `to_all` is a copy of whatever has the same version."""
+        if len(frame) > LONGEST_KEPT:
+            frame = b""
         self._settle(message.ts_ns)
         if to_all is None:
             self._append(Fact(row, message, frame, message.ts_ns, [message]))
@@ -158,16 +174,19 @@ class Hearing:
         told = self._log.witness(stream_id, version, message.ts_ns)
         if told is None:
             fact = Fact(row, message, frame, message.ts_ns, [message])
-            self._log.add(stream_id, version, _Logged(fact, version, message.ts_ns))
+            fact.told = _Told(version, message.ts_ns, fact)
+            self._log.add(stream_id, version, fact.told)
             if isinstance(version, Version) and version.open is None:
                 fact.awaits = self._may_reveal(fact) - {stream_id}
             self._append(fact)
             return
-        fact = told.fact
-        if fact.taken:
-            _witnessed(message, fact)
+        waiting = told.fact
+        if waiting is None:
+            message.event_id, message.game_id = told.event_id, told.game_id
             return
+        fact = waiting
         fact.messages.append(message)
+        self._bytes += message.length
         fact.awaits.discard(stream_id)
         before = told.version
         if (
@@ -207,6 +226,7 @@ class Hearing:
 
     def _append(self, fact: Fact) -> None:
         self._waiting.append(fact)
+        self._bytes += fact.message.length
 
     def _settle(self, now_ns: int | None) -> None:
         waiting = self._waiting
@@ -215,24 +235,26 @@ class Hearing:
             if (
                 fact.awaits
                 and len(waiting) <= MOST_WAITING
+                and self._bytes <= MOST_BYTES
                 and (now_ns is None or now_ns - fact.ts_ns < LATEST_COPY_NS)
             ):
                 return
             waiting.popleft()
-            fact.taken = True
             self._take(fact)
+            event_id = fact.event.id if fact.event is not None else None
             for message in fact.messages:
-                _witnessed(message, fact)
+                message.event_id, message.game_id = event_id, fact.game_id
+                self._bytes -= message.length
+            if fact.told is not None:
+                # The log outlives the fact, and must not keep its bytes.
+                fact.told.fact, fact.told.event_id, fact.told.game_id = None, event_id, fact.game_id
 
 
-class _Logged(msgspec.Struct, eq=False):
-    """A fact in the log, with what its version says the most."""
+class _Told(msgspec.Struct, eq=False):
+    """What the log keeps of a fact: the version that says most and, once it is taken, its event and game."""
 
-    fact: Fact
     version: Hashable
     ts_ns: int
-
-
-def _witnessed(message: Message, fact: Fact) -> None:
-    message.event_id = fact.event.id if fact.event is not None else None
-    message.game_id = fact.game_id
+    fact: Fact | None
+    event_id: int | None = None
+    game_id: int | None = None

@@ -226,5 +226,5 @@ class PlayTable(GameTable):
             expected=expected,
             clause=clause or fact.row.clause,
             blame=blame or ("client" if fact.message.direction == "c2s" else "server"),
-            at=field_place(fact.frame, fact.row, *path),
+            at=field_place(fact.frame, fact.row, *path) if fact.frame else None,
         )
