@@ -125,7 +125,6 @@ class Cards:
         player = table.player(number) if number is not None else None
         game = table.game
         if game is not None and player is not None:
-            game.largest_army = number
             table.put_in(number, "largest_army")
             knights = {other.id: other.knights for other in game.players.values()}
             ours = player.knights

@@ -87,7 +87,6 @@ class CatanGame(msgspec.Struct, eq=False):
     turn: int | None = None
     roller: int | None = None
     """Whose turn it is by the latest roll; what the status of a player says may run ahead of it."""
-    dice: list[int] | None = None
     yielding: bool = False
     """Whether what is gained now comes of the dice."""
     order: list[int] = msgspec.field(default_factory=list)
@@ -95,7 +94,6 @@ class CatanGame(msgspec.Struct, eq=False):
     longest_road: int | None = None
     longest_fact: Fact | None = None
     """Who has it was told in this turn."""
-    largest_army: int | None = None
     moved: tuple[int | None, tuple[int, int], int | None] | None = None
     """Who has moved the robber, where to and whom he robs, where a second message may tell it again."""
     robbed_by: int | None = None

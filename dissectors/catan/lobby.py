@@ -143,10 +143,7 @@ class Lobby:
                 table.count_points()
         if table.game is not None and not table.game.whole:
             # How it came about was not seen; from its beginning on, it is told when it changes.
-            for what, place in (
-                (LÄNGSTE_HANDELSSTRASSE, "longest_road"),
-                (GRÖSSTE_RITTERMACHT, "largest_army"),
-            ):
+            for what, place in _HONOURS.items():
                 if told.get(what):
                     table.put_in(player.id, place)
         if "Rohstoffe" in told:
@@ -164,7 +161,6 @@ class Lobby:
                 ours = hand.total
         was_known = hand.is_known
         agrees = hand.tell(counts)
-        table.compared(agrees)
         if not agrees and table.is_whole():
             what = f"{words(ours)}" if ours is not None and ours != total(counts) else "other cards"
             table.flaw(

@@ -13,7 +13,8 @@ from dissectors.catan.grammar import GRAMMAR
 from dissectors.catan.hand import Hand
 from dissectors.catan.hearing import Fact
 from dissectors.catan.words import KARTEN, ROHSTOFFE
-from dissectors.records import Blame, Event, Findings, Group, Severity, TableInfo
+from dissectors.grammar import blame_of
+from dissectors.records import Event, Findings, Group, Severity, TableInfo
 from dissectors.table import GameTable, Ids
 
 _LONGEST_NAME = 200
@@ -35,9 +36,6 @@ class PlayTable(GameTable):
         self.game: CatanGame | None = None
         self._games = 0
         self._told: dict[str, int] = {}
-        self.totals_agreed = 0
-        self.totals_missed = 0
-        """How often what the server said of a player's resources agreed with all that was told before."""
 
     # Players.
 
@@ -145,11 +143,6 @@ class PlayTable(GameTable):
         """Whether all that a player was told is there to be seen."""
         return any(talk.player == number and talk.whole for talk in self.conversations.values())
 
-    def compared(self, agrees: bool) -> None:
-        """What the server said of a player's resources was compared with all that was told before."""
-        self.totals_agreed += agrees
-        self.totals_missed += not agrees
-
     # The state.
 
     def put_in(self, value: Any, *path: str) -> None:
@@ -209,7 +202,6 @@ class PlayTable(GameTable):
         *path: str | int,
         expected: str | None = None,
         clause: str | None = None,
-        blame: Blame | None = None,
     ) -> None:
         """Report what is wrong with the field at `path`; what a server always does, a few times."""
         if fact.message.direction == "s2c":
@@ -225,6 +217,6 @@ class PlayTable(GameTable):
             f"{text} ({spoken((fact.row.name, *path))})" if path else text,
             expected=expected,
             clause=clause or fact.row.clause,
-            blame=blame or ("client" if fact.message.direction == "c2s" else "server"),
+            blame=blame_of(fact.message.direction),
             at=field_place(fact.frame, fact.row, *path) if fact.frame else None,
         )

@@ -47,7 +47,6 @@ class Turns:
             table.put_in(None, "trades")
             game.turn = game.roller = player.id
             table.put_in(player.id, "turn")
-        game.dice = dice
         table.put_in(dice, "dice")
         event = table.tell(fact, "rolled", player, {"dice": dice})
         game.roll = event

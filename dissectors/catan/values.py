@@ -86,7 +86,7 @@ class Value(FieldType):
         try:
             return self.read(msgspec.json.decode(text), Reading())
         except Unfit as error:
-            raise Mismatch(0, len(text), str(error), error.expected, error.code) from error
+            raise Mismatch(0, len(text), error.problem, error.expected, error.code) from error
         except msgspec.DecodeError as error:
             raise Mismatch(0, len(text), str(error), "JSON", "broken-json") from error
 
@@ -101,7 +101,7 @@ def shown(value: Any) -> str:
 
 
 class Text(Value):
-    """A string; `nullable` if null says that there is none yet."""
+    """A string."""
 
     title = "text"
 
@@ -139,17 +139,6 @@ class Truth(Value):
         if type(value) is not bool:
             raise Unfit(f"{shown(value)} is neither true nor false", self.title)
         return value
-
-
-class Empty(Value):
-    """An object without attributes."""
-
-    title = "{}"
-
-    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
-        if type(value) is not dict:
-            raise Unfit(f"{shown(value)} is no object", self.title)
-        return {}
 
 
 class Word(Value):
