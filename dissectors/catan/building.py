@@ -9,14 +9,13 @@ from dissectors.catan.board import Spot, at, spot
 from dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import START, Claim
-from dissectors.catan.phrases import where_words
+from dissectors.catan.phrases import RULES, where_words
 from dissectors.catan.placing import THROUGH, objection
 from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
 from dissectors.catan.roads import longest_road
 from dissectors.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
 
-_RULES = "14 Hinweise"
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
 _MOST = 1000
 """So many buildings are kept; no map has room for as many."""
@@ -78,7 +77,7 @@ class Builder:
         table = self._table
         if not game.whole or game.board is None:
             return
-        clause = f"{fact.row.clause}; {_RULES}"
+        clause = f"{fact.row.clause}; {RULES}"
         what = f"{player.name} builds {typ} at {where_words(where)}"
         problem = objection(game, game.board, player.id, typ, where)
         if problem == THROUGH:
@@ -115,7 +114,7 @@ class Builder:
                 *path,
                 "Eigentümer",
                 expected=str(game.roller),
-                clause=_RULES,
+                clause=RULES,
             )
         elif len(game.owned(player.id, typ)) >= PIECES[typ]:
             table.flaw(
@@ -127,7 +126,7 @@ class Builder:
                 *path,
                 "Typ",
                 expected=f"at most {PIECES[typ]}",
-                clause=_RULES,
+                clause=RULES,
             )
 
     # The longest road.

@@ -9,7 +9,7 @@ from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER
 from dissectors.catan.phrases import words
-from dissectors.catan.play import PlayTable
+from dissectors.catan.play import LOST, PlayTable
 from dissectors.catan.words import (
     BAUEN,
     DORF_BAUEN,
@@ -28,7 +28,6 @@ from dissectors.records import Message
 
 _HAS_THE_TURN = (DORF_BAUEN, STRASSE_BAUEN, WÜRFELN, RÄUBER_VERSETZEN, HANDELN_ODER_BAUEN, BAUEN)
 _HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "largest_army"}
-_LOST = "connection lost"
 
 
 class Lobby:
@@ -85,7 +84,7 @@ class Lobby:
         elif table.pending_changes == pending:
             return
         if status == VERBINDUNG_VERLOREN and status != before:
-            self._gone(fact, player, _LOST)
+            self._gone(fact, player, LOST)
         elif status == WARTET_AUF_BEGINN and status != before:
             table.tell(fact, "ready", player, {})
         else:
@@ -273,12 +272,7 @@ class Lobby:
     def _gone(self, fact: Fact, player: Player, reason: str) -> None:
         self._table.tell(fact, "left", player, {"reason": reason})
         self.remove(player.id)
-        game = self._table.game
-        if game is not None and not game.ended:
-            game.ended = True
-            game.game.ended_ns = fact.ts_ns
-            game.game.result = {"aborted": reason}
-            self._table.changed_game(game.game)
+        self._table.abort(fact.ts_ns, reason)
 
     def remove(self, number: int) -> None:
         """A player is no longer connected; one who is in the game is still known there."""

@@ -1,9 +1,12 @@
-"""Counts and places as they are written in sentences."""
+"""What stands in many verdicts: counts and places as they are written, and the clause of the rules."""
 
 from __future__ import annotations
 
 from dissectors.catan.board import Spot
 from dissectors.catan.hand import Counts
+
+RULES = "14 Hinweise"
+"""The clause that refers to the rules of the game."""
 
 
 def words(counts: Counts | None) -> str:

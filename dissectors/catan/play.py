@@ -17,6 +17,9 @@ from dissectors.grammar import blame_of
 from dissectors.records import Event, Findings, Group, Severity, TableInfo
 from dissectors.table import GameTable, Ids
 
+LOST = "connection lost"
+"""Why a game ends that somebody, or everybody, has left."""
+
 _LONGEST_NAME = 200
 _MOST_PLAYERS = 100
 """So many players are known at once; no game has more than six."""
@@ -126,6 +129,16 @@ class PlayTable(GameTable):
         game.game.result = {"winner": game.winner, "points": points}
         self.changed_game(game.game)
         return points
+
+    def abort(self, ts_ns: int, why: str) -> None:
+        """The game that is on, if one is and has not ended, ends without a winner."""
+        game = self.game
+        if game is None or game.ended:
+            return
+        game.ended = True
+        game.game.ended_ns = ts_ns
+        game.game.result = {"aborted": why}
+        self.changed_game(game.game)
 
     def leave_state(self) -> None:
         """The game that was on is no longer shown."""

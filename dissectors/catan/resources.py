@@ -12,11 +12,10 @@ from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry, plain
-from dissectors.catan.phrases import words
+from dissectors.catan.phrases import RULES, words
 from dissectors.catan.play import PlayTable
 from dissectors.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
 
-_RULES = "14 Hinweise"
 _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
 
 
@@ -79,7 +78,7 @@ class Resources:
                 "below-zero",
                 f"{player.name} pays {words(counts)}, and has not got as many",
                 "Rohstoffe",
-                clause=f"{fact.row.clause}; {_RULES}",
+                clause=f"{fact.row.clause}; {RULES}",
             )
         table.put_hand(player)
         why = entry.why or _likely(table.game, player, sign, counts)

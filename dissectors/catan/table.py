@@ -19,7 +19,7 @@ from dissectors.catan.hand import Hand
 from dissectors.catan.hearing import Fact, Hearing, Refusal, version_of
 from dissectors.catan.ledger import Claim, plain
 from dissectors.catan.lobby import Lobby
-from dissectors.catan.play import PlayTable
+from dissectors.catan.play import LOST, PlayTable
 from dissectors.catan.requests import against
 from dissectors.catan.resources import Resources
 from dissectors.catan.trading import Trading
@@ -29,8 +29,6 @@ from dissectors.catan.words import KARTEN, ROHSTOFFE
 from dissectors.grammar import MessageType
 from dissectors.records import Direction, Findings, Message, Stream, TableInfo
 from dissectors.table import Ids
-
-_LOST = "connection lost"
 
 _OF_A_GAME = frozenset(
     ("Würfelwurf", "Ertrag", "Kosten", "Bauvorgang", "Räuber versetzt", "Handelsangebot", "Handel ausgeführt")
@@ -168,17 +166,8 @@ class CatanTable(PlayTable):
             self._lobby.remove(known.id)
             self.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
         if game is not None and all(talk.player not in game.players for talk in self.conversations.values()):
-            self._abandoned(ts_ns)
-
-    def _abandoned(self, ts_ns: int) -> None:
-        """Nobody of the game is heard any more."""
-        game = self.game
-        assert game is not None
-        if not game.ended:
-            game.game.ended_ns = ts_ns
-            game.game.result = {"aborted": _LOST}
-            self.changed_game(game.game)
-        self.leave_state()
+            self.abort(ts_ns, LOST)
+            self.leave_state()
 
     def undecided(self) -> int | None:
         return self._hearing.first_waiting()
@@ -255,13 +244,8 @@ class CatanTable(PlayTable):
 
     def _started(self, fact: Fact) -> None:
         """A game begins."""
-        before = self.game
-        if before is not None:
-            if not before.ended:
-                before.game.ended_ns = fact.ts_ns
-                before.game.result = {"aborted": "another game began"}
-                self.changed_game(before.game)
-            self.leave_state()
+        self.abort(fact.ts_ns, "another game began")
+        self.leave_state()
         for talk in self.conversations.values():
             # What was missing before does not matter any more.
             talk.whole = not talk.in_hole
@@ -306,13 +290,12 @@ class CatanTable(PlayTable):
         game = self.game
         if game is None or game.ended:
             return
-        game.ended = True
-        game.game.ended_ns = fact.ts_ns
         if winner < 0:
-            game.game.result = {"aborted": fact.fields.get("Nachricht", _LOST)[:200]}
-            self.changed_game(game.game)
+            self.abort(fact.ts_ns, fact.fields.get("Nachricht", LOST)[:200])
             self.tell(fact, "ended", None, {"winner": None, "name": None})
             return
+        game.ended = True
+        game.game.ended_ns = fact.ts_ns
         game.winner = winner
         self.put_in(winner, "winner")
         points = self.count_points()

@@ -8,11 +8,11 @@ from dissectors.catan.board import at
 from dissectors.catan.game import CatanGame, Player
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import DISCARD, ROBBER, ROLL, Claim
+from dissectors.catan.phrases import RULES
 from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
 from dissectors.catan.words import DORF, LAND, STADT
 
-_RULES = "14 Hinweise"
 _YIELD = {DORF: 1, STADT: 2}
 
 
@@ -74,7 +74,7 @@ class Turns:
                 f"{player.name} rolls, but it is {self._table.name(expected)}'s turn",
                 "Spieler",
                 expected=str(expected),
-                clause=_RULES,
+                clause=RULES,
             )
 
     def _due(self, fact: Fact, game: CatanGame, number: int) -> None:
@@ -146,7 +146,7 @@ class Turns:
                     f"the robber goes to ({place[0]},{place[1]}): {problem}",
                     "Ort",
                     expected="another field",
-                    clause=_RULES,
+                    clause=RULES,
                 )
             elif target is not None and target >= 0 and not any(place in town for town in game.towns(target)):
                 table.flaw(

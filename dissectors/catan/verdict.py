@@ -5,10 +5,8 @@ from __future__ import annotations
 from dissectors.catan.game import CatanGame
 from dissectors.catan.hand import total
 from dissectors.catan.ledger import ROLL, START, Claim, Entry
-from dissectors.catan.phrases import words
+from dissectors.catan.phrases import RULES, words
 from dissectors.catan.play import PlayTable
-
-_RULES = "14 Hinweise"
 
 
 class Verdicts:
@@ -47,7 +45,7 @@ class Verdicts:
                 "unexplained-gain" if entry.sign > 0 else "unexplained-cost",
                 f"{name} {gains} {words(entry.counts)}, and no rule says why",
                 "Rohstoffe",
-                clause=f"{entry.fact.row.clause}; {_RULES}",
+                clause=f"{entry.fact.row.clause}; {RULES}",
             )
 
     def _may_be_early(self, entry: Entry) -> bool:
@@ -65,7 +63,7 @@ class Verdicts:
             "no-start-yield",
             f"{self._table.name(claim.player)} gains nothing for the second village",
             expected=words(claim.counts),
-            clause=_RULES,
+            clause=RULES,
         )
 
     def _compare_cards(self, game: CatanGame) -> None:
