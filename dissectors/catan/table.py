@@ -103,7 +103,7 @@ class CatanTable(PlayTable):
         name = message.name
         if name == "Willkommen":
             conversation.player = message.fields["id"]
-        elif name == "OK" or (name == "Serverantwort" and message.fields["Meldung"].casefold() == "ok"):
+        elif _confirms(message):
             conversation.confirmed()
         elif name in ("Fehler", "Serverantwort"):
             return self._refusal(message, conversation)
@@ -224,7 +224,7 @@ class CatanTable(PlayTable):
 
     def _refused(self, fact: Fact) -> None:
         request = self._refusals.pop(fact.messages[0].id, None)
-        if fact.name == "Serverantwort" and fact.fields["Meldung"].casefold() == "ok":
+        if _confirms(fact.message):
             return
         asked = request.message if request is not None else None
         number = self._conversation(asked.stream if asked is not None else fact.message.stream).player
@@ -300,3 +300,10 @@ class CatanTable(PlayTable):
         self.put_in(winner, "winner")
         points = self.count_points()
         self.tell(fact, "ended", self.player(winner), {"winner": winner, "points": points})
+
+
+def _confirms(message: Message) -> bool:
+    """Whether a message says that a request was all right; some servers say it in an answer's words."""
+    return message.name == "OK" or (
+        message.name == "Serverantwort" and message.fields["Meldung"].casefold() == "ok"
+    )
