@@ -16,6 +16,7 @@ import msgspec
 
 Direction = Literal["c2s", "s2c"]
 DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
+OPPOSITE: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
 Transport = Literal["tcp", "udp"]
 Severity = Literal["note", "warning", "error"]
 Group = Literal["malformed", "sequence", "rule", "state", "network"]

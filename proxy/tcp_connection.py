@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.records import Chunk, Direction, End, Gap, Item, Stream
+from dissectors.records import OPPOSITE, Chunk, Direction, End, Gap, Item, Stream
 from proxy.packets import ACK, Segment, endpoints
 from proxy.servers import Servers, ports, reverse
 from proxy.tcp_reassembly import Assembly, Recent, unwrap
@@ -189,7 +189,7 @@ class Connection:
                 side.tried = len(said)
                 direction = servers.recognise(side.flow, said, *endpoints(side.flow))
                 if direction is not None:
-                    return direction if side is first else _OTHER[direction]
+                    return direction if side is first else OPPOSITE[direction]
         if not force:
             return None
         source_port, destination_port = ports(first.flow)
@@ -210,10 +210,7 @@ class Connection:
         stream = self.stream
         stream.client, stream.server = stream.server, stream.client
         for side in self.sides:
-            side.assembly.direction = _OTHER[side.assembly.direction]
+            side.assembly.direction = OPPOSITE[side.assembly.direction]
         for item in self.held:
             if not isinstance(item, End):
-                item.direction = _OTHER[item.direction]
-
-
-_OTHER: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
+                item.direction = OPPOSITE[item.direction]

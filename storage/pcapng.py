@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from scapy.utils import RawPcapNgWriter
 
-from dissectors.records import DIRECTIONS, Direction
+from dissectors.records import DIRECTIONS, OPPOSITE, Direction
 from storage.escaping import field_words, printable
 from storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
 from storage.sentences import sentence
@@ -130,7 +130,7 @@ class _Connection:
             data = row.data[start : start + size] if row.data is not None else b""
             yield self._segment(way, PSH | ACK, data, size - len(data)), size - len(data)
             self._next[way] += size
-            yield self._segment(_OTHER[way], ACK), 0
+            yield self._segment(OPPOSITE[way], ACK), 0
 
     def ending(self) -> Iterator[bytes]:
         """The end, as far as there is a packet for it."""
@@ -146,10 +146,7 @@ class _Connection:
             yield tcp_packet(self._ends["s2c"], 0, self._isn + 1, RST | ACK)
 
     def _segment(self, way: Direction, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
-        return tcp_packet(self._ends[way], self._next[way], self._next[_OTHER[way]], flags, data, missing)
-
-
-_OTHER: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
+        return tcp_packet(self._ends[way], self._next[way], self._next[OPPOSITE[way]], flags, data, missing)
 
 
 class _Turns:

@@ -15,7 +15,7 @@ from dissectors.catan.grammar import NAMES, Nachricht
 from dissectors.catan.scanner import Place, first_error, key_place_of, place_of
 from dissectors.catan.values import Path, Remark, Unfit, shown
 from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, unreadable
-from dissectors.records import Direction, Severity
+from dissectors.records import OPPOSITE, Direction, Severity
 
 _FRAMING = "4 Hinweise zu JSON"
 _GROUNDS = "2 Grundlagen"
@@ -24,7 +24,6 @@ _SHOWN = 40
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
 """Each escape; the half of a character that stands alone is the group."""
 _NUMBERS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9][-+.0-9eE]*+)')
-_OTHER: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
 
 
 def where(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:
@@ -147,8 +146,8 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     text = f'"{key[:_SHOWN]}" is no message that {sender_of(direction)} sends'
     # Clause 3 allows extensions, but no slips.
     severity: Severity = "error"
-    if key in NAMES[_OTHER[direction]]:
-        text += f", but {sender_of(_OTHER[direction])}"
+    if key in NAMES[OPPOSITE[direction]]:
+        text += f", but {sender_of(OPPOSITE[direction])}"
     elif near is not None:
         text += f': did you mean "{names[near]}"?'
     else:
