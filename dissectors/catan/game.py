@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dissectors.catan.board import Board, Spot
+from dissectors.catan.board import Board, Place, Spot
 from dissectors.catan.hand import Counts, Hand
 from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Ledger
@@ -78,7 +78,7 @@ class CatanGame(msgspec.Struct, eq=False):
     game: Game
     players: dict[int, Player]
     board: Board | None = None
-    robber: tuple[int, int] | None = None
+    robber: Place | None = None
     buildings: dict[Spot, Building] = msgspec.field(default_factory=dict)
     trades: dict[int, Trade] = msgspec.field(default_factory=dict)
     ledger: Ledger = msgspec.field(default_factory=Ledger)
@@ -94,7 +94,7 @@ class CatanGame(msgspec.Struct, eq=False):
     longest_road: int | None = None
     longest_fact: Fact | None = None
     """Who has it was told in this turn."""
-    moved: tuple[int | None, tuple[int, int], int | None] | None = None
+    moved: tuple[int | None, Place, int | None] | None = None
     """Who has moved the robber, where to and whom he robs, where a second message may tell it again."""
     robbed_by: int | None = None
     """Who has moved the robber last."""
@@ -117,6 +117,10 @@ class CatanGame(msgspec.Struct, eq=False):
         """Where a player's villages and cities stand."""
         return self.owned(owner, DORF, STADT)
 
+    def lives_at(self, owner: int, place: Place) -> bool:
+        """Whether a player has a village or city beside a field."""
+        return any(place in town for town in self.towns(owner))
+
     def bank(self) -> dict[str, Any]:
         """What is left of each resource, as far as it is known: a count, or the least and the most."""
         left: dict[str, Any] = {}
@@ -132,6 +136,6 @@ class CatanGame(msgspec.Struct, eq=False):
         return left
 
 
-def place_text(where: Iterable[tuple[int, int]]) -> str:
+def place_text(where: Iterable[Place]) -> str:
     """A spot as a key of the state: `-2,0 -1,0`."""
     return " ".join(f"{x},{y}" for x, y in where)

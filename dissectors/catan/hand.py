@@ -21,6 +21,11 @@ def total(counts: Counts) -> int:
     return counts if isinstance(counts, int) else sum(counts.values())
 
 
+def plain(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts without those that are 0."""
+    return {kind: count for kind, count in counts.items() if count}
+
+
 class Hand:
     """The cards of one kind, resources or development cards, that a player holds."""
 

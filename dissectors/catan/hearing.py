@@ -16,7 +16,7 @@ import msgspec
 
 from dissectors.broadcast import LATEST_COPY_NS, BroadcastLog
 from dissectors.catan.grammar import Nachricht
-from dissectors.catan.hand import total
+from dissectors.catan.hand import plain, total
 from dissectors.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
 from dissectors.records import Event, Message
 
@@ -127,11 +127,13 @@ def version_of(message: Message) -> Version:
         )
         # His own points have the cards that others are not shown, and so have, with some servers, his cards.
         hides = isinstance(resources, int) or isinstance(cards, int)
-        return Version(public, None if hides else (_plain(resources), _plain(cards)))
+        return Version(public, None if hides else (_comparable(resources), _comparable(cards)))
     resources = fields.get("Rohstoffe")
     if resources is not None:
         is_open = not isinstance(resources, int)
-        return Version((name, fields["Spieler"], total(resources)), _plain(resources) if is_open else None)
+        return Version(
+            (name, fields["Spieler"], total(resources)), _comparable(resources) if is_open else None
+        )
     if name == "Entwicklungskarte gekauft":
         card = fields.get("Entwicklungskarte", 1)
         return Version((name, fields["Spieler"]), None if card == 1 else card)
@@ -140,8 +142,8 @@ def version_of(message: Message) -> Version:
     return Version((name, text if len(text) < 1000 else sha256(text.encode()).digest()), ())
 
 
-def _plain(counts: dict[str, int] | None) -> Hashable:
-    return None if counts is None else frozenset(item for item in counts.items() if item[1])
+def _comparable(counts: dict[str, int] | None) -> Hashable:
+    return None if counts is None else frozenset(plain(counts).items())
 
 
 class Hearing:

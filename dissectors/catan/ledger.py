@@ -7,11 +7,9 @@ server says came or went. At the end of a turn what has found no partner is a fl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
-from dissectors.catan.hand import Counts, total
+from dissectors.catan.hand import Counts, plain, total
 from dissectors.catan.hearing import Fact
 from dissectors.records import Message
 
@@ -178,11 +176,6 @@ def same(one: Counts, other: Counts) -> bool:
     if isinstance(one, int) or isinstance(other, int):
         return total(one) == total(other)
     return plain(one) == plain(other)
-
-
-def plain(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts without those that are 0."""
-    return {kind: count for kind, count in counts.items() if count}
 
 
 def _fits(entry: Entry, claim: Claim) -> bool:

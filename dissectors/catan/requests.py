@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from dissectors.catan.board import Board, at, spot
 from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player
-from dissectors.catan.hand import total
+from dissectors.catan.hand import plain, total
 from dissectors.catan.hearing import Fact
-from dissectors.catan.ledger import plain
 from dissectors.catan.phrases import words
 from dissectors.catan.placing import objection
 from dissectors.catan.words import KARTEN_ABGEBEN, RÄUBER_VERSETZEN, WÜRFELN
@@ -113,7 +112,7 @@ def _to_field(fact: Fact, game: CatanGame, board: Board, player: Player) -> Obje
         return Objection("bad-place", "the robber stands there already", ("Ort",))
     if not board.is_land(place):
         return Objection("bad-place", "that is no field of the island", ("Ort",))
-    if target is not None and not any(place in town for town in game.towns(target)):
+    if target is not None and not game.lives_at(target, place):
         return Objection("bad-target", f"player {target} has nothing there", ("Ziel",))
     return None
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
-from dissectors.catan.hand import Counts, total
+from dissectors.catan.hand import Counts, plain, total
 from dissectors.catan.hearing import Fact
-from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry, plain
+from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
 from dissectors.catan.phrases import RULES, words
 from dissectors.catan.play import PlayTable
 from dissectors.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE

@@ -15,9 +15,9 @@ from dissectors.catan.cards import Cards
 from dissectors.catan.conversation import Conversation, Request
 from dissectors.catan.game import Building, CatanGame, place_text
 from dissectors.catan.grammar import Nachricht
-from dissectors.catan.hand import Hand
+from dissectors.catan.hand import Hand, plain
 from dissectors.catan.hearing import Fact, Hearing, Refusal, version_of
-from dissectors.catan.ledger import Claim, plain
+from dissectors.catan.ledger import Claim
 from dissectors.catan.lobby import Lobby
 from dissectors.catan.play import LOST, PlayTable
 from dissectors.catan.requests import against

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dissectors.catan.game import CatanGame, Trade
+from dissectors.catan.hand import plain
 from dissectors.catan.hearing import Fact
-from dissectors.catan.ledger import Claim, plain
+from dissectors.catan.ledger import Claim
 from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
 

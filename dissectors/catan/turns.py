@@ -148,7 +148,7 @@ class Turns:
                     expected="another field",
                     clause=RULES,
                 )
-            elif target is not None and target >= 0 and not any(place in town for town in game.towns(target)):
+            elif target is not None and target >= 0 and not game.lives_at(target, place):
                 table.flaw(
                     fact,
                     "error",
