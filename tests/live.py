@@ -119,6 +119,20 @@ def recorded_three_ways(folder: Path, bpf: str, mode: str) -> Iterator[dict[str,
     )
 
 
+def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dict[str, Path]:
+    """The databases of a game over TCP, both of whose sides are spoken here."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.settimeout(PATIENCE_S)
+        server_port = listener.getsockname()[1]
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
+        with recorded_three_ways(folder, f"tcp port {server_port}", mode) as databases:
+            _speak(said, listener, port, bytewise)
+    return databases
+
+
 class Said(NamedTuple):
     """What a client, or the server to him, says over TCP."""
 
@@ -127,7 +141,7 @@ class Said(NamedTuple):
     data: bytes
 
 
-def speak(said: Sequence[Said], listener: socket.socket, port: int, bytewise: bool) -> None:
+def _speak(said: Sequence[Said], listener: socket.socket, port: int, bytewise: bool) -> None:
     """Speak both sides of all conversations through the relay on `port`; each says on when it was heard."""
     with ExitStack() as ending:
         clients: dict[str, socket.socket] = {}

@@ -13,6 +13,7 @@ from cases import Case
 from catan_cases import DIALECTS, FLAWED, IGNORED, LOOSE, NO_MESSAGE, SOUND, UNKNOWN, marked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_way import inspect
 
 from dissectors.catan.dissector import CATAN
 from dissectors.catan.grammar import ATTRIBUTE_NAMES, GRAMMAR, MESSAGE_NAMES, ROWS, Nachricht
@@ -43,7 +44,7 @@ from dissectors.catan.words import (
 from dissectors.dissector import Likeness
 from dissectors.grammar import Decoded, Field
 from dissectors.inspector import Inspector
-from dissectors.records import DIRECTIONS, Chunk, Direction, Findings, Gap, Stream
+from dissectors.records import DIRECTIONS, Chunk, Direction, Findings, Stream
 from dissectors.schafkopf.dissector import SCHAFKOPF
 from dissectors.table import Ids
 
@@ -211,7 +212,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data:
     assert decoded.sound
     assert (name_of(decoded), decoded.fields) == (row.name, fields)
     assert json.loads(decoded.fields_json) == fields
-    assert [told[:2] for told in messages(inspect(row.direction, message))] == [(row.name, fields)]
+    assert [told[:2] for told in messages(inspect(CATAN, row.direction, message))] == [(row.name, fields)]
 
 
 WORDS = {*FELDER, *HÄFEN, *GEBÄUDE, *FARBEN, *STATUS, *KARTEN, *ROHSTOFFE}
@@ -373,22 +374,6 @@ def test_of_attributes_with_the_same_name_the_last_counts(text: str, fields: dic
 # In a stream.
 
 
-def inspect(direction: Direction, *items: bytes | int | None) -> Findings:
-    """What comes of bytes, and gaps of some or an unknown length, in one direction of a stream."""
-    stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:1000", 0)
-    inspector = Inspector([CATAN], Ids(), {("tcp", 1000): CATAN})
-    offset = 0
-    for item in items:
-        if isinstance(item, bytes):
-            inspector.feed(Chunk(stream, direction, 1, offset, item))
-            offset += len(item)
-        else:
-            inspector.feed(Gap(stream, direction, 1, offset, item))
-            offset += item or 0
-    inspector.finish()
-    return inspector.drain()
-
-
 def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
     return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
 
@@ -410,12 +395,12 @@ REST = b'rsion":"x"}}\n'
 @each(*CASES)
 def test_a_message_says_the_same_byte_by_byte_and_the_next_one_is_read(case: Case) -> None:
     following = NEXT[case.direction]
-    whole = inspect(case.direction, case.data + following.data)
+    whole = inspect(CATAN, case.direction, case.data + following.data)
     assert messages(whole) == [
         (case.name or "unreadable", case.fields, 0, len(case.data)),
         (following.name, following.fields, len(case.data), len(following.data)),
     ]
-    in_pieces = inspect(case.direction, *(bytes([byte]) for byte in case.data + following.data))
+    in_pieces = inspect(CATAN, case.direction, *(bytes([byte]) for byte in case.data + following.data))
     assert messages(in_pieces) == messages(whole)
     assert flaws(in_pieces) == flaws(whole)
     assert sorted(flaws(whole)) == sorted(case.flaws)
@@ -424,7 +409,7 @@ def test_a_message_says_the_same_byte_by_byte_and_the_next_one_is_read(case: Cas
 @each(*SOUND, *DIALECTS, *(*FLAWED, *UNKNOWN))
 def test_a_message_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
     for gap in (7, None):
-        found = inspect(case.direction, BEFORE, gap, REST, case.data)
+        found = inspect(CATAN, case.direction, BEFORE, gap, REST, case.data)
         at = len(BEFORE) + (gap or 0)
         assert messages(found)[1:] == [
             ("unreadable", {}, at, len(REST)),
@@ -432,7 +417,7 @@ def test_a_message_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> No
         ]
         expected = [(code, at + len(REST) + offset, length) for code, offset, length in case.flaws]
         assert [flaw for flaw in flaws(found) if flaw[1] >= at] == expected
-    found = inspect(case.direction, None, REST, case.data)
+    found = inspect(CATAN, case.direction, None, REST, case.data)
     assert messages(found)[1:] == [
         (case.name or "unreadable", case.fields, len(REST), len(case.data)),
     ]
@@ -441,13 +426,13 @@ def test_a_message_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> No
 @each_direction
 def test_messages_without_a_line_feed_between_them(direction: Direction) -> None:
     cases = [case for case in (*SOUND, *DIALECTS) if case.direction == direction]
-    found = inspect(direction, *(case.data.rstrip() for case in cases), b"\n")
+    found = inspect(CATAN, direction, *(case.data.rstrip() for case in cases), b"\n")
     assert [told[:2] for told in messages(found)] == [(case.name, case.fields) for case in cases]
     assert [code for code, _, _ in flaws(found)] == ["no-line-feed"]
 
 
 def test_a_habit_is_told_once_in_a_direction() -> None:
-    found = inspect("s2c", *(b' {"Ok":{}}\r\n' for _ in range(5)))
+    found = inspect(CATAN, "s2c", *(b' {"Ok":{}}\r\n' for _ in range(5)))
     assert flaws(found) == [("blanks", 0, 1), ("crlf", 10, 2), ("spelling", 2, 4)]
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
-from live import PATIENCE_S, Said, free_port, recorded_three_ways, rows, speak, story
+from live import Said, rows, spoken_three_ways, story
 from recorded import items_of
 
 from dissectors.records import Chunk
@@ -29,15 +28,7 @@ def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, name: str, 
         for item in items_of(f"{name}.pcap.gz")
         if isinstance(item, Chunk)
     ]
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        listener.settimeout(PATIENCE_S)
-        server_port = listener.getsockname()[1]
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
-        with recorded_three_ways(tmp_path, f"tcp port {server_port}", mode) as databases:
-            speak(said, listener, port, bytewise)
+    databases = spoken_three_ways(tmp_path, said, bytewise)
     told = {kind: story(database) for kind, database in databases.items()}
     assert told["relay"] == told["sniff"]
     assert told["relay"] == told["import"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
-from live import PATIENCE_S, Said, free_port, recorded_three_ways, rows, speak, story
+from live import Said, rows, spoken_three_ways, story
 from schafkopf_script import Script
 
 
@@ -24,16 +23,8 @@ def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, bytewise: b
     ):
         script.round(modus)
     script.leave()
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        listener.settimeout(PATIENCE_S)
-        server_port = listener.getsockname()[1]
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
-        with recorded_three_ways(tmp_path, f"tcp port {server_port}", mode) as databases:
-            said = [Said(step.client, step.direction, step.data) for step in script.steps]
-            speak(said, listener, port, bytewise)
+    said = [Said(step.client, step.direction, step.data) for step in script.steps]
+    databases = spoken_three_ways(tmp_path, said, bytewise)
     told = {name: story(database) for name, database in databases.items()}
     assert told["relay"] == told["sniff"]
     assert told["relay"] == told["import"]

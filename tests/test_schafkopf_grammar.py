@@ -11,12 +11,12 @@ import pytest
 from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_way import inspect
 from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
 
 from dissectors.framing import FRAME_LIMIT, Frame
 from dissectors.grammar import FieldType, MessageType
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Direction, Findings, Gap, Stream
+from dissectors.records import Direction, Findings
 from dissectors.schafkopf.cards import PACK
 from dissectors.schafkopf.codec import card_place, truncated
 from dissectors.schafkopf.dissector import SCHAFKOPF
@@ -33,7 +33,6 @@ from dissectors.schafkopf.grammar import (
     Word,
     notation,
 )
-from dissectors.table import Ids
 
 CASES = [*SOUND, *LOOSE, *IGNORED, *FLAWED, *NO_PAKET, *UNKNOWN]
 SEVERITIES = [
@@ -237,22 +236,6 @@ def split(data: bytes, places: Iterable[int]) -> list[bytes]:
     return [data[start:end] for start, end in pairwise(cuts)]
 
 
-def inspect(direction: Direction, *items: bytes | int | None) -> Findings:
-    """What comes of bytes, and gaps of some or an unknown length, in one direction of a stream."""
-    stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:35555", 0)
-    inspector = Inspector([SCHAFKOPF], Ids(), {("tcp", 35555): SCHAFKOPF})
-    offset = 0
-    for item in items:
-        if isinstance(item, bytes):
-            inspector.feed(Chunk(stream, direction, 1, offset, item))
-            offset += len(item)
-        else:
-            inspector.feed(Gap(stream, direction, 1, offset, item))
-            offset += item or 0
-    inspector.finish()
-    return inspector.drain()
-
-
 def told(found: Findings) -> list[tuple[str, Any, int, int]]:
     return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
 
@@ -264,28 +247,28 @@ def beginning(direction: Direction) -> bytes:
 @pytest.mark.parametrize("case", CASES, ids=shortly)
 def test_a_paket_says_the_same_byte_by_byte_after_a_gap_and_in_mid_stream(case: Case) -> None:
     direction = case.direction
-    whole = inspect(direction, case.data)
+    whole = inspect(SCHAFKOPF, direction, case.data)
     (said,) = told(whole)
     assert said == (case.name or "unreadable", case.fields, 0, len(case.data))
-    in_pieces = inspect(direction, *(bytes([byte]) for byte in case.data))
+    in_pieces = inspect(SCHAFKOPF, direction, *(bytes([byte]) for byte in case.data))
     assert told(in_pieces) == [said]
     assert [d.code for d in in_pieces.diagnostics] == [d.code for d in whole.diagnostics]
     before = beginning(direction)
     for gap in (7, None):
         # The rest of what the gap has begun, up to its end, then the case.
-        found = inspect(direction, before, gap, b"0\n!END\n", case.data)
+        found = inspect(SCHAFKOPF, direction, before, gap, b"0\n!END\n", case.data)
         at = len(before) + (gap or 0)
         assert told(found)[1:] == [
             ("unreadable", {}, at, 7),
             (*said[:2], at + 7, len(case.data)),
         ]
-    found = inspect(direction, None, b"CHELLEN\n!END\n", case.data)
+    found = inspect(SCHAFKOPF, direction, None, b"CHELLEN\n!END\n", case.data)
     assert told(found)[1:] == [(*said[:2], 13, len(case.data))]
 
 
 @pytest.mark.parametrize("case", SOUND, ids=shortly)
 def test_after_a_gap_a_flag_is_a_beginning(case: Case) -> None:
-    found = inspect(case.direction, 100, b"SCHELL\nNEUN\n", case.data)
+    found = inspect(SCHAFKOPF, case.direction, 100, b"SCHELL\nNEUN\n", case.data)
     assert told(found) == [
         ("unreadable", {}, 100, 12),
         (case.name, case.fields, 112, len(case.data)),

@@ -1,0 +1,24 @@
+"""Bytes in one direction of one stream, and what an inspector finds in them."""
+
+from __future__ import annotations
+
+from dissectors.dissector import Dissector
+from dissectors.inspector import Inspector
+from dissectors.records import Chunk, Direction, Findings, Gap, Stream
+from dissectors.table import Ids
+
+
+def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | None) -> Findings:
+    """What comes of bytes, and gaps of some or an unknown length, of a protocol over TCP."""
+    stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:1000", 0)
+    inspector = Inspector([dissector], Ids(), {("tcp", 1000): dissector})
+    offset = 0
+    for item in items:
+        if isinstance(item, bytes):
+            inspector.feed(Chunk(stream, direction, 1, offset, item))
+            offset += len(item)
+        else:
+            inspector.feed(Gap(stream, direction, 1, offset, item))
+            offset += item or 0
+    inspector.finish()
+    return inspector.drain()
