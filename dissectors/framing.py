@@ -49,6 +49,10 @@ class Framer(ABC):
     def eof(self) -> Sequence[Frame]:
         """The direction is over: what is left, as frames."""
 
+    def settle(self) -> Sequence[Frame]:
+        """The other side speaks: a frame that was only waiting for what might still belong to its end."""
+        return ()
+
     @property
     @abstractmethod
     def is_unfinished(self) -> bool:

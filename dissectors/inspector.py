@@ -16,6 +16,7 @@ from dissectors.dissector import Dissector, recognise
 from dissectors.framing import FRAME_LIMIT, Frame, Framer
 from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
 from dissectors.records import (
+    OPPOSITE,
     Chunk,
     Diagnostic,
     Direction,
@@ -244,6 +245,10 @@ class Inspector:
             self._cut_off(chunk)
             return
         direction = chunk.direction
+        other = conversation.framers.get(OPPOSITE[direction])
+        if other is not None:
+            for frame in other.settle():
+                self._frame(conversation, OPPOSITE[direction], chunk.ts_ns, frame)
         framer = conversation.framers.get(direction) or self._framer(conversation, direction)
         for frame in framer.feed(chunk.offset, chunk.data):
             self._frame(conversation, direction, chunk.ts_ns, frame)
