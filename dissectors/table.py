@@ -34,6 +34,15 @@ SNAPSHOT_EVERY = 200
 """Events between two snapshots: what a jump to any moment has to replay at the most."""
 
 
+_LONGEST_LABEL = 200
+_CUT_LABEL = 60
+
+
+def label(name: str) -> str:
+    """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
+    return name if len(name) <= _LONGEST_LABEL else f"{name[:_CUT_LABEL]}…"
+
+
 class Ids(msgspec.Struct):
     """The last number given to each kind of record, so that numbers are known before anything is stored."""
 
@@ -157,14 +166,22 @@ class GameTable(ABC):
 
     def remark_dialect(self, message: Message, row: MessageType) -> None:
         """Note, once per table, that a row of the grammar differs from the specification."""
-        if row.deviation is not None and row.deviation not in self._remarked:
-            self._remarked.add(row.deviation)
+        if row.deviation is not None:
+            self.remark(message, row.deviation, row.clause)
+
+    def remark(
+        self, message: Message, deviation: str, clause: str, at: tuple[int, int] | None = None
+    ) -> None:
+        """Note, once per table, how a server or its clients differ from the specification."""
+        if deviation not in self._remarked:
+            self._remarked.add(deviation)
             self.diagnose(
                 message,
                 "note",
                 "malformed",
                 "dialect",
-                row.deviation,
-                clause=row.clause,
-                blame=blame_of(row.direction),
+                deviation,
+                clause=clause,
+                blame=blame_of(message.direction),
+                at=at,
             )

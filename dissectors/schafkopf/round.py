@@ -9,20 +9,13 @@ import msgspec
 
 from dissectors.records import Game, Stream
 from dissectors.schafkopf.play import Play
+from dissectors.table import label
 
 Question = Literal["NAME", "ERSTE3", "SPIELSTDU", "KONTRA", "HOCHZEIT", "KARTE", "MODEL"]
 """What a client is asked for, by the message that answers it."""
 
-_LONGEST_LABEL = 200
-_CUT_LABEL = 60
-
 Phase = Literal["dealing", "bidding", "playing", "over"]
 PHASES: tuple[Phase, ...] = ("dealing", "bidding", "playing", "over")
-
-
-def label(name: str) -> str:
-    """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
-    return name if len(name) <= _LONGEST_LABEL else f"{name[:_CUT_LABEL]}…"
 
 
 class Round(msgspec.Struct, eq=False):

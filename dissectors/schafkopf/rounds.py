@@ -15,9 +15,9 @@ from dissectors.records import Blame, Event, Findings, Message, Stream, TableInf
 from dissectors.schafkopf.cards import SEATS
 from dissectors.schafkopf.codec import card_place
 from dissectors.schafkopf.play import Play, Trick
-from dissectors.schafkopf.round import PHASES, Conversation, Phase, Round, label
+from dissectors.schafkopf.round import PHASES, Conversation, Phase, Round
 from dissectors.state import State
-from dissectors.table import GameTable, Ids
+from dissectors.table import GameTable, Ids, label
 
 RULES = "the rules of the game"
 

@@ -16,11 +16,11 @@ from dissectors.schafkopf.bidding import Bidding
 from dissectors.schafkopf.cards import NOBODY, SEATS
 from dissectors.schafkopf.hands import Hands
 from dissectors.schafkopf.order import Order
-from dissectors.schafkopf.round import Conversation, Round, label
+from dissectors.schafkopf.round import Conversation, Round
 from dissectors.schafkopf.rounds import RULES, RoundTable
 from dissectors.schafkopf.snapshots import Snapshots
 from dissectors.schafkopf.verdict import verdict
-from dissectors.table import Ids
+from dissectors.table import Ids, label
 
 _MAX_NAMES = 1000
 """So many players are known after they have left, and their accounts."""
