@@ -5,8 +5,9 @@ from __future__ import annotations
 from dissectors.catan.dissector import CATAN
 from dissectors.dissector import Dissector
 from dissectors.maexchen.dissector import MAEXCHEN
+from dissectors.okey.dissector import OKEY
 from dissectors.schafkopf.dissector import SCHAFKOPF
 
-DISSECTORS: tuple[Dissector, ...] = (MAEXCHEN, SCHAFKOPF, CATAN)
+DISSECTORS: tuple[Dissector, ...] = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY)
 
 BY_PROTOCOL: dict[str, Dissector] = {dissector.protocol: dissector for dissector in DISSECTORS}

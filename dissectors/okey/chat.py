@@ -1,0 +1,70 @@
+"""Who says what to whom: a request, its response, and a copy for each who hears it are one event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dissectors.broadcast import EventLog
+from dissectors.okey.conversation import Conversation, Request
+from dissectors.okey.hall import Hall
+from dissectors.records import Message
+from dissectors.table import label
+
+_OVERTAKEN_NS = 2_000_000_000
+"""Who is busy hears late: real servers write to each client in a thread of its own."""
+
+
+class Chat:
+    """What messages of the chat mean."""
+
+    def __init__(self, hall: Hall) -> None:
+        self._hall = hall
+        self._log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
+
+    def heard(self, message: Message, talk: Conversation) -> None:
+        """`CATS`: somebody says something, to this client among others."""
+        scope: str = message.fields["messagetype"]
+        to = talk.name if scope == "w" else None
+        sender = label(message.fields["sender"])
+        self._said(message, message.stream.id, talk, scope, sender, to, message.fields["msg"])
+
+    def said(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        """`+CATC`: this client has said something; to nobody, if there is no such player."""
+        fields = message.fields
+        to = fields.get("whisperrecipient")
+        if fields.get("nicknameexists", True):
+            sender = talk.name if talk.name is not None else "null"
+            to = None if to is None else label(to)
+            # Who whispers to himself hears it, and is told that he has said it: two copies on one stream.
+            hearer = -message.stream.id
+            self._said(message, hearer, talk, fields["messagetype"], sender, to, fields["msg"])
+
+    def _said(
+        self,
+        message: Message,
+        hearer: int,
+        talk: Conversation,
+        scope: str,
+        sender: str,
+        to: str | None,
+        text: str,
+    ) -> None:
+        # Of a long text its hash is kept, not the text itself.
+        key = (scope, sender, to, len(text), hash(text))
+        told = self._log.witness(hearer, key, message.ts_ns)
+        if told is not None:
+            message.event_id, message.game_id = told.id, told.game_id
+            return
+        data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
+        if to is not None:
+            data |= {"known_to": [sender, to], "others_see": {"text": None}}
+        game = talk.game if scope == "l" else None
+        event = self._hall.tell(message, "chat", sender, data, game)
+        self._log.add(hearer, key, msgspec.structs.replace(event, data={}, changes=[]))
+
+    def forget(self, stream_id: int) -> None:
+        """A stream is over."""
+        self._log.forget(stream_id)
+        self._log.forget(-stream_id)

@@ -1,0 +1,121 @@
+"""How a game begins and ends: decks are dealt, or given back to who returns; somebody wins, or nobody."""
+
+from __future__ import annotations
+
+from dissectors.okey.codec import argument_place
+from dissectors.okey.conversation import Conversation
+from dissectors.okey.game import OkeyGame, Place
+from dissectors.okey.grammar import GRAMMAR
+from dissectors.okey.hall import RACE_NS, Hall, LobbyRoom
+from dissectors.okey.moves import Moves
+from dissectors.okey.rules import wrong_start
+from dissectors.okey.tiles import DECK, tiles
+from dissectors.records import Message
+from dissectors.table import label
+
+
+class Deals:
+    """What `STRT`, `PWIN` and `EMPT` mean."""
+
+    def __init__(self, hall: Hall, moves: Moves) -> None:
+        self._hall = hall
+        self._moves = moves
+
+    def dealt(self, message: Message, talk: Conversation, frame: bytes) -> None:
+        """`STRT`: a new game, or, to who comes into a lobby while one is on, his old deck."""
+        hall = self._hall
+        seat: int = message.fields["playeridx"]
+        deck: list[str | None] = message.fields["startdeck"]
+        coming = talk.waiting("JLOB")
+        room = hall.lobby(coming.fields["n"] if coming is not None and coming.sound else talk.lobby)
+        returns = coming is not None
+        if talk.name is not None:
+            room.places = [None if name == talk.name else name for name in room.places]
+            room.places[seat] = talk.name
+        game = (
+            (room.game or hall.begin(room, message.ts_ns, False))
+            if returns
+            else self._deal(room, seat, message)
+        )
+        place = game.places[seat]
+        place.deck, place.count, place.sure = deck, len(tiles(deck)), True
+        place.stream_id = message.stream.id
+        talk.game, talk.seat = game, seat
+        hall.put_place(game, seat, talk.name)
+        hall.put_deck(game, seat)
+        if returns:
+            talk.turn = None
+        else:
+            self._first_turn(game, talk, seat)
+        hidden = {"known_to": [talk.name], "others_see": {"deck": None}}
+        data = {"seat": seat, "name": talk.name, "deck": tiles(deck), **hidden}
+        hall.tell(message, "returned" if returns else "dealt", talk.name, data, game)
+        self._check(message, game, place, frame)
+
+    def _deal(self, room: LobbyRoom, seat: int, message: Message) -> OkeyGame:
+        """The deal that this is a part of: the first of the last moments in which this seat has no deck."""
+        for game in room.games:
+            if game.places[seat].deck is None and message.ts_ns - game.started_ns < RACE_NS:
+                return game
+        return self._hall.begin(room, message.ts_ns, True)
+
+    def _first_turn(self, game: OkeyGame, talk: Conversation, seat: int) -> None:
+        """Who has a tile more puts first; nobody is told before that whose turn it is."""
+        place = game.places[seat]
+        if place.count == DECK + 1:
+            game.turn = talk.turn = seat
+            game.drawn = True
+            self._hall.put_in(game, seat, "turn")
+        else:
+            # Not his, in any case.
+            talk.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
+
+    def _check(self, message: Message, game: OkeyGame, place: Place, frame: bytes) -> None:
+        text = wrong_start(game, place)
+        if text is None:
+            return
+        row = GRAMMAR.rows_named("s2c", "STRT")[0]
+        self._hall.diagnose(
+            message,
+            "error",
+            "rule",
+            "wrong-deal",
+            text,
+            expected=f"{DECK} tiles, one more for who begins; each tile twice, and two jokers",
+            clause=row.clause,
+            blame="server",
+            at=argument_place(frame, row, "startdeck"),
+        )
+        game.alone = False
+
+    def won(self, message: Message, talk: Conversation) -> None:
+        """`PWIN`; the specification's server tells everybody, whatever lobby they are in."""
+        hall = self._hall
+        name = label(message.fields["nickname"])
+        winner = hall.named(name)
+        game = winner.game if winner is not None and winner.game is not None else self._played_by(name, talk)
+        if game is None:
+            return
+        if winner is not None and winner.game is game:
+            self._moves.settle_put(message, winner)
+        if game.winner == name and game.ending is not None:
+            message.event_id, message.game_id = game.ending.id, game.game.id
+            return
+        self._moves.wins(message, game, name)
+
+    def _played_by(self, name: str, talk: Conversation) -> OkeyGame | None:
+        rooms = self._hall.lobbies.values()
+        games = [room.game for room in rooms if room.game is not None]
+        return next((game for game in games if any(place.name == name for place in game.places)), talk.game)
+
+    def drawn_game(self, message: Message, talk: Conversation) -> None:
+        """`EMPT`, to whoever wanted to draw, or to his whole lobby."""
+        game = talk.game
+        if game is None:
+            return
+        if game.ended and game.ending is not None:
+            message.event_id, message.game_id = game.ending.id, game.game.id
+            return
+        self._hall.put_in(game, True, "drawn_game")
+        self._hall.end(game, message.ts_ns, {"draw": True})
+        game.ending = self._hall.tell(message, "drawn_game", None, {}, game)

@@ -1,0 +1,76 @@
+"""Okey's framer: lines, ended by CR, LF or both.
+
+Servers end theirs with CRLF and take from clients what comes. A CR at the end of what has come may be half a
+CRLF, so its line waits for one more byte, unless the server answers first: it takes the line at its CR. A LF
+that comes after that stands before the next line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
+from dissectors.records import Direction
+
+_LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
+
+
+class OkeyFramer(ByteFramer):
+    """The lines of one direction."""
+
+    def __init__(self, direction: Direction) -> None:
+        super().__init__()
+        self._direction = direction
+        self._searched = 0
+        """So many bytes of `_held` have no line end in them."""
+        self._after_cr = False
+        """Whether a LF that comes next belongs to a line end whose line is over already."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        if not held and not self._dropped:
+            self._start = offset
+            if self._after_cr and data:
+                self._after_cr = False
+                self._searched = int(data[:1] == b"\n")
+        held += data
+        frames: list[Frame] = []
+        while (end := _LINE_END.search(held, self._searched)) is not None:
+            self._end_line(end.end(), frames)
+        self._searched = max(self._searched, len(held) - 1)
+        if self._dropped + len(held) > FRAME_LIMIT:
+            self._drop()
+        return frames
+
+    def settle(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        if self._direction == "c2s" and self._held[-1:] == b"\r":
+            self._end_line(len(self._held), frames)
+            self._after_cr = True
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        # Nothing more comes: a CR was the whole line end.
+        frames: list[Frame] = []
+        if self._held[-1:] == b"\r":
+            self._end_line(len(self._held), frames)
+        return [*frames, *super().eof()]
+
+    def _seek(self) -> None:
+        self._searched = 0
+        self._after_cr = False
+
+    def _end_line(self, upto: int, frames: list[Frame]) -> None:
+        if self._dropped + upto > FRAME_LIMIT:
+            self._cut = self._cut or "limit"
+        self._release(upto, frames)
+        self._searched = 0
+
+    def _drop(self) -> None:
+        """Keep nothing but what may be half a line end."""
+        self._cut = self._cut or "limit"
+        rest = b"\r" if self._held[-1:] == b"\r" else b""
+        self._dropped += len(self._held) - len(rest)
+        self._held[:] = rest
+        self._searched = 0

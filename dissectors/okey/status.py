@@ -1,0 +1,169 @@
+"""`STAT`: what lies on the exchange stacks and whose turn it is, told to all after each draw and put.
+
+It says more than that: from one to the next it shows who has drawn from where and which tile was put, so a
+game can be followed from one conversation. The specification's server tells it to everybody on the server,
+without a word of which lobby it is about: it is this lobby's if it follows from what this game was before.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dissectors.okey.conversation import Conversation, Request
+from dissectors.okey.game import OkeyGame
+from dissectors.okey.hall import Hall
+from dissectors.okey.moves import Moves
+from dissectors.okey.tiles import DECK, SEATS, Slots
+from dissectors.records import Event, Message
+
+Move = Literal["nothing", "drew m", "drew e", "put"]
+"""What leads from one status to the next. A draw from the main stack changes nothing that is told."""
+
+
+class Status:
+    """What `STAT` and `+RSTA` mean."""
+
+    def __init__(self, hall: Hall, moves: Moves) -> None:
+        self._hall = hall
+        self._moves = moves
+
+    def told(self, message: Message, talk: Conversation) -> None:
+        """`STAT`."""
+        stacks: Slots = message.fields["exchangestacks"]
+        turn: int = message.fields["currentplayeridx"]
+        own = self._own(message, talk)
+        others = [
+            room.game
+            for room in self._hall.lobbies.values()
+            if room.game is not None and room.game is not own
+        ]
+        for game in ([own] if own is not None else []) + others:
+            if self._is_of(message, game, stacks, turn):
+                if game is own:
+                    talk.turn = turn
+                return
+        if own is None:
+            return
+        if self._may_be_of_others(own, stacks, turn):
+            talk.turn = None
+            return
+        talk.turn = turn
+        self._tell(message, own, stacks, turn)
+
+    def asked_for(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        """`+RSTA`: told on request, so it is this client's game."""
+        own = self._own(message, talk)
+        if own is None:
+            return
+        message.game_id = own.game.id
+        if own.status is not None and (own.exchange, own.turn) == (
+            message.fields["exchangestacks"],
+            message.fields["currentplayeridx"],
+        ):
+            message.event_id = own.status.id
+
+    def _own(self, message: Message, talk: Conversation) -> OkeyGame | None:
+        """The game that a client plays in; one that is met in its middle is known from now on."""
+        if talk.game is None and not talk.whole and talk.lobby is None and talk.name is None:
+            room = self._hall.lobby(None)
+            talk.game = room.game or self._hall.begin(room, message.ts_ns, False)
+        coming = talk.waiting("JLOB")
+        if talk.game is None and coming is not None and coming.sound:
+            entered = self._hall.lobbies.get(coming.fields["n"])
+            return entered.game if entered is not None else None
+        return talk.game
+
+    def _is_of(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> bool:
+        """Whether a status is one of this game, told before or new."""
+        hall = self._hall
+        key = ("status", game.game.id, tuple(stacks), turn)
+        if hall.log.is_copy(message, key):
+            return True
+        if game.has_not_begun and stacks[turn] is not None:
+            # The first put is that of the player before: it was his turn.
+            game.turn, game.drawn = (turn - 1) % SEATS, True
+        move = _move(game, stacks, turn)
+        if move is None or not self._settle(message, game, move, stacks):
+            return False
+        self._tell(message, game, stacks, turn)
+        return True
+
+    def _settle(self, message: Message, game: OkeyGame, move: Move, stacks: Slots) -> bool:
+        """Make the move that a status shows, if it was not told yet; False if it cannot have been made."""
+        seat = game.turn
+        assert seat is not None
+        place = game.places[seat]
+        talk = self._hall.conversations.get(place.stream_id) if place.stream_id is not None else None
+        if talk is not None and talk.whole and talk.game is game:
+            return self._settle_asked(message, game, talk, move, stacks)
+        if move == "put":
+            self._moves.puts(message, game, seat, stacks[(seat + 1) % SEATS], None, True)
+        elif move != "nothing" and not game.drawn:
+            top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
+            self._moves.draws(message, game, seat, move[-1], top)
+        return True
+
+    def _settle_asked(
+        self, message: Message, game: OkeyGame, talk: Conversation, move: Move, stacks: Slots
+    ) -> bool:
+        """The same for a player whose requests are heard: he has done what he has asked for."""
+        seat = game.turn
+        assert seat is not None
+        if move == "put":
+            tile = stacks[(seat + 1) % SEATS]
+            request = talk.waiting("PUTT")
+            if request is not None and request.event_id is None and request.fields.get("tile") == tile:
+                self._moves.settle_put(message, talk)
+                return True
+            return game.put == tile
+        if move == "drew e":
+            request = talk.waiting("DRAW")
+            if request is not None and request.event_id is None and request.fields.get("drawstack") == "e":
+                top = game.exchange[seat] if game.exchange is not None else None
+                request.event_id = self._moves.draws(message, game, seat, "e", top).id
+                return True
+            return game.drawn
+        return True
+
+    def _may_be_of_others(self, own: OkeyGame, stacks: Slots, turn: int) -> bool:
+        """Whether a status that does not follow may be another lobby's."""
+        if self._hall.knows_places or own.turn is None:
+            return False
+        if own.put is not None and turn == (own.turn + 1) % SEATS and stacks[turn] == own.put:
+            # Something was missed before, but what was put is here.
+            return False
+        return bool(self._hall.others) or len(self._hall.lobbies) > 1
+
+    def _tell(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> None:
+        hall = self._hall
+        if turn != game.turn:
+            if game.turn is not None and game.places[game.turn].count is None:
+                game.places[game.turn].count = DECK
+            game.drawn = False
+            game.put = None
+        game.exchange, game.turn = stacks, turn
+        hall.put_in(game, [*stacks], "exchange")
+        hall.put_in(game, turn, "turn")
+        name = game.places[turn].name
+        event: Event = hall.tell(
+            message, "status", name, {"exchange": stacks, "turn": turn, "name": name}, game
+        )
+        game.status = event
+        hall.log.add(message.stream.id, ("status", game.game.id, tuple(stacks), turn), event)
+
+
+def _move(game: OkeyGame, stacks: Slots, turn: int) -> Move | None:
+    """What leads from a game as it is known to this status; None if nothing does in one move."""
+    if game.turn is None or game.exchange is None:
+        return None
+    before = game.exchange
+    changed = [seat for seat in range(SEATS) if before[seat] != stacks[seat]]
+    if turn == game.turn:
+        if not changed:
+            return "nothing" if game.drawn else "drew m"
+        return "drew e" if changed == [turn] else None
+    following = (game.turn + 1) % SEATS
+    # The same tile twice on one stack looks like nothing at all.
+    if turn == following and changed in ([], [following]) and stacks[following] is not None:
+        return "put"
+    return None

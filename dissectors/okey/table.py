@@ -1,0 +1,151 @@
+"""The Okey table: from messages to players, lobbies, deals, draws, puts and wins.
+
+What a message means is told by `lobby.py`, `chat.py`, `deals.py`, `moves.py` and `status.py`; here each is
+tied to the request that it answers, or counted as a push that wants an acknowledgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dissectors.grammar import MessageType
+from dissectors.okey.chat import Chat
+from dissectors.okey.conversation import Conversation, Request
+from dissectors.okey.deals import Deals
+from dissectors.okey.hall import Hall
+from dissectors.okey.lobby import Lobbies
+from dissectors.okey.moves import Moves
+from dissectors.okey.status import Status
+from dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from dissectors.table import Ids
+
+_PADDING = "lists are padded with % in place of a blank (last dialect)"
+_CLAUSE = "Einige Eigenheiten unseres Protokolls"
+
+
+class OkeyTable(Hall):
+    """One Okey server: its players, its lobbies, and the games in them."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self._chat = Chat(self)
+        self._moves = Moves(self)
+        self._deals = Deals(self, self._moves)
+        status = Status(self, self._moves)
+        lobbies = Lobbies(self)
+        self._lobbies = lobbies
+        self._responses: dict[str, Callable[[Message, Conversation, Request | None], None]] = {
+            "+LOGI": lobbies.logged_in,
+            "+NAME": lobbies.renamed,
+            "+LLPL": lobbies.lobbies,
+            "+LGAM": lobbies.games,
+            "+JLOB": lobbies.joined,
+            "+LLOB": lobbies.left_lobby,
+            "+RNAM": lobbies.places,
+            "+RSTA": status.asked_for,
+            "+LOGO": lobbies.logged_out,
+            "+REDY": lobbies.ready,
+            "+DRAW": self._moves.drew,
+            "+PUTT": self._moves.put,
+            "+WINC": self._moves.cheated,
+            "+CATC": self._chat.said,
+        }
+        self._pushes: dict[str, Callable[[Message, Conversation], None]] = {
+            "STAT": status.told,
+            "PWIN": self._deals.won,
+            "EMPT": self._deals.drawn_game,
+            "JOND": lobbies.somebody_joins,
+            "LEFT": lobbies.somebody_leaves,
+            "NAMS": lobbies.places,
+            "CATS": self._chat.heard,
+        }
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        talk = self.conversation(message.stream)
+        self.remark_dialect(message, row)
+        if message.direction == "s2c" and b'%"' in frame:
+            self._remark_padding(message, frame)
+        if message.direction == "c2s":
+            self._from_client(message, row, sound, talk, frame)
+        elif not sound:
+            talk.unsure()
+        elif message.name.startswith("+"):
+            self._response(message, row, talk)
+        else:
+            talk.pushed[message.name] += 1
+            if message.name == "STRT":
+                self._deals.dealt(message, talk, frame)
+            elif message.name in self._pushes:
+                self._pushes[message.name](message, talk)
+
+    def _remark_padding(self, message: Message, frame: bytes) -> None:
+        at = frame.index(b'%"')
+        self.remark(message, _PADDING, _CLAUSE, (at, 1))
+
+    def _from_client(
+        self, message: Message, row: MessageType, sound: bool, talk: Conversation, frame: bytes
+    ) -> None:
+        if message.name.startswith("+"):
+            self._acknowledged(message, row, talk)
+            return
+        doubtful = sound and not self._moves.may_ask(message, row, talk, frame)
+        if sound or len(message.fields) + 1 == len(row.fields):
+            # Whatever lacks more than one good argument gets no response.
+            talk.asks(Request(message, sound, doubtful))
+
+    def _acknowledged(self, message: Message, row: MessageType, talk: Conversation) -> None:
+        name = message.name[1:]
+        if talk.pushed[name]:
+            talk.pushed[name] -= 1
+        elif talk.whole:
+            self.diagnose(
+                message,
+                "warning",
+                "sequence",
+                "unasked",
+                f"{message.name} acknowledges nothing: no {name} is open",
+                expected=f"{name} before it",
+                clause=row.clause,
+                blame="client",
+            )
+
+    def _response(self, message: Message, row: MessageType, talk: Conversation) -> None:
+        request = talk.answered(message.name[1:], _is_refusal(message))
+        if request is None and talk.whole:
+            self.diagnose(
+                message,
+                "error",
+                "sequence",
+                "unasked",
+                f"{message.name} answers nothing: no {message.name[1:]} is open",
+                expected=f"{message.name[1:]} before it",
+                clause=row.clause,
+                blame="server",
+            )
+        if message.name in self._responses:
+            self._responses[message.name](message, talk, request)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        # What a client has not said right gets no response; of the server, something is not known.
+        if direction == "s2c":
+            self.conversation(stream).unsure()
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        self.conversation(stream).unsure()
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        talk = self.conversations.pop(stream.id, None)
+        self.log.forget(stream.id)
+        self._chat.forget(stream.id)
+        if talk is not None:
+            assert stream.close_reason is not None
+            self._lobbies.goes(None, talk, stream.close_reason, ts_ns)
+
+    def finish(self, ts_ns: int) -> None:
+        """All verdicts were given at once."""
+
+
+def _is_refusal(message: Message) -> bool:
+    """Whether a response may answer a request that was not right in itself."""
+    fields = message.fields
+    return not (fields.get("tile") or fields.get("valid"))
