@@ -3,6 +3,7 @@
 Servers end theirs with CRLF and take from clients what comes. A CR at the end of what has come may be half a
 CRLF, so its line waits for one more byte, unless the server answers first: it takes the line at its CR. A LF
 that comes after that stands before the next line.
+After a gap a line begins where a known command stands right behind it, else with the next line.
 """
 
 from __future__ import annotations
@@ -11,9 +12,19 @@ import re
 from collections.abc import Sequence
 
 from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
-from dissectors.records import Direction
+from dissectors.okey.grammar import GRAMMAR
+from dissectors.records import DIRECTIONS, Direction
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
+
+_BEGINNING = {
+    direction: re.compile(
+        rb"(?:%s)[ \r\n]" % b"|".join(re.escape(name.encode()) for name in GRAMMAR.names(direction))
+    )
+    for direction in DIRECTIONS
+}
+_LONGEST_BEGINNING = 6
+"""A plus sign, four letters, and what comes after them."""
 
 
 class OkeyFramer(ByteFramer):
@@ -24,6 +35,8 @@ class OkeyFramer(ByteFramer):
         self._direction = direction
         self._searched = 0
         """So many bytes of `_held` have no line end in them."""
+        self._seeking = False
+        """Whether bytes are missing before these, and nothing has shown yet that a line begins here."""
         self._after_cr = False
         """Whether a LF that comes next belongs to a line end whose line is over already."""
 
@@ -36,6 +49,11 @@ class OkeyFramer(ByteFramer):
                 self._searched = int(data[:1] == b"\n")
         held += data
         frames: list[Frame] = []
+        if self._seeking and (len(held) >= _LONGEST_BEGINNING or _LINE_END.search(held) is not None):
+            # What is lost are segments, as a rule, and those end with a line.
+            self._seeking = False
+            if _BEGINNING[self._direction].match(held):
+                self._cut = None
         while (end := _LINE_END.search(held, self._searched)) is not None:
             self._end_line(end.end(), frames)
         self._searched = max(self._searched, len(held) - 1)
@@ -60,6 +78,7 @@ class OkeyFramer(ByteFramer):
     def _seek(self) -> None:
         self._searched = 0
         self._after_cr = False
+        self._seeking = True
 
     def _end_line(self, upto: int, frames: list[Frame]) -> None:
         if self._dropped + upto > FRAME_LIMIT:

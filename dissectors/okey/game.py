@@ -21,9 +21,10 @@ class Place(msgspec.Struct, eq=False):
     stream_id: int | None = None
     """The connection of its player, if that is in the capture."""
 
-    def take(self, tile: str) -> None:
-        """A tile is drawn: it stands in the first empty place."""
-        self.count = None if self.count is None else self.count + 1
+    def take(self, tile: str, counted: bool = False) -> None:
+        """A tile is drawn: it stands in the first empty place. It may have been counted before."""
+        if self.count is not None and not counted:
+            self.count += 1
         if self.deck is not None:
             slots = [*self.deck]
             if None in slots:
@@ -50,9 +51,12 @@ class OkeyGame(msgspec.Struct, eq=False):
     exchange: Slots | None = None
     turn: int | None = None
     drawn: bool = False
-    """Whether the player whose turn it is has drawn."""
+    """Whether the player whose turn it is has drawn, or need not."""
+    draw: Event | None = None
+    """The draw of this turn."""
     put: str | None = None
     """The tile that he has put, until it is told whose turn is next."""
+    latest_put: Event | None = None
     alone: bool = True
     cheated: bool = False
     winner: str | None = None

@@ -58,7 +58,7 @@ class Moves:
     def drew(self, message: Message, talk: Conversation, request: Request | None) -> None:
         """`+DRAW`, with no tile if it is refused or the stack is empty."""
         tile: str | None = message.fields["tile"]
-        game = talk.game
+        hall, game = self._hall, talk.game
         if game is None or tile is None:
             if game is not None:
                 message.game_id = game.game.id
@@ -66,11 +66,17 @@ class Moves:
         if request is not None and request.event_id is not None:
             message.event_id, message.game_id = request.event_id, game.game.id
             return
-        seat = talk.seat
+        seat = talk.seat if talk.seat is not None else game.turn
         if seat is None:
-            # Met in mid-game: whose turn it is draws.
-            seat = talk.seat = game.turn if talk.turn is None else talk.turn
-        if seat is None:
+            return
+        self._sit_down(talk, game, seat)
+        place = game.places[seat]
+        if game.draw is not None and game.turn == seat:
+            # A STAT has shown it already.
+            message.event_id, message.game_id = game.draw.id, game.game.id
+            if game.draw.data["tile"] is None:
+                place.take(tile, counted=True)
+                hall.put_deck(game, seat)
             return
         stack = request.fields.get("drawstack") if request is not None else None
         self._check_top(message, game, seat, stack, tile)
@@ -102,8 +108,9 @@ class Moves:
         place = game.places[seat]
         if tile is not None:
             place.take(tile)
-        elif place.count is not None:
-            place.count += 1
+        else:
+            place.sure = False
+            place.count = None if place.count is None else place.count + 1
         game.turn, game.drawn = seat, True
         hall.put_in(game, seat, "turn")
         hall.put_deck(game, seat)
@@ -112,7 +119,8 @@ class Moves:
         data: dict[str, Any] = {"seat": seat, "name": place.name, "stack": stack, "tile": tile}
         if stack != "e" and tile is not None:
             data |= {"known_to": [place.name], "others_see": {"tile": None}}
-        return hall.emit("drew", message.ts_ns, place.name, data, game.game)
+        game.draw = hall.emit("drew", message.ts_ns, place.name, data, game.game)
+        return game.draw
 
     # Puts.
 
@@ -122,19 +130,39 @@ class Moves:
         if game is None:
             return
         message.game_id = game.game.id
-        if talk.seat is None:
-            talk.seat = game.turn if talk.turn is None else talk.turn
-        if talk.seat is None:
+        shown = self._shown_put(game, talk.seat, request)
+        seat = shown.data["seat"] if shown is not None else talk.seat
+        seat = seat if seat is not None else game.turn
+        if seat is None:
             return
+        self._sit_down(talk, game, seat)
         if request is not None and request.event_id is not None:
             message.event_id = request.event_id
+        elif shown is not None:
+            message.event_id = shown.id
         else:
-            event = self._puts(message, talk, game, talk.seat, request, fields["valid"])
+            event = self._puts(message, talk, game, seat, request, fields["valid"])
             message.event_id = event.id
         if fields["won"]:
-            self._check_win(message, game, talk.seat)
+            self._check_win(message, game, seat)
             if game.ending is None:
-                self.wins(message, game, game.places[talk.seat].name)
+                self.wins(message, game, game.places[seat].name)
+
+    def _sit_down(self, talk: Conversation, game: OkeyGame, seat: int) -> None:
+        """Who was met in mid-game is known by his moves."""
+        if talk.seat is None:
+            talk.seat = seat
+            game.places[seat].stream_id = talk.stream.id
+            self._hall.put_place(game, seat, talk.name)
+
+    def _shown_put(self, game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
+        """The put that a response is about, if a STAT has shown it already without his request."""
+        latest = game.latest_put
+        if latest is None or latest.data["deck"] is not None or latest.data["seat"] == game.turn:
+            return None
+        if request is not None and request.fields.get("tile") != latest.data["tile"]:
+            return None
+        return latest if seat in (None, latest.data["seat"]) else None
 
     def settle_put(self, message: Message, talk: Conversation) -> None:
         """Somebody else hears first that this client's put is done."""
@@ -185,7 +213,10 @@ class Moves:
         data: dict[str, Any] = {"seat": seat, "name": place.name, "tile": tile, "deck": deck, "valid": valid}
         if deck is not None:
             data |= {"known_to": [place.name], "others_see": {"deck": None}}
-        return hall.emit("put", message.ts_ns, place.name, data, game.game)
+        event = hall.emit("put", message.ts_ns, place.name, data, game.game)
+        if valid:
+            game.latest_put = event
+        return event
 
     # Ends.
 

@@ -44,7 +44,7 @@ class Status:
                 return
         if own is None:
             return
-        if self._may_be_of_others(own, stacks, turn):
+        if self._may_be_of_others(talk, own, stacks, turn):
             talk.turn = None
             return
         talk.turn = turn
@@ -94,53 +94,52 @@ class Status:
         assert seat is not None
         place = game.places[seat]
         talk = self._hall.conversations.get(place.stream_id) if place.stream_id is not None else None
-        if talk is not None and talk.whole and talk.game is game:
-            return self._settle_asked(message, game, talk, move, stacks)
-        if move == "put":
-            self._moves.puts(message, game, seat, stacks[(seat + 1) % SEATS], None, True)
-        elif move != "nothing" and not game.drawn:
-            top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
-            self._moves.draws(message, game, seat, move[-1], top)
-        return True
-
-    def _settle_asked(
-        self, message: Message, game: OkeyGame, talk: Conversation, move: Move, stacks: Slots
-    ) -> bool:
-        """The same for a player whose requests are heard: he has done what he has asked for."""
-        seat = game.turn
-        assert seat is not None
+        if talk is not None and talk.game is not game:
+            talk = None
         if move == "put":
             tile = stacks[(seat + 1) % SEATS]
-            request = talk.waiting("PUTT")
-            if request is not None and request.event_id is None and request.fields.get("tile") == tile:
-                self._moves.settle_put(message, talk)
+            if game.put == tile or (talk is not None and self._settle_put(message, talk, tile)):
                 return True
-            return game.put == tile
-        if move == "drew e":
-            request = talk.waiting("DRAW")
-            if request is not None and request.event_id is None and request.fields.get("drawstack") == "e":
-                top = game.exchange[seat] if game.exchange is not None else None
-                request.event_id = self._moves.draws(message, game, seat, "e", top).id
+            if talk is not None and talk.whole:
+                return False
+            self._moves.puts(message, game, seat, tile, None, True)
+        elif move != "nothing" and not game.drawn:
+            top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
+            request = talk.waiting("DRAW") if talk is not None else None
+            if request is not None and move == "drew m":
+                # The answer will tell which tile.
                 return True
-            return game.drawn
+            if talk is not None and talk.whole and request is None:
+                return move == "drew m"
+            event = self._moves.draws(message, game, seat, move[-1], top)
+            if request is not None:
+                request.event_id = event.id
         return True
 
-    def _may_be_of_others(self, own: OkeyGame, stacks: Slots, turn: int) -> bool:
+    def _settle_put(self, message: Message, talk: Conversation, tile: str | None) -> bool:
+        """Whether a player whose requests are heard has asked to put this tile: then it is done."""
+        request = talk.waiting("PUTT")
+        if request is None or request.event_id is not None or request.fields.get("tile") != tile:
+            return False
+        self._moves.settle_put(message, talk)
+        return True
+
+    def _may_be_of_others(self, talk: Conversation, own: OkeyGame, stacks: Slots, turn: int) -> bool:
         """Whether a status that does not follow may be another lobby's."""
         if self._hall.knows_places or own.turn is None:
             return False
         if own.put is not None and turn == (own.turn + 1) % SEATS and stacks[turn] == own.put:
             # Something was missed before, but what was put is here.
             return False
-        return bool(self._hall.others) or len(self._hall.lobbies) > 1
+        # Who was told all of his own game cannot have missed a move of it.
+        return talk.whole or bool(self._hall.others) or len(self._hall.lobbies) > 1
 
     def _tell(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> None:
         hall = self._hall
         if turn != game.turn:
             if game.turn is not None and game.places[game.turn].count is None:
                 game.places[game.turn].count = DECK
-            game.drawn = False
-            game.put = None
+            game.drawn, game.draw, game.put = False, None, None
         game.exchange, game.turn = stacks, turn
         hall.put_in(game, [*stacks], "exchange")
         hall.put_in(game, turn, "turn")

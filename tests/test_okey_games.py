@@ -1,0 +1,155 @@
+"""Made-up Okey games in both dialects: what is found is what was played, and nobody is accused.
+
+From all conversations, from one, from their middle on, with several games at once and with players who come
+and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from okey_script import Move, Script
+from okey_talk import Talk, events_of, four, heard, moves_of
+
+from dissectors.records import Direction, Gap
+from dissectors.state import State, apply
+
+NAMES = ("ada", "ben", "cem", "dilek")
+OTHERS = ("esra", "fred", "gül", "hans")
+
+each_dialect = pytest.mark.parametrize("head", [False, True], ids=["seed", "head"])
+
+
+def played(seed: int, head: bool, turns: int = 12) -> Script:
+    script = Script(seed, head)
+    four(script, 1, *NAMES)
+    script.play(script.tables[1], turns)
+    return script
+
+
+def hidden(moves: Sequence[Move], seat: int) -> list[Move]:
+    """The moves as the player at a seat is told them."""
+    return [move._replace(tile=None) if move.stack == "m" and move.seat != seat else move for move in moves]
+
+
+@each_dialect
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_a_game_from_all_conversations(head: bool, seed: int) -> None:
+    script = played(seed, head)
+    script.win(script.tables[1])
+    found = heard(script.steps)
+    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert moves_of(found) == script.moves
+    [won] = events_of(found, "won")
+    winner = script.moves[-1].seat
+    assert won.data["name"] == NAMES[winner]
+    assert {game.id: game.result for game in found.games} == {1: {"winner": NAMES[winner]}}
+
+
+@each_dialect
+@given(seed=st.integers(0, 10**6), seat=st.integers(0, 3))
+@settings(max_examples=60)
+def test_a_game_from_one_conversation(head: bool, seed: int, seat: int) -> None:
+    script = played(seed, head)
+    found = heard(script.steps, lambda client: client == NAMES[seat])
+    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert moves_of(found) == hidden(script.moves, seat)
+
+
+@each_dialect
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_two_games_at_once(head: bool, seed: int) -> None:
+    script = Script(seed, head)
+    four(script, 1, *NAMES)
+    four(script, 2, *OTHERS)
+    for _ in range(20):
+        script.play(script.tables[script.random.choice((1, 2))], 1)
+    found = heard(script.steps)
+    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert moves_of(found) == script.moves
+
+
+@each_dialect
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_a_game_of_which_another_lobby_is_heard_too(head: bool, seed: int) -> None:
+    """From all conversations of one lobby; the specification's server tells it the other's statuses."""
+    script = Script(seed, head)
+    four(script, 1, *NAMES)
+    four(script, 2, *OTHERS)
+    for _ in range(20):
+        script.play(script.tables[script.random.choice((1, 2))], 1)
+    found = heard(script.steps, lambda client: client in NAMES)
+    assert [flaw for flaw in found.diagnostics if flaw.severity != "note"] == []
+    assert moves_of(found) == [move for move in script.moves if move.lobby == 1]
+
+
+@each_dialect
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30)
+def test_from_then_on(head: bool, seed: int) -> None:
+    """Met in mid-game nobody is accused, and the moves that are found are the last of those played."""
+    script = played(seed, head, 20)
+    begin = script.random.randrange(len(script.steps))
+    in_game = any(step.name == "PUTT" for step in script.steps[:begin])
+    talk = Talk()
+    for client in NAMES:
+        for direction in ("c2s", "s2c"):
+            if any(step.client == client for step in script.steps[:begin]):
+                beside(talk, client, direction)
+    for step in script.steps[begin:]:
+        talk.say(step.client, step.direction, step.data)
+    found = talk.close()
+    assert [flaw for flaw in found.diagnostics if flaw.severity not in ("note", "warning")] == []
+    if not in_game:
+        # Who has joined which lobby is not known of all.
+        return
+    moves = [(event.data["seat"], event.kind) for event in events_of(found, "drew", "put")]
+    true = [(move.seat, move.kind) for move in script.moves]
+    assert len(moves) <= len(true)
+    # The first that is found may be told again, being known from its answer alone.
+    assert moves[1:] == true[len(true) - len(moves) + 1 :]
+
+
+def beside(talk: Talk, client: str, direction: Direction) -> None:
+    talk.inspector.feed(Gap(talk.stream(client), direction, 0, 0, None))
+
+
+@each_dialect
+@given(seed=st.integers(0, 10**6), lost=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_a_message_that_is_lost_accuses_nobody(head: bool, seed: int, lost: int) -> None:
+    script = played(seed, head)
+    missing = lost % len(script.steps)
+    talk = Talk()
+    for number, step in enumerate(script.steps):
+        if number == missing:
+            talk.lose(step.client, step.direction, len(step.data))
+        else:
+            talk.say(step.client, step.direction, step.data)
+    found = talk.close()
+    assert [flaw for flaw in found.diagnostics if flaw.group != "network" and flaw.severity == "error"] == []
+
+
+@each_dialect
+def test_the_state_is_the_game(head: bool) -> None:
+    script = played(5, head)
+    found = heard(script.steps)
+    state: State = {}
+    for event in found.events:
+        apply(state, event.changes)
+        if event is events_of(found, "left")[0]:
+            break
+    table = script.tables[1]
+    game = state["games"]["1"]
+    assert game["lobby"] == 1
+    assert game["turn"] == table.turn
+    assert game["exchange"] == [stack[-1] if stack else None for stack in table.stacks]
+    for seat, name in enumerate(NAMES[1:], 1):
+        assert game["seats"][str(seat)] == {"name": name, "tiles": len(table.decks[seat])}
+        assert sorted(filter(None, game["private"][name]["deck"])) == sorted(table.decks[seat])
