@@ -95,19 +95,23 @@ def truncated(frame: bytes, direction: Direction) -> Decoded:
 
 def encode(name: str, direction: Direction, fields: Mapping[str, Any], pad: str = BLANK_PAD) -> bytes:
     """The line of a message, with the padding of its dialect; see `Dissector.encode`."""
-    for row in GRAMMAR.rows_named(direction, name):
+    # Of several rows with the same fields the padding's own dialect goes first.
+    late = pad != BLANK_PAD
+    rows = sorted(GRAMMAR.rows_named(direction, name), key=lambda row: (row.deviation is not None) != late)
+    for row in rows:
         given = [field for field in row.fields if field.name in fields]
         if len(given) != len(fields) or any(
             field.name not in fields and not field.optional for field in row.fields
         ):
             continue
-        texts = [_written(field.type, fields[field.name], pad) for field in given]
         try:
+            texts = [_written(field.type, fields[field.name], pad) for field in given]
             if _read(row, texts) == fields:
                 line = " ".join([name, *(quote(text, pad) for text in texts)])
                 if not {"\r", "\n"} & {*line}:
                     return f"{line}\r\n".encode()
-        except Mismatch:
+        except (Mismatch, LookupError, TypeError, AttributeError):
+            # Values of other types than this row's.
             continue
     raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_SHOWN]}")
 
@@ -185,8 +189,9 @@ def _inner(line: _Line, token: Token, start: int, end: int) -> tuple[int, int]:
     """Where a part of a token's text stands in the frame; all of it includes its quotation marks."""
     if (start, end) == (0, len(token.text)):
         return line.place(token.start, token.end)
-    places = [*inner_places(line.text, token)]
-    return line.place(places[start], places[end - 1] + 1 if end > start else places[start])
+    places = inner_places(line.text, token)
+    first = places[start][0]
+    return line.place(first, places[end - 1][1] if end > start else first)
 
 
 def _missing(line: _Line, row: MessageType, field: Field, sloppy: Sloppy | None) -> Flaw:

@@ -12,7 +12,7 @@ padding may be missing, an empty token without it vanishes, and what is quoted w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -121,18 +121,16 @@ def write_list(texts: Iterable[str], pad: str) -> str:
     return " ".join(quote(text, pad) for text in texts)
 
 
-def inner_places(text: str, token: Token) -> Iterator[int]:
-    """Where in `text` each character of a token's text stands; the last is where the token ends."""
+def inner_places(text: str, token: Token) -> list[tuple[int, int]]:
+    """From where to where in `text` each character of a token's text stands, and its padding, if any."""
+    places: list[tuple[int, int]] = []
     at = token.start
     inside = False
     while at < token.end:
-        if text[at] == '"':
+        width = 2 if inside and text[at : at + 2] == '\\"' else 1
+        if width == 1 and text[at] == '"':
             inside = not inside
         else:
-            if inside and text[at] == "\\" and text[at + 1 : at + 2] == '"':
-                at += 1
-                yield at - 1
-            else:
-                yield at
-        at += 1
-    yield token.end
+            places.append((at, at + width))
+        at += width
+    return places
