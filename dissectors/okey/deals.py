@@ -43,14 +43,13 @@ class Deals:
         talk.game, talk.seat = game, seat
         hall.put_place(game, seat, talk.name)
         hall.put_deck(game, seat)
-        if returns:
+        if returns or not self._is_right(message, game, place, frame):
             talk.turn = None
         else:
             self._first_turn(game, talk, seat)
         hidden = {"known_to": [talk.name], "others_see": {"deck": None}}
         data = {"seat": seat, "name": talk.name, "deck": tiles(deck), **hidden}
         hall.tell(message, "returned" if returns else "dealt", talk.name, data, game)
-        self._check(message, game, place, frame)
 
     def _deal(self, room: LobbyRoom, seat: int, message: Message) -> OkeyGame:
         """The deal that this is a part of: the first of the last moments in which this seat has no deck."""
@@ -70,10 +69,11 @@ class Deals:
             # Not his, in any case.
             talk.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
 
-    def _check(self, message: Message, game: OkeyGame, place: Place, frame: bytes) -> None:
+    def _is_right(self, message: Message, game: OkeyGame, place: Place, frame: bytes) -> bool:
+        """Whether a deck can be dealt so; from one that cannot nobody is held to anything."""
         text = wrong_start(game, place)
         if text is None:
-            return
+            return True
         row = GRAMMAR.rows_named("s2c", "STRT")[0]
         self._hall.diagnose(
             message,
@@ -86,7 +86,9 @@ class Deals:
             blame="server",
             at=argument_place(frame, row, "startdeck"),
         )
-        game.alone = False
+        game.alone = place.sure = False
+        place.count = None
+        return False
 
     def won(self, message: Message, talk: Conversation) -> None:
         """`PWIN`; the specification's server tells everybody, whatever lobby they are in."""
