@@ -14,7 +14,6 @@ from recorded import CAPTURES, inspected, items_of
 
 from dissectors.records import Chunk, Diagnostic, Direction, Findings
 
-
 NEEDS_ALL = ("a tile thrice in two decks", "two begin")
 """What nobody can tell who does not see the other's deck."""
 
