@@ -61,6 +61,8 @@ _ERRORS = {
 }
 """Errors whose text is a sentence for the user; by name, as their modules are loaded only where needed."""
 
+_TOLD_OF_PLUGINS = f"{__name__}.told_of_plugins"
+
 
 class Kiebitz(click.Group):
     """The group of all commands."""
@@ -84,7 +86,10 @@ class Kiebitz(click.Group):
             near = get_close_matches(args[0], known)
             hint = f"did you mean {' or '.join(near)}?" if near else "they are listed by kiebitz -h"
             raise click.UsageError(f"there is no command {args[0]}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
+        command = super().resolve_command(ctx, args)
+        # Before the arguments are read: a name that is not known may be one of a plug-in that is left out.
+        _tell_of_plugins(ctx)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():
@@ -97,6 +102,8 @@ class Kiebitz(click.Group):
                 return super().invoke(ctx)
             finally:
                 sys.stdout.flush()
+                # Some commands load the protocols only where they need them.
+                _tell_of_plugins(ctx)
         except BrokenPipeError:
             # Whoever read has seen enough. What is left in the buffer must not fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -174,6 +181,15 @@ def _sentence(error: Exception) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
     return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+
+
+def _tell_of_plugins(ctx: click.Context) -> None:
+    """Say which plug-ins are left out: once, if the command has loaded the protocols, and to no shell."""
+    registry = sys.modules.get("dissectors.registry")
+    if registry is not None and not ctx.resilient_parsing and not ctx.meta.get(_TOLD_OF_PLUGINS):
+        ctx.meta[_TOLD_OF_PLUGINS] = True
+        for problem in registry.PLUGINS.problems:
+            _say(problem)
 
 
 def _say(text: str) -> None:
