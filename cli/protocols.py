@@ -5,20 +5,21 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 import click
 from click.shell_completion import CompletionItem
 
 from cli.catalog import field_catalog
-from cli.output import Column, batches, show
+from cli.decode_as import unknown_protocol
+from cli.output import Column, Row, batches, show
 from dissectors.dissector import Dissector
 from dissectors.grammar import MessageType
-from dissectors.registry import BY_PROTOCOL, DISSECTORS
+from dissectors.registry import BY_PROTOCOL, DISSECTORS, PLUGINS
 
 _COLUMNS = (
     Column("name", "name"),
     Column("title", "game"),
+    Column("plugin", aside=True),
     Column("transport", "over"),
     Column("ports", "ports"),
     Column("messages", "messages", right=True),
@@ -51,19 +52,18 @@ def protocols(name: str | None) -> None:
         return
     dissector = BY_PROTOCOL.get(name.lower())
     if dissector is None:
-        near = get_close_matches(name.lower(), BY_PROTOCOL, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BY_PROTOCOL)}"
-        raise click.UsageError(f"there is no protocol {name}; {hint}")
+        raise click.UsageError(unknown_protocol(name.lower()))
     for line in reference(dissector):
         click.echo(line)
 
 
-def _listed(dissector: Dissector) -> tuple[str, str, str, str, int, int]:
+def _listed(dissector: Dissector) -> Row:
     grammar = dissector.grammar
     names = {(row.direction, row.name) for row in grammar.rows}
     return (
         grammar.protocol,
         grammar.title,
+        PLUGINS.origins.get(grammar.protocol),
         dissector.transport,
         _ports(dissector),
         len(names),
@@ -81,6 +81,8 @@ def reference(dissector: Dissector) -> Iterator[str]:
     yield click.style(f"{grammar.title} ({grammar.protocol})", bold=True)
     ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "whatever the port"
     yield f"{dissector.transport}, {ports}"
+    if grammar.protocol in PLUGINS.origins:
+        yield f"from the plug-in {PLUGINS.origins[grammar.protocol]}"
     for direction, sender in _SENDERS.items():
         yield ""
         yield click.style(f"Messages, {sender}", bold=True)
