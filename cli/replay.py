@@ -8,6 +8,7 @@ import sys
 import click
 
 from cli.files import opened, svg_option
+from cli.missing import tell_missing
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import Onlooker
 from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
@@ -62,6 +63,7 @@ def replay(
       kiebitz replay game.db --speed 0 --svg slide.svg
     """
     timeline = open_session(session)
+    tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
     with moments_explained():

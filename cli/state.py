@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from cli.files import opened, svg_option
+from cli.missing import tell_missing
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import RECENT, Onlooker
 from cli.players import check_player
@@ -46,6 +47,7 @@ def state(
     if as_json and svg is not None:
         raise click.UsageError("--json and --svg do not go together")
     timeline = open_session(session)
+    tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
     at = moment or END

@@ -14,7 +14,7 @@ from importlib.metadata import version
 
 from dissectors.inspector import DERIVED_CODES, DecodeAs, Inspector
 from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BY_PROTOCOL, DISSECTORS, not_installed
 from dissectors.table import Ids
 from storage.recorder import BATCH, lock
 from storage.rows import INSERTS, gather, no_rows
@@ -72,6 +72,9 @@ def _all(
     on_progress: Callable[[int, int], None],
 ) -> list[Spoken]:
     recorded = [_Recorded(Timeline(connection, row)) for row in chosen]
+    spoken = {protocol for session in recorded for _, _, protocol in session.spoken}
+    for protocol in sorted(spoken - BY_PROTOCOL.keys()):
+        raise StorageError(f"what was made of its bytes would be lost: {not_installed(protocol)}")
     for row in chosen:
         for table, condition in _DERIVED.items():
             connection.execute(f"DELETE FROM {table} WHERE {condition}", (row.id,))
