@@ -73,8 +73,8 @@ def _all(
 ) -> list[Spoken]:
     recorded = [_Recorded(Timeline(connection, row)) for row in chosen]
     spoken = {protocol for session in recorded for _, _, protocol in session.spoken}
-    for protocol in sorted(spoken - BY_PROTOCOL.keys()):
-        raise StorageError(f"what was made of its bytes would be lost: {not_installed(protocol)}")
+    if unknown := sorted(spoken - BY_PROTOCOL.keys()):
+        raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
     for row in chosen:
         for table, condition in _DERIVED.items():
             connection.execute(f"DELETE FROM {table} WHERE {condition}", (row.id,))
