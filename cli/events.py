@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option, sql_condition
-from cli.missing import tell_missing
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.players import check_player
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument, since
 from storage.sentences import describe, event_seen_by
 from storage.timeline import Timeline

@@ -7,7 +7,7 @@ import sys
 import click
 
 from cli.files import opened
-from cli.missing import tell_missing
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
 from storage.export import BINARY, FORMATS
 

@@ -61,8 +61,6 @@ _ERRORS = {
 }
 """Errors whose text is a sentence for the user; by name, as their modules are loaded only where needed."""
 
-_TOLD_OF_PLUGINS = f"{__name__}.told_of_plugins"
-
 
 class Kiebitz(click.Group):
     """The group of all commands."""
@@ -86,10 +84,7 @@ class Kiebitz(click.Group):
             near = get_close_matches(args[0], known)
             hint = f"did you mean {' or '.join(near)}?" if near else "they are listed by kiebitz -h"
             raise click.UsageError(f"there is no command {args[0]}; {hint}", ctx)
-        command = super().resolve_command(ctx, args)
-        # Before the arguments are read: a name that is not known may be one of a plug-in that is left out.
-        _tell_of_plugins(ctx)
-        return command
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():
@@ -102,8 +97,7 @@ class Kiebitz(click.Group):
                 return super().invoke(ctx)
             finally:
                 sys.stdout.flush()
-                # Some commands load the protocols only where they need them.
-                _tell_of_plugins(ctx)
+                _tell_of_plugins()
         except BrokenPipeError:
             # Whoever read has seen enough. What is left in the buffer must not fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -183,13 +177,13 @@ def _sentence(error: Exception) -> str:
     return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
 
 
-def _tell_of_plugins(ctx: click.Context) -> None:
-    """Say which plug-ins are left out: once, if the command has loaded the protocols, and to no shell."""
+def _tell_of_plugins() -> None:
+    """Say which plug-ins are left out, if the command has looked for any."""
     registry = sys.modules.get("dissectors.registry")
-    if registry is not None and not ctx.resilient_parsing and not ctx.meta.get(_TOLD_OF_PLUGINS):
-        ctx.meta[_TOLD_OF_PLUGINS] = True
-        for problem in registry.PLUGINS.problems:
-            _say(problem)
+    if registry is not None and registry.installed.cache_info().currsize:
+        from cli.plugins import tell_left_out
+
+        tell_left_out()
 
 
 def _say(text: str) -> None:

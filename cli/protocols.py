@@ -14,7 +14,7 @@ from cli.decode_as import unknown_protocol
 from cli.output import Column, Row, batches, show
 from dissectors.dissector import Dissector
 from dissectors.grammar import MessageType
-from dissectors.registry import BY_PROTOCOL, DISSECTORS, PLUGINS
+from dissectors.registry import dissector_of, installed
 
 _COLUMNS = (
     Column("name", "name"),
@@ -32,7 +32,7 @@ _SENDERS = {"c2s": "client → server", "s2c": "server → client"}
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
     return [
         CompletionItem(dissector.protocol, help=dissector.grammar.title)
-        for dissector in DISSECTORS
+        for dissector in installed().dissectors.values()
         if dissector.protocol.startswith(text)
     ]
 
@@ -48,9 +48,9 @@ def protocols(name: str | None) -> None:
       kiebitz protocols maexchen
     """
     if name is None:
-        show(_COLUMNS, batches(map(_listed, DISSECTORS)), None, "there are no protocols")
+        show(_COLUMNS, batches(map(_listed, installed().dissectors.values())), None, "there are no protocols")
         return
-    dissector = BY_PROTOCOL.get(name.lower())
+    dissector = dissector_of(name.lower())
     if dissector is None:
         raise click.UsageError(unknown_protocol(name.lower()))
     for line in reference(dissector):
@@ -63,7 +63,7 @@ def _listed(dissector: Dissector) -> Row:
     return (
         grammar.protocol,
         grammar.title,
-        PLUGINS.origins.get(grammar.protocol),
+        installed().origins.get(grammar.protocol),
         dissector.transport,
         _ports(dissector),
         len(names),
@@ -81,8 +81,9 @@ def reference(dissector: Dissector) -> Iterator[str]:
     yield click.style(f"{grammar.title} ({grammar.protocol})", bold=True)
     ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "whatever the port"
     yield f"{dissector.transport}, {ports}"
-    if grammar.protocol in PLUGINS.origins:
-        yield f"from the plug-in {PLUGINS.origins[grammar.protocol]}"
+    origin = installed().origins.get(grammar.protocol)
+    if origin is not None:
+        yield f"from the plug-in {origin}"
     for direction, sender in _SENDERS.items():
         yield ""
         yield click.style(f"Messages, {sender}", bold=True)

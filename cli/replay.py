@@ -8,11 +8,11 @@ import sys
 import click
 
 from cli.files import opened, svg_option
-from cli.missing import tell_missing
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import Onlooker
 from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
 from cli.players import check_player
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
 from storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
 from storage.timeline import GameRow, Timeline

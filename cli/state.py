@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import click
 
 from cli.files import opened, svg_option
-from cli.missing import tell_missing
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import RECENT, Onlooker
 from cli.players import check_player
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
 from storage.escaping import json_text
 from storage.moments import END, Moment, TableMoment, game_at, tables_at

@@ -2,14 +2,13 @@
 
 A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point is
 named like the protocol, and leads to the one object that a protocol's package exports. A plug-in that cannot
-be used is left out, and a sentence in `PROBLEMS` says so: nothing is printed here.
+be used is left out, and a sentence in `problems` says so: nothing is printed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from dissectors.catan.dissector import CATAN
 from dissectors.dissector import Dissector
@@ -17,19 +16,24 @@ from dissectors.maexchen.dissector import MAEXCHEN
 from dissectors.okey.dissector import OKEY
 from dissectors.schafkopf.dissector import SCHAFKOPF
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 BUILT_IN: tuple[Dissector, ...] = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY)
 
 ENTRY_POINTS = "kiebitz.dissectors"
 
+_BUILT_IN = {dissector.protocol: dissector for dissector in BUILT_IN}
 
-class Plugins(NamedTuple):
-    """What plug-ins bring.
 
-    `origins` tells of each protocol which package it comes from, such as `kiebitz-knobeln 1.0`; `problems`
-    has a sentence for each plug-in that is left out: which, why, and what to do.
+class Installed(NamedTuple):
+    """All protocols, by name, those that are built in first.
+
+    `origins` tells of each plug-in's protocol which package it comes from, such as `kiebitz-knobeln 1.0`;
+    `problems` has a sentence for each plug-in that is left out: which, why, and what to do.
     """
 
-    dissectors: tuple[Dissector, ...]
+    dissectors: dict[str, Dissector]
     origins: dict[str, str]
     problems: tuple[str, ...]
 
@@ -38,10 +42,13 @@ class _Unusable(Exception):
     """Why a plug-in cannot be used."""
 
 
-def load_plugins(built_in: Iterable[Dissector]) -> Plugins:
-    """The plug-ins that are installed, beside the protocols that are built in."""
-    taken = {dissector.protocol: "Kiebitz itself" for dissector in built_in}
-    found: list[Dissector] = []
+@cache
+def installed() -> Installed:
+    """What is built in and what plug-ins bring. They are looked for when this is first asked."""
+    # It takes its time to load: a tenth of what most commands take in all.
+    from importlib.metadata import entry_points
+
+    dissectors = dict(_BUILT_IN)
     origins: dict[str, str] = {}
     problems: list[str] = []
     # In an order of their own: of two for one protocol it is always the same that is left out.
@@ -50,16 +57,22 @@ def load_plugins(built_in: Iterable[Dissector]) -> Plugins:
         package = offer.dist.name
         origin = f"{package} {offer.dist.version}"
         try:
-            if offer.name in taken:
-                raise _Unusable(f"there is a protocol {offer.name} already, from {taken[offer.name]}")
-            found.append(_load(offer))
-            taken[offer.name] = origins[offer.name] = origin
+            if offer.name in dissectors:
+                owner = origins.get(offer.name, "Kiebitz itself")
+                raise _Unusable(f"there is a protocol {offer.name} already, from {owner}")
+            dissectors[offer.name] = _load(offer)
+            origins[offer.name] = origin
         except _Unusable as reason:
             problems.append(
                 f"the plug-in {origin} is left out: {reason}; update it, or remove it with"
                 f" pip uninstall {package}"
             )
-    return Plugins(tuple(found), origins, tuple(problems))
+    return Installed(dissectors, origins, tuple(problems))
+
+
+def dissector_of(protocol: str) -> Dissector | None:
+    """The dissector of a protocol, None if there is none. Of one that is built in no plug-in is asked."""
+    return _BUILT_IN.get(protocol) or installed().dissectors.get(protocol)
 
 
 def not_installed(protocol: str) -> str:
@@ -80,10 +93,3 @@ def _load(offer: EntryPoint) -> Dissector:
     if loaded.protocol != offer.name:
         raise _Unusable(f"it offers {offer.name}, but {offer.value} is {loaded.protocol}")
     return loaded
-
-
-PLUGINS = load_plugins(BUILT_IN)
-
-DISSECTORS: tuple[Dissector, ...] = (*BUILT_IN, *PLUGINS.dissectors)
-
-BY_PROTOCOL: dict[str, Dissector] = {dissector.protocol: dissector for dissector in DISSECTORS}

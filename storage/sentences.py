@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dissectors.records import Event
-from dissectors.registry import BY_PROTOCOL, not_installed
+from dissectors.registry import dissector_of, not_installed
 from storage.escaping import field_words, printable
 from storage.schema import StorageError
 
@@ -19,7 +19,7 @@ def describe(protocol: str, event: Event) -> str:
 
     Raises StorageError where this Kiebitz knows the protocol, but no such events.
     """
-    dissector = BY_PROTOCOL.get(protocol)
+    dissector = dissector_of(protocol)
     if dissector is None:
         return f"{event.kind} {field_words(event.data)}".rstrip()
     if event.kind not in dissector.grammar.events:
@@ -36,7 +36,7 @@ def sentence(protocol: str, kind: str, data: dict[str, Any]) -> str:
 
 def event_seen_by(protocol: str, event: Event, player: str) -> Event | None:
     """An event as `player` could know it; None if he could not. Raises StorageError without its grammar."""
-    dissector = BY_PROTOCOL.get(protocol)
+    dissector = dissector_of(protocol)
     if dissector is None:
         raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
     return dissector.seen_by(event, player)
@@ -44,5 +44,5 @@ def event_seen_by(protocol: str, event: Event, player: str) -> Event | None:
 
 def game_title(protocol: str) -> str:
     """What people call a game; the protocol's name, if that is all that is known."""
-    dissector = BY_PROTOCOL.get(protocol)
+    dissector = dissector_of(protocol)
     return protocol if dissector is None else dissector.grammar.title

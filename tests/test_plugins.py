@@ -6,15 +6,15 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import ROOT, TINY, kiebitz
+from command import ODD, ROOT, TINY, kiebitz
 from live import free_port, running
 from made_sessions import Conversation, record
 
-from dissectors import registry
-from dissectors.registry import BUILT_IN, Plugins, load_plugins
+from dissectors.registry import BUILT_IN, installed
 
 KNOBELN = "from kiebitz_knobeln.dissector import KNOBELN, Dissector, Knobeln\n"
 
@@ -46,12 +46,14 @@ def lay_out(folder: Path, package: str, module: str, code: str, protocol: str) -
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder whose packages count as installed."""
     monkeypatch.syspath_prepend(tmp_path)
     for module in ("offered", "other"):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    return tmp_path
+    installed.cache_clear()
+    yield tmp_path
+    installed.cache_clear()
 
 
 @pytest.mark.parametrize(("code", "protocol", "reason"), UNUSABLE)
@@ -59,9 +61,10 @@ def test_a_plugin_that_cannot_be_used_is_left_out(
     folder: Path, code: str, protocol: str, reason: str
 ) -> None:
     lay_out(folder, "some-game", "offered", code, protocol)
-    plugins = load_plugins(BUILT_IN)
-    assert (plugins.dissectors, plugins.origins) == ((), {})
-    (problem,) = plugins.problems
+    found = installed()
+    assert tuple(found.dissectors.values()) == BUILT_IN
+    assert found.origins == {}
+    (problem,) = found.problems
     assert problem.startswith("the plug-in some-game 1.2 is left out: ")
     assert reason in problem
     assert problem.endswith("; update it, or remove it with pip uninstall some-game")
@@ -71,30 +74,48 @@ def test_a_plugin_that_cannot_be_used_is_left_out(
 def test_the_others_are_taken_in(folder: Path) -> None:
     lay_out(folder, "broken-game", "offered", "import not_there", "a")
     lay_out(folder, "some-game", "other", f"{KNOBELN}THING = KNOBELN", "knobeln")
-    plugins = load_plugins(BUILT_IN)
-    assert [dissector.protocol for dissector in plugins.dissectors] == ["knobeln"]
-    assert plugins.origins == {"knobeln": "some-game 1.2"}
-    assert len(plugins.problems) == 1
+    found = installed()
+    assert [*found.dissectors][-1] == "knobeln"
+    assert len(found.dissectors) == len(BUILT_IN) + 1
+    assert found.origins == {"knobeln": "some-game 1.2"}
+    assert len(found.problems) == 1
 
 
 def test_of_two_for_one_protocol_the_second_is_left_out(folder: Path) -> None:
     for module in ("offered", "other"):
         lay_out(folder, f"{module}-game", module, f"{KNOBELN}THING = KNOBELN", "knobeln")
-    plugins = load_plugins(BUILT_IN)
-    assert plugins.origins == {"knobeln": "offered-game 1.2"}
-    (problem,) = plugins.problems
+    found = installed()
+    assert found.origins == {"knobeln": "offered-game 1.2"}
+    (problem,) = found.problems
     assert (
         "other-game 1.2 is left out: there is a protocol knobeln already, from offered-game 1.2;" in problem
     )
 
 
-@pytest.mark.parametrize("arguments", [("protocols",), ("events", TINY), ("events", TINY, "-Y", "x.y")])
-def test_what_is_left_out_is_told_once(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
-    before = kiebitz(*arguments)
-    monkeypatch.setattr(registry, "PLUGINS", Plugins((), {}, ("this one\x1b is left out", "and that one")))
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(("protocols",), 0), (("events", TINY), 0), (("events", TINY, "-Y", "a.b"), 2), (("check", ODD), 3)],
+)
+def test_what_is_left_out_is_told_once(folder: Path, arguments: tuple[str, ...], status: int) -> None:
+    lay_out(folder, "broken-game", "offered", "raise OSError('\x1b')", "a")
     done = kiebitz(*arguments)
-    told = "kiebitz: this one\\x1b is left out\nkiebitz: and that one\n"
-    assert (done.status, done.out, done.err) == (before.status, before.out, told + before.err)
+    assert done.status == status
+    first, *others = done.err.splitlines()
+    assert first.startswith(
+        "kiebitz: the plug-in broken-game 1.2 is left out: offered:THING cannot be loaded"
+    )
+    assert "\\x1b" in first
+    assert not any("broken-game" in line for line in others)
+
+
+def test_a_database_of_other_protocols_is_read_without_plugins(folder: Path, tmp_path: Path) -> None:
+    database = record(tmp_path / "x.db", Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
+    installed.cache_clear()
+    lay_out(folder, "broken-game", "offered", "import not_there", "a")
+    for command in ("events", "messages", "state"):
+        done = kiebitz(command, database)
+        assert (done.status, done.err) == (0, "")
+        assert "alice" in done.out
 
 
 @pytest.fixture
