@@ -139,5 +139,15 @@ def test_a_game_is_told_once_from_all_conversations() -> None:
     assert state == {"players": {"alice": {}, "bob": {}}, "rolls": {"alice": 6, "bob": 1}}
 
 
+def test_a_very_long_name_is_cut_short() -> None:
+    name = b"x" * 50_000
+    asked = Chunk(ALICE, "c2s", 1, 0, b"HALLO " + name)
+    found = inspect(
+        asked, Chunk(ALICE, "s2c", 2, 0, b"WILLKOMMEN"), Chunk(ALICE, "s2c", 3, 10, b"WURF " + name + b" 3")
+    )
+    assert told(found) == [f"{'x' * 60}… joins", f"{'x' * 60}… rolls 3"]
+    assert all(len(str(event.changes)) < 200 for event in found.events)
+
+
 def test_a_welcome_that_nobody_was_heard_to_ask_for_tells_nothing() -> None:
     assert told(inspect(Chunk(ALICE, "s2c", 1, 0, b"WILLKOMMEN"))) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dissectors.broadcast import REORDERED_NS, EventLog
 from dissectors.grammar import MessageType
 from dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from dissectors.table import GameTable, Ids
+from dissectors.table import GameTable, Ids, label
 
 
 class KnobelnTable(GameTable):
@@ -21,7 +21,7 @@ class KnobelnTable(GameTable):
         if not sound:
             return
         if row.name == "HALLO":
-            self._asking[message.stream.id] = message.fields["name"]
+            self._asking[message.stream.id] = label(message.fields["name"])
         elif row.name == "WILLKOMMEN":
             self._joined(message)
         else:
@@ -48,10 +48,10 @@ class KnobelnTable(GameTable):
             message.event_id = event.id
 
     def _rolled(self, message: Message) -> None:
-        fields = message.fields
-        key = ("rolled", fields["name"], fields["zahl"])
+        name, zahl = label(message.fields["name"]), message.fields["zahl"]
+        key = ("rolled", name, zahl)
         if not self._log.is_copy(message, key):  # the first copy: news
-            self.put(fields["zahl"], "rolls", fields["name"])
-            event = self.emit("rolled", message.ts_ns, fields["name"], fields, None)
+            self.put(zahl, "rolls", name)
+            event = self.emit("rolled", message.ts_ns, name, {"name": name, "zahl": zahl}, None)
             self._log.add(message.stream.id, key, event)
             message.event_id = event.id
