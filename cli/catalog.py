@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from dissectors.registry import DISSECTORS
+from dissectors.registry import installed
 from storage.timeline import Timeline
 
 # The filter language takes its time to load, and most commands are asked without a filter.
@@ -22,7 +22,7 @@ def field_catalog() -> FieldCatalog:
 
     messages: dict[str, dict[str, dict[str, str]]] = {}
     events: dict[str, dict[str, tuple[str, ...]]] = {}
-    for dissector in DISSECTORS:
+    for dissector in installed().dissectors.values():
         grammar = dissector.grammar
         fields = messages[grammar.protocol] = {}
         for row in grammar.rows:

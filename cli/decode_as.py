@@ -11,7 +11,7 @@ import click
 from dissectors.dissector import Dissector
 from dissectors.inspector import DecodeAs
 from dissectors.records import Transport
-from dissectors.registry import BY_PROTOCOL, DISSECTORS
+from dissectors.registry import dissector_of, installed, not_installed
 
 _FORM = re.compile(r"(udp|tcp)\.port\s*==\s*(\d{1,5})\s*,\s*(\w+)")
 _TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}
@@ -25,21 +25,32 @@ def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector]:
         if form is None or int(form[2]) > 65_535:
             raise click.BadParameter(f"'{spec}' is not of the form udp.port==9000,maexchen", param_hint="-d")
         transport, port, protocol = _TRANSPORTS[form[1]], int(form[2]), form[3]
-        dissector = BY_PROTOCOL.get(protocol)
+        dissector = dissector_of(protocol)
         if dissector is None:
-            near = get_close_matches(protocol, BY_PROTOCOL, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BY_PROTOCOL)}"
-            raise click.BadParameter(f"there is no protocol '{protocol}'; {hint}", param_hint="-d")
+            raise click.BadParameter(unknown_protocol(protocol), param_hint="-d")
         if dissector.transport != transport:
             raise click.BadParameter(f"{protocol} goes over {dissector.transport}", param_hint="-d")
         forced[transport, port] = dissector
     return forced
 
 
+def unknown_protocol(name: str) -> str:
+    """What a user is told who names a protocol that is not there."""
+    known = installed().dissectors
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"there is no protocol {name}; did you mean {near[0]}?"
+    return f"{not_installed(name)}; there are: {', '.join(known)}"
+
+
 def server_ports(forced: DecodeAs, transport: Transport) -> frozenset[int]:
     """A transport's ports that are servers': the forced ones and each protocol's own."""
     return frozenset(port for through, port in forced if through == transport).union(
-        *(dissector.default_ports for dissector in DISSECTORS if dissector.transport == transport)
+        *(
+            dissector.default_ports
+            for dissector in installed().dissectors.values()
+            if dissector.transport == transport
+        )
     )
 
 

@@ -10,8 +10,9 @@ import click
 from cli.catalog import filter_option, sql_condition
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.players import check_player
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument, since
-from dissectors.registry import BY_PROTOCOL
+from storage.sentences import describe, event_seen_by
 from storage.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
       kiebitz events game.db --as alice
     """
     timeline = open_session(session)
+    tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
     nothing = "no events match" if wanted or player else "there are no events in this session"
@@ -51,10 +53,10 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
 
 
 def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iterator[Row]:
-    dissectors = {table.id: BY_PROTOCOL[table.protocol] for table in timeline.tables()}
+    protocols = {table.id: table.protocol for table in timeline.tables()}
     for event in timeline.events(*sql_condition(timeline, wanted, "events")):
-        dissector = dissectors[event.table_id]
-        seen = event if player is None else dissector.seen_by(event, player)
+        protocol = protocols[event.table_id]
+        seen = event if player is None else event_seen_by(protocol, event, player)
         if seen is not None:
             yield (
                 event.id,
@@ -62,7 +64,7 @@ def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iter
                 event.game_id,
                 event.kind,
                 event.actor,
-                dissector.describe(seen),
+                describe(protocol, seen),
                 seen.data,
                 event.table_id,
                 event.seq,

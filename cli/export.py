@@ -7,6 +7,7 @@ import sys
 import click
 
 from cli.files import opened
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
 from storage.export import BINARY, FORMATS
 
@@ -31,5 +32,6 @@ def export(session: str, form: str, output: str | None) -> None:
     if output is None and form in BINARY and sys.stdout.isatty():
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
     timeline = open_session(session)
+    tell_missing(timeline)
     with opened(output) as file:
         FORMATS[form](timeline, file)

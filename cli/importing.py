@@ -11,7 +11,7 @@ from cli.decode_as import server_ports
 from dissectors.dissector import recognise
 from dissectors.inspector import DecodeAs
 from dissectors.records import Direction, Findings, Item, Transport
-from dissectors.registry import DISSECTORS
+from dissectors.registry import installed
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
@@ -81,7 +81,7 @@ def _orient(transport: Transport, data: bytes, _source: str, _destination: str) 
     """Which way bytes between unknown ends went, where only one side of a protocol can have sent them."""
     certain = {
         direction
-        for _, direction, likeness in recognise(DISSECTORS, transport, data)
+        for _, direction, likeness in recognise(installed().dissectors.values(), transport, data)
         if likeness == "certain"
     }
     return certain.pop() if len(certain) == 1 else None

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 import click
 
 from dissectors.records import Diagnostic, Findings, Message, TableInfo
-from dissectors.registry import BY_PROTOCOL
 from storage.escaping import printable
 from storage.filters import Filter, Row
+from storage.sentences import describe
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -63,7 +63,7 @@ class LiveView:
                 table,
             )
             if self._event_wanted is None or self._event_wanted(row):
-                sentence = printable(BY_PROTOCOL[table.protocol].describe(event))
+                sentence = printable(describe(table.protocol, event))
                 lines.append((event.ts_ns, f"{self._time(event.ts_ns)}  {sentence}"))
         events = {event.id: event for event in found.events}
         for flaw in found.diagnostics:

@@ -97,6 +97,7 @@ class Kiebitz(click.Group):
                 return super().invoke(ctx)
             finally:
                 sys.stdout.flush()
+                _tell_of_plugins()
         except BrokenPipeError:
             # Whoever read has seen enough. What is left in the buffer must not fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -174,6 +175,15 @@ def _sentence(error: Exception) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
     return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+
+
+def _tell_of_plugins() -> None:
+    """Say which plug-ins are left out, if the command has looked for any."""
+    registry = sys.modules.get("dissectors.registry")
+    if registry is not None and registry.installed.cache_info().currsize:
+        from cli.plugins import tell_left_out
+
+        tell_left_out()
 
 
 def _say(text: str) -> None:

@@ -11,7 +11,7 @@ import click
 from cli.catalog import filter_option, sql_condition
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since, split_number
-from dissectors.registry import BY_PROTOCOL
+from dissectors.registry import dissector_of
 from storage.escaping import field_words
 from storage.recorder import RecorderWatch
 from storage.timeline import Timeline, sessions
@@ -60,7 +60,7 @@ def messages(session: str, wanted: Filter | None, following: bool, form: Form | 
 
 def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row]:
     streams = {
-        number: (client, BY_PROTOCOL.get(protocol or ""))
+        number: (client, dissector_of(protocol) if protocol is not None else None)
         for number, client, protocol in timeline.connection.execute(
             "SELECT id, client, protocol FROM streams WHERE session_id = ?", (timeline.session.id,)
         )

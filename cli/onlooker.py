@@ -10,11 +10,10 @@ from rich.text import Text
 from cli.pictures import Scene, draw
 from cli.pictures.svg import draw_svg
 from cli.sessions import since
-from dissectors.dissector import Dissector
 from dissectors.records import Event
-from dissectors.registry import BY_PROTOCOL
 from dissectors.state import State, seen_by
 from storage.escaping import printable
+from storage.sentences import describe, event_seen_by, game_title
 from storage.timeline import Timeline
 
 RECENT = 60
@@ -41,7 +40,7 @@ class Onlooker:
 
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
-        return printable(self._dissector(event.table_id).describe(self._seen(event) or event))
+        return printable(describe(self._protocol(event.table_id), self._seen(event) or event))
 
     def seconds(self, event: Event) -> float:
         """When an event happened: seconds since the session's start."""
@@ -58,17 +57,17 @@ class Onlooker:
         """A table with what it is and when, in a line above; `events` led there, oldest first."""
         facts = self._facts(table_id, events, game)
         title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
-        return Group(title, draw(self._tables[table_id].protocol, self._scene(table_id, state, events)))
+        return Group(title, draw(self._protocol(table_id), self._scene(table_id, state, events)))
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
         """The same as SVG, with the latest event in a line below."""
         title = " · ".join(self._facts(table_id, events, game))
         scene = self._scene(table_id, state, events)
-        return draw_svg(self._tables[table_id].protocol, scene, title, self.latest(events))
+        return draw_svg(self._protocol(table_id), scene, title, self.latest(events))
 
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""
-        facts = [self._dissector(table_id).grammar.title, self._tables[table_id].server]
+        facts = [game_title(self._protocol(table_id)), self._tables[table_id].server]
         if game is None and events:
             game = events[-1].game_id
         if game is not None:
@@ -84,10 +83,10 @@ class Onlooker:
     def _seen(self, event: Event) -> Event | None:
         if self._player is None:
             return event
-        return self._dissector(event.table_id).seen_by(event, self._player)
+        return event_seen_by(self._protocol(event.table_id), event, self._player)
 
-    def _dissector(self, table_id: int) -> Dissector:
-        return BY_PROTOCOL[self._tables[table_id].protocol]
+    def _protocol(self, table_id: int) -> str:
+        return self._tables[table_id].protocol
 
     def _everybody(self, table_id: int) -> list[str]:
         """The players of a table in an order that is the same at every moment of the session."""

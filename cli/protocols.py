@@ -5,20 +5,21 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 import click
 from click.shell_completion import CompletionItem
 
 from cli.catalog import field_catalog
-from cli.output import Column, batches, show
+from cli.decode_as import unknown_protocol
+from cli.output import Column, Row, batches, show
 from dissectors.dissector import Dissector
 from dissectors.grammar import MessageType
-from dissectors.registry import BY_PROTOCOL, DISSECTORS
+from dissectors.registry import dissector_of, installed
 
 _COLUMNS = (
     Column("name", "name"),
     Column("title", "game"),
+    Column("plugin", aside=True),
     Column("transport", "over"),
     Column("ports", "ports"),
     Column("messages", "messages", right=True),
@@ -31,7 +32,7 @@ _SENDERS = {"c2s": "client → server", "s2c": "server → client"}
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
     return [
         CompletionItem(dissector.protocol, help=dissector.grammar.title)
-        for dissector in DISSECTORS
+        for dissector in installed().dissectors.values()
         if dissector.protocol.startswith(text)
     ]
 
@@ -47,23 +48,22 @@ def protocols(name: str | None) -> None:
       kiebitz protocols maexchen
     """
     if name is None:
-        show(_COLUMNS, batches(map(_listed, DISSECTORS)), None, "there are no protocols")
+        show(_COLUMNS, batches(map(_listed, installed().dissectors.values())), None, "there are no protocols")
         return
-    dissector = BY_PROTOCOL.get(name.lower())
+    dissector = dissector_of(name.lower())
     if dissector is None:
-        near = get_close_matches(name.lower(), BY_PROTOCOL, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BY_PROTOCOL)}"
-        raise click.UsageError(f"there is no protocol {name}; {hint}")
+        raise click.UsageError(unknown_protocol(name.lower()))
     for line in reference(dissector):
         click.echo(line)
 
 
-def _listed(dissector: Dissector) -> tuple[str, str, str, str, int, int]:
+def _listed(dissector: Dissector) -> Row:
     grammar = dissector.grammar
     names = {(row.direction, row.name) for row in grammar.rows}
     return (
         grammar.protocol,
         grammar.title,
+        installed().origins.get(grammar.protocol),
         dissector.transport,
         _ports(dissector),
         len(names),
@@ -81,6 +81,9 @@ def reference(dissector: Dissector) -> Iterator[str]:
     yield click.style(f"{grammar.title} ({grammar.protocol})", bold=True)
     ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "whatever the port"
     yield f"{dissector.transport}, {ports}"
+    origin = installed().origins.get(grammar.protocol)
+    if origin is not None:
+        yield f"from the plug-in {origin}"
     for direction, sender in _SENDERS.items():
         yield ""
         yield click.style(f"Messages, {sender}", bold=True)

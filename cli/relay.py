@@ -14,6 +14,7 @@ import click
 
 from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
+from cli.plugins import tell_left_out
 from cli.recording import record_journal
 from cli.recording_options import database_option
 from proxy.journal import JournalWriter
@@ -101,6 +102,8 @@ def relay(
     """
     parse_decode_as(decode_as)
     compile_wanted(wanted)
+    # The recorder's process tells nothing of it.
+    tell_left_out()
     source = " ".join(_written(mode) for mode in modes)
     name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
     try:

@@ -12,6 +12,7 @@ from cli.moment_options import game_option, moment_option, moments_explained, pl
 from cli.onlooker import Onlooker
 from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
 from cli.players import check_player
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
 from storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
 from storage.timeline import GameRow, Timeline
@@ -62,6 +63,7 @@ def replay(
       kiebitz replay game.db --speed 0 --svg slide.svg
     """
     timeline = open_session(session)
+    tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
     with moments_explained():

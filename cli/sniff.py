@@ -11,6 +11,7 @@ from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import PacketRecording
 from cli.live import LiveView
+from cli.plugins import tell_left_out
 from cli.recording_options import database_option, summary
 from proxy.sniff import Sniffer
 from storage.recorder import COMMIT_EVERY_S, Recorder
@@ -62,6 +63,7 @@ def sniff(
     """
     forced = parse_decode_as(decode_as)
     filter_ = compile_wanted(wanted)
+    tell_left_out()
     with Sniffer(interface, bpf_filter) as sniffer:
         started_ns = time.time_ns()
         source = f"{interface} {bpf_filter}" if bpf_filter else interface

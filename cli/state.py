@@ -10,6 +10,7 @@ from cli.files import opened, svg_option
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import RECENT, Onlooker
 from cli.players import check_player
+from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
 from storage.escaping import json_text
 from storage.moments import END, Moment, TableMoment, game_at, tables_at
@@ -46,6 +47,7 @@ def state(
     if as_json and svg is not None:
         raise click.UsageError("--json and --svg do not go together")
     timeline = open_session(session)
+    tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
     at = moment or END

@@ -26,9 +26,20 @@ _GLOSS = 60
 class Dissector(ABC):
     """A protocol: its grammar, how its frames are cut, read and written, and its game table."""
 
-    grammar: Grammar
-    transport: Transport
-    default_ports: frozenset[int]
+    @property
+    @abstractmethod
+    def grammar(self) -> Grammar:
+        """Its messages and events."""
+
+    @property
+    @abstractmethod
+    def transport(self) -> Transport:
+        """What carries it."""
+
+    @property
+    @abstractmethod
+    def default_ports(self) -> frozenset[int]:
+        """The ports that its servers take where nobody says otherwise; a server is recognised at any."""
 
     @abstractmethod
     def framer(self, direction: Direction) -> Framer:

@@ -8,7 +8,7 @@ row with the same name, never a second grammar.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -176,6 +176,13 @@ class Grammar:
     def rows_named(self, direction: Direction, name: str) -> tuple[MessageType, ...]:
         """The rows (dialects) of a message name in one direction; empty if there is none."""
         return self._by_name.get((direction, name), ())
+
+    def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
+        """The row of a message that has exactly these fields. Raises ValueError if there is none."""
+        for row in self.rows_named(direction, name):
+            if {field.name for field in row.fields} == set(fields):
+                return row
+        raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
 
     def names(self, direction: Direction) -> list[str]:
         """The message names of a direction in the order of the grammar."""

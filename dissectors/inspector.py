@@ -8,7 +8,7 @@ Until then a server's items wait (a bounded number of them), so that nothing sen
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -94,7 +94,9 @@ class _Conversation(msgspec.Struct, eq=False):
 class Inspector:
     """Dissects the items of one session. `ids` carries on the database's numbering."""
 
-    def __init__(self, dissectors: Sequence[Dissector], ids: Ids, decode_as: DecodeAs | None = None) -> None:
+    def __init__(
+        self, dissectors: Collection[Dissector], ids: Ids, decode_as: DecodeAs | None = None
+    ) -> None:
         self._dissectors = dissectors
         self._decode_as: DecodeAs = decode_as or {}
         self._ids = ids

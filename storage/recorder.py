@@ -19,7 +19,7 @@ from typing import Literal
 
 from dissectors.inspector import DecodeAs, Inspector
 from dissectors.records import Chunk, Findings, Gap, Item
-from dissectors.registry import DISSECTORS
+from dissectors.registry import installed
 from dissectors.table import Ids
 from storage.rows import INSERTS, gather, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
@@ -63,7 +63,7 @@ class Recorder:
         self.started_ns = started_ns
         self._chunk_id = last["chunks"]
         ids = Ids(last["tables"], last["games"], last["messages"], last["events"])
-        self.inspector = Inspector(DISSECTORS, ids, decode_as)
+        self.inspector = Inspector(installed().dissectors.values(), ids, decode_as)
         self._rows = no_rows()
         self.counts: Counter[str] = Counter()
         """How many streams, games, messages, events and diagnostics the session has so far."""

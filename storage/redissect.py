@@ -14,7 +14,7 @@ from importlib.metadata import version
 
 from dissectors.inspector import DERIVED_CODES, DecodeAs, Inspector
 from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
-from dissectors.registry import DISSECTORS
+from dissectors.registry import dissector_of, installed, not_installed
 from dissectors.table import Ids
 from storage.recorder import BATCH, lock
 from storage.rows import INSERTS, gather, no_rows
@@ -72,6 +72,10 @@ def _all(
     on_progress: Callable[[int, int], None],
 ) -> list[Spoken]:
     recorded = [_Recorded(Timeline(connection, row)) for row in chosen]
+    spoken = {protocol for session in recorded for _, _, protocol in session.spoken}
+    unknown = sorted(protocol for protocol in spoken if dissector_of(protocol) is None)
+    if unknown:
+        raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
     for row in chosen:
         for table, condition in _DERIVED.items():
             connection.execute(f"DELETE FROM {table} WHERE {condition}", (row.id,))
@@ -79,7 +83,7 @@ def _all(
     done = 0
     lost: list[Spoken] = []
     for session in recorded:
-        inspector = Inspector(DISSECTORS, _last_ids(connection), decode_as)
+        inspector = Inspector(installed().dissectors.values(), _last_ids(connection), decode_as)
         for item in session.items():
             inspector.feed(item)
             done += isinstance(item, Chunk)

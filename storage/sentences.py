@@ -1,20 +1,48 @@
-"""What a stored event says, as a sentence."""
+"""What a stored event says, and to whom: asked of its protocol's grammar.
+
+A session may have been recorded with a plug-in that is not installed now. Its events are then shown as they
+are stored.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dissectors.records import Event
-from dissectors.registry import BY_PROTOCOL
-from storage.escaping import printable
+from dissectors.registry import dissector_of, not_installed
+from storage.escaping import field_words, printable
 from storage.schema import StorageError
 
 
-def sentence(protocol: str, kind: str, data: dict[str, Any]) -> str:
-    """A line that says what happened. Raises StorageError where this Kiebitz knows no such events."""
-    dissector = BY_PROTOCOL.get(protocol)
-    if dissector is None or kind not in dissector.grammar.events:
+def describe(protocol: str, event: Event) -> str:
+    """What happened, with all that was sent as it was sent: `printable` makes it fit for a terminal.
+
+    Raises StorageError where this Kiebitz knows the protocol, but no such events.
+    """
+    dissector = dissector_of(protocol)
+    if dissector is None:
+        return f"{event.kind} {field_words(event.data)}".rstrip()
+    if event.kind not in dissector.grammar.events:
         raise StorageError(
-            f"this Kiebitz knows no {protocol} event {kind}: make it anew with kiebitz redissect"
+            f"this Kiebitz knows no {protocol} event {event.kind}: make it anew with kiebitz redissect"
         )
-    return printable(dissector.describe(Event(0, 0, None, 0, 0, kind, None, data, [])))
+    return dissector.describe(event)
+
+
+def sentence(protocol: str, kind: str, data: dict[str, Any]) -> str:
+    """The same on one line, for an event of which no more is at hand. Raises StorageError as `describe`."""
+    return printable(describe(protocol, Event(0, 0, None, 0, 0, kind, None, data, [])))
+
+
+def event_seen_by(protocol: str, event: Event, player: str) -> Event | None:
+    """An event as `player` could know it; None if he could not. Raises StorageError without its grammar."""
+    dissector = dissector_of(protocol)
+    if dissector is None:
+        raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
+    return dissector.seen_by(event, player)
+
+
+def game_title(protocol: str) -> str:
+    """What people call a game; the protocol's name, if that is all that is known."""
+    dissector = dissector_of(protocol)
+    return protocol if dissector is None else dissector.grammar.title

@@ -13,7 +13,7 @@ from catan_island import Truth
 
 from dissectors.inspector import Inspector
 from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Game, Gap, Item, Stream
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BUILT_IN
 from dissectors.state import State, apply
 from dissectors.table import Ids
 
@@ -75,7 +75,7 @@ def items(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) 
 
 def found(steps: Iterable[Step | Moment], heard: Collection[str] | None = None) -> Findings:
     """What an inspector makes of these steps."""
-    inspector = Inspector(DISSECTORS, Ids())
+    inspector = Inspector(BUILT_IN, Ids())
     for item in items(steps, heard):
         if not isinstance(item, Moment):
             inspector.feed(item)
@@ -135,7 +135,7 @@ def games_of(findings: Findings) -> list[Game]:
 
 def state_of(steps: Sequence[Step | Moment], clients: Collection[str] | None = None) -> State:
     """The state before the streams end, from all conversations or from those of some clients."""
-    inspector, state = Inspector(DISSECTORS, Ids()), State()
+    inspector, state = Inspector(BUILT_IN, Ids()), State()
     stream = captured(steps, clients)
     last_ns = stream[-1].ts_ns
     for item in stream:

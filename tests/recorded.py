@@ -11,7 +11,7 @@ from tcp_segments import items_of_packets
 from cli.decode_as import server_ports
 from dissectors.inspector import Inspector
 from dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Item, Stream
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BUILT_IN
 from dissectors.table import Ids
 from proxy.capture_files import open_capture
 
@@ -27,7 +27,7 @@ def items_of(name: str, lost: Callable[[int], bool] = lambda number: False) -> l
 
 def inspected(items: Iterable[Item]) -> Findings:
     """What is found in these items."""
-    inspector = Inspector(DISSECTORS, Ids())
+    inspector = Inspector(BUILT_IN, Ids())
     for item in items:
         inspector.feed(item)
     inspector.finish()

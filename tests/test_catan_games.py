@@ -20,7 +20,7 @@ from recorded import told as all_told
 from dissectors.catan.game import place_text
 from dissectors.inspector import Inspector
 from dissectors.records import Item
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BUILT_IN
 from dissectors.state import State, apply
 from dissectors.table import Ids
 
@@ -39,7 +39,7 @@ SEEDS = st.integers(0, 10**9)
 
 def moments(stream: Iterable[Item | Moment]) -> Iterator[tuple[State, Moment]]:
     """The state at each moment of a game; that nothing is wrong up to there is made sure."""
-    inspector, state = Inspector(DISSECTORS, Ids()), State()
+    inspector, state = Inspector(BUILT_IN, Ids()), State()
     for item in stream:
         if not isinstance(item, Moment):
             inspector.feed(item)

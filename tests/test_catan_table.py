@@ -18,7 +18,7 @@ from recorded import inspected
 from dissectors.catan.words import in_ascii
 from dissectors.inspector import Inspector
 from dissectors.records import Chunk, Stream
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BUILT_IN
 from dissectors.state import State, apply, seen_by
 from dissectors.table import Ids
 
@@ -191,7 +191,7 @@ def test_the_copy_that_hides_nothing_counts_whenever_it_comes(order: Sequence[st
 def test_a_copy_that_never_comes_is_waited_for_as_long_as_the_others_talk_for_two_seconds() -> None:
     server = bought(("Bert", "Cleo"))
     server.steps += [Step("Bert", "s2c", b'{"OK":{}}\n', after_ms) for after_ms in (1, 1900, 90, 20)]
-    inspector = Inspector(DISSECTORS, Ids())
+    inspector = Inspector(BUILT_IN, Ids())
     is_taken = []
     for item in captured(server.steps):
         if isinstance(item, Chunk):
@@ -243,7 +243,7 @@ def test_the_same_twice_in_a_row_happens_twice() -> None:
 def test_a_theft_that_only_the_two_are_told_is_seen_in_the_next_status() -> None:
     server = a_game("8 5 6 7", Dialect(thefts_told=False))
     server.robber(1, (-1, 0), 2, "Wolle")
-    inspector, state = Inspector(DISSECTORS, Ids()), State()
+    inspector, state = Inspector(BUILT_IN, Ids()), State()
     for item in items(server.steps, ["Cleo"]):
         if isinstance(item, Chunk):
             inspector.feed(item)
@@ -626,7 +626,7 @@ def test_counts_beyond_all_measure(count: int) -> None:
 def test_long_messages_are_not_kept() -> None:
     stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:7000", 0)
     begin = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n{"Willkommen":{"id":1}}\n'
-    inspector = Inspector(DISSECTORS, Ids())
+    inspector = Inspector(BUILT_IN, Ids())
     inspector.feed(Chunk(stream, "s2c", 0, 0, begin))
     offset = len(begin)
     tracemalloc.start()

@@ -19,7 +19,8 @@ from rich.cells import cell_len
 
 from cli.excerpt import ROOM, looked_at, stream_excerpt
 from dissectors.records import Chunk, Direction, End, Gap, Item, Stream
-from dissectors.registry import BY_PROTOCOL
+from dissectors.registry import BUILT_IN
+from dissectors.schafkopf.dissector import SCHAFKOPF
 from storage.recorder import Recorder
 from storage.schema import open_existing
 from storage.traffic import Bytes, Stretch
@@ -44,7 +45,7 @@ def record(path: Path, parts: Sequence[Part], size: int | None = None, direction
             items.append(Gap(stream, direction, ts_ns, offset, part))
             offset += part or 0
     items.append(End(stream, START_NS + 1_000_000_000, "closed"))
-    decode_as = {("tcp", 35555): BY_PROTOCOL["schafkopf"]}
+    decode_as = {("tcp", 35555): SCHAFKOPF}
     recorder = Recorder(str(path), "relay", "made up", started_ns=START_NS, decode_as=decode_as)
     recorder.record(items)
     recorder.close()
@@ -563,7 +564,7 @@ def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path) -> None:
     assert coloured != plain
 
 
-@pytest.mark.parametrize("protocol", BY_PROTOCOL)
+@pytest.mark.parametrize("protocol", [dissector.protocol for dissector in BUILT_IN])
 def test_the_reference_fits_80_columns(protocol: str) -> None:
     done = kiebitz("protocols", protocol)
     assert done.status == 0

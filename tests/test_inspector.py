@@ -35,7 +35,7 @@ from dissectors.records import (
     Stream,
     Transport,
 )
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BUILT_IN
 from dissectors.schafkopf.dissector import SCHAFKOPF
 from dissectors.state import State, apply
 from dissectors.table import SNAPSHOT_EVERY, Ids
@@ -57,7 +57,7 @@ SAID = {
 
 PORTS = {"udp": (9000, 4711), "tcp": (35555, 4711)}
 
-each_protocol = pytest.mark.parametrize("dissector", DISSECTORS, ids=lambda dissector: dissector.protocol)
+each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 
 
 def payloads(dissector: Dissector) -> st.SearchStrategy[bytes]:
@@ -122,7 +122,7 @@ def inspect(items: Iterable[Item], forced: Dissector | None = None) -> Findings:
     decode_as: dict[tuple[str, int], Dissector] = {}
     if forced is not None:
         decode_as = {(forced.transport, port): forced for port in PORTS[forced.transport]}
-    inspector = Inspector(DISSECTORS, Ids(), decode_as)
+    inspector = Inspector(BUILT_IN, Ids(), decode_as)
     for item in items:
         inspector.feed(item)
     inspector.finish()
@@ -147,7 +147,7 @@ def test_every_datagram_is_a_message_or_a_diagnostic(items: list[Item]) -> None:
 
 @pytest.mark.parametrize(
     "dissector",
-    [dissector for dissector in DISSECTORS if dissector.transport == "tcp"],
+    [dissector for dissector in BUILT_IN if dissector.transport == "tcp"],
     ids=lambda dissector: dissector.protocol,
 )
 @given(data=st.data())
@@ -293,7 +293,7 @@ def test_foreign_traffic_is_left_alone_and_does_not_pile_up(transport: Transport
 
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(transport: Transport) -> None:
-    inspector = Inspector(DISSECTORS, Ids())
+    inspector = Inspector(BUILT_IN, Ids())
     tracemalloc.start()
     try:
         for number in range(200):

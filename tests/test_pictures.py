@@ -16,7 +16,7 @@ from rich.console import Console
 from cli.pictures import DRAWINGS, Scene, draw
 from cli.pictures.seating import FELT_ROWS, seating
 from cli.sessions import open_session
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BUILT_IN
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 
@@ -30,7 +30,7 @@ def playing(names: list[str], **part: Any) -> dict[str, Any]:
 
 
 def test_every_protocol_has_a_drawing() -> None:
-    assert set(DRAWINGS) == {dissector.protocol for dissector in DISSECTORS}
+    assert set(DRAWINGS) == {dissector.protocol for dissector in BUILT_IN}
 
 
 def test_protocol_without_a_drawing_shows_its_state_safely() -> None:

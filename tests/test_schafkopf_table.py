@@ -13,7 +13,7 @@ from schafkopf_script import Dialect, Script, Step
 
 from dissectors.inspector import Inspector
 from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Stream
-from dissectors.registry import DISSECTORS
+from dissectors.registry import BUILT_IN
 from dissectors.schafkopf.cards import MODI, mode
 from dissectors.schafkopf.dissector import SCHAFKOPF
 from dissectors.state import State, apply
@@ -27,7 +27,7 @@ class Wire:
     """A server at port 35555 and its clients, by name. Each message comes 1 ms after the one before."""
 
     def __init__(self) -> None:
-        self.inspector = Inspector(DISSECTORS, Ids())
+        self.inspector = Inspector(BUILT_IN, Ids())
         self.now_ns = 1_000_000
         self._streams: dict[str, Stream] = {}
         self._offsets: dict[tuple[str, Direction], int] = {}

@@ -42,10 +42,8 @@ def decode(frame: bytes, direction: Direction) -> Decoded:
 
 def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
     """The datagram of a message; see `Dissector.encode`."""
-    for row in GRAMMAR.rows_named(direction, name):
-        if {field.name for field in row.fields} == set(fields):
-            return ";".join([name, *(field.type.encode(fields[field.name]) for field in row.fields)]).encode()
-    raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
+    row = GRAMMAR.row_with(name, direction, fields)
+    return ";".join([name, *(field.type.encode(fields[field.name]) for field in row.fields)]).encode()
 
 
 def shape(row: MessageType) -> str:

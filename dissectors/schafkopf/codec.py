@@ -144,15 +144,13 @@ def _without_line_end(frame: bytes, whole: Decoded) -> Decoded:
 
 def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
     """The Paket of a message, with line feeds; see `Dissector.encode`."""
-    for row in GRAMMAR.rows_named(direction, name):
-        if {field.name for field in row.fields} == set(fields):
-            text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
-            lines = text.split("\n")[:-1]
-            if len(lines) != line_count(row) or any(line == END or line[-1:] == "\r" for line in lines):
-                raise ValueError(f"{name}: a field would be read as something else: {text[:80]!r}")
-            end = "" if name == "MODEL" else f"{END}\n"
-            return f"!{name}\n{text}{end}".encode()
-    raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
+    row = GRAMMAR.row_with(name, direction, fields)
+    text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
+    lines = text.split("\n")[:-1]
+    if len(lines) != line_count(row) or any(line == END or line[-1:] == "\r" for line in lines):
+        raise ValueError(f"{name}: a field would be read as something else: {text[:80]!r}")
+    end = "" if name == "MODEL" else f"{END}\n"
+    return f"!{name}\n{text}{end}".encode()
 
 
 def card_place(

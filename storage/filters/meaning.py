@@ -113,6 +113,8 @@ class _Reader:
         except UnknownName as unknown:
             nearest = " or ".join(f'"{other}"' for other in unknown.nearest)
             hint = f"did you mean {nearest}?" if nearest else None
+            if hint is None and len(name.steps) > 1:
+                hint = f"if {name.steps[0]} is a plug-in's protocol, install that with pip"
             raise self._error(f'no field "{unknown.name}"', name, hint) from None
 
     def _check_constants(self, comparison: Comparison) -> None:

@@ -1,0 +1,28 @@
+"""What is told of plug-ins: which of them are left out, and which one a session lacks."""
+
+from __future__ import annotations
+
+import click
+
+from dissectors.registry import dissector_of, installed, not_installed
+from storage.escaping import printable
+from storage.timeline import Timeline
+
+_TOLD = f"{__name__}.told"
+
+
+def tell_left_out() -> None:
+    """Look for plug-ins, and say on stderr which of them cannot be used; in each command only once."""
+    told = click.get_current_context().meta
+    if _TOLD not in told:
+        told[_TOLD] = True
+        for problem in installed().problems:
+            click.echo(f"kiebitz: {printable(problem)}", err=True)
+
+
+def tell_missing(timeline: Timeline) -> None:
+    """Say on stderr of which protocols a session's events can only be shown as they are stored."""
+    for protocol in sorted({table.protocol for table in timeline.tables()}):
+        if dissector_of(protocol) is None:
+            sentence = printable(not_installed(protocol))
+            click.echo(f"kiebitz: {sentence}; what happened is shown as it is stored", err=True)

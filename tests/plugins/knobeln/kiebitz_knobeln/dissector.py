@@ -1,0 +1,47 @@
+"""Knobeln as the inspector sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dissectors.dissector import Dissector, Likeness
+from dissectors.framing import DatagramFramer, Framer
+from dissectors.grammar import Decoded, MessageType
+from dissectors.records import Direction, Findings, TableInfo
+from dissectors.table import GameTable, Ids
+from kiebitz_knobeln.codec import decode, encode, shape
+from kiebitz_knobeln.grammar import GRAMMAR
+from kiebitz_knobeln.table import KnobelnTable
+
+
+class Knobeln(Dissector):
+    """The example of a protocol."""
+
+    grammar = GRAMMAR
+    transport = "udp"
+    default_ports = frozenset({5000})
+
+    def framer(self, direction: Direction) -> Framer:
+        return DatagramFramer()
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        return decode(frame, direction)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return encode(name, direction, fields)
+
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        if decode(data, direction).sound:
+            return "certain"
+        name = data[:64].partition(b" ")[0].decode("utf-8", "replace")
+        return "similar" if GRAMMAR.nearest(name, direction) is not None else None
+
+    def notation(self, row: MessageType) -> str:
+        return shape(row)
+
+    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
+        return KnobelnTable(info, ids, findings)
+
+
+KNOBELN = Knobeln()

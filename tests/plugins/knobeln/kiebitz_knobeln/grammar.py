@@ -1,0 +1,29 @@
+"""The grammar of Knobeln. The clauses name the headings of its specification (Grundlagen, Anmelden, Spiel).
+
+A message is one datagram in UTF-8: its name, then its fields, with a blank between them.
+"""
+
+from __future__ import annotations
+
+from dissectors.fields import Number, Text
+from dissectors.grammar import EventKind, Field, Grammar, MessageType
+
+ROWS = (
+    # Anmelden: HALLO name
+    MessageType("HALLO", "c2s", (Field("name", Text(), "player"),), "asks to play", "Anmelden"),
+    MessageType("WILLKOMMEN", "s2c", (), "is taken in", "Anmelden", answers=("HALLO",)),
+    # Spiel: WURF name zahl
+    MessageType(
+        "WURF",
+        "s2c",
+        (Field("name", Text(), "player"), Field("zahl", Number(), "pips")),
+        "somebody rolls",
+        "Spiel",
+        broadcast=True,
+    ),
+)
+EVENTS = (
+    EventKind("joined", ("name",), "{name} joins"),
+    EventKind("rolled", ("name", "zahl"), "{name} rolls {zahl}"),
+)
+GRAMMAR = Grammar("knobeln", "Knobeln", ROWS, EVENTS)

@@ -1,0 +1,57 @@
+"""The Knobeln table: who plays, and what each player has rolled last."""
+
+from __future__ import annotations
+
+from dissectors.broadcast import REORDERED_NS, EventLog
+from dissectors.grammar import MessageType
+from dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from dissectors.table import GameTable, Ids, label
+
+
+class KnobelnTable(GameTable):
+    """One Knobeln server. What is missing from the capture is not told; nobody is accused of anything."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self._log = EventLog(doubled=True, overtaken_ns=REORDERED_NS)
+        self._asking: dict[int, str] = {}
+        """Stream -> the name that was asked for there, until it is taken in."""
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        if not sound:
+            return
+        if row.name == "HALLO":
+            self._asking[message.stream.id] = label(message.fields["name"])
+        elif row.name == "WILLKOMMEN":
+            self._joined(message)
+        else:
+            self._rolled(message)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        """Nothing follows from it."""
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        """Nothing follows from it."""
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        self._asking.pop(stream.id, None)
+        self._log.forget(stream.id)
+
+    def finish(self, ts_ns: int) -> None:
+        """No verdict has waited."""
+
+    def _joined(self, message: Message) -> None:
+        name = self._asking.pop(message.stream.id, None)
+        if name is not None:
+            self.put({}, "players", name)
+            event = self.emit("joined", message.ts_ns, name, {"name": name}, None)
+            message.event_id = event.id
+
+    def _rolled(self, message: Message) -> None:
+        name, zahl = label(message.fields["name"]), message.fields["zahl"]
+        key = ("rolled", name, zahl)
+        if not self._log.is_copy(message, key):  # the first copy: news
+            self.put(zahl, "rolls", name)
+            event = self.emit("rolled", message.ts_ns, name, {"name": name, "zahl": zahl}, None)
+            self._log.add(message.stream.id, key, event)
+            message.event_id = event.id

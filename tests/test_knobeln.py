@@ -1,0 +1,153 @@
+"""Knobeln, the protocol that the documents add as an example: its datagrams and its table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cases import Case
+from hypothesis import given
+from hypothesis import strategies as st
+from kiebitz_knobeln.dissector import KNOBELN
+from kiebitz_knobeln.grammar import ROWS
+from knobeln_cases import FLAWED, SOUND
+
+from dissectors.dissector import Likeness
+from dissectors.fields import Number
+from dissectors.grammar import FieldType, MessageType
+from dissectors.inspector import Inspector
+from dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
+from dissectors.registry import BUILT_IN
+from dissectors.state import State, apply
+from dissectors.table import Ids
+
+CASES = [*SOUND, *FLAWED]
+SERVER = "127.0.0.1:5000"
+ALICE = Stream(1, "udp", "127.0.0.1:40001", SERVER, 0)
+BOB = Stream(2, "udp", "127.0.0.1:40002", SERVER, 0)
+MS = 1_000_000
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data))
+
+
+def values(kind: FieldType) -> st.SearchStrategy[Any]:
+    if isinstance(kind, Number):
+        return st.integers(0, 10**14)
+    return st.text(st.characters(exclude_characters=" ", exclude_categories=["Cs"]), min_size=1, max_size=40)
+
+
+def inspect(*items: Item) -> Findings:
+    inspector = Inspector([*BUILT_IN, KNOBELN], Ids(), {("udp", 5000): KNOBELN})
+    for item in items:
+        inspector.feed(item)
+    inspector.finish()
+    return inspector.drain()
+
+
+def told(found: Findings) -> list[str]:
+    return [KNOBELN.describe(event) for event in found.events]
+
+
+@each_case
+def test_a_datagram_decodes_to_what_it_says(case: Case) -> None:
+    decoded = KNOBELN.decode(case.data, case.direction)
+    assert (decoded.row.name if decoded.row else None) == case.name
+    assert decoded.fields == case.fields
+    assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
+    assert decoded.sound == (case in SOUND)
+    assert all(flaw.expected and flaw.clause for flaw in decoded.flaws)
+
+
+@pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data))
+def test_what_conforming_peers_send_encodes_to_the_same_bytes(case: Case) -> None:
+    assert case.name is not None
+    assert KNOBELN.encode(case.name, case.direction, case.fields) == case.data
+
+
+def test_fields_that_no_row_has_cannot_be_encoded() -> None:
+    with pytest.raises(ValueError, match="WURF has no row with the fields name"):
+        KNOBELN.encode("WURF", "s2c", {"name": "alice"})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@given(data=st.data())
+def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
+    fields = data.draw(st.fixed_dictionaries({field.name: values(field.type) for field in row.fields}))
+    decoded = KNOBELN.decode(KNOBELN.encode(row.name, row.direction, fields), row.direction)
+    assert (decoded.row, decoded.fields, decoded.sound) == (row, fields, True)
+
+
+@given(st.binary(max_size=60), st.sampled_from(["c2s", "s2c"]))
+def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
+    for frame in (data, b"HALLO " + data, b"WURF " + data, b"WURF a " + data):
+        decoded = KNOBELN.decode(frame, direction)
+        assert decoded.sound == (not decoded.flaws)
+        for flaw in decoded.flaws:
+            assert 0 <= flaw.offset <= flaw.offset + flaw.length <= len(frame)
+
+
+@each_case
+def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
+    whole = inspect(Chunk(ALICE, case.direction, 1, 0, case.data))
+    after_gap = inspect(Gap(ALICE, case.direction, 0, 0, 10), Chunk(ALICE, case.direction, 1, 10, case.data))
+    assert [(m.name, m.fields) for m in whole.messages] == [(m.name, m.fields) for m in after_gap.messages]
+    gap, *flaws = after_gap.diagnostics
+    assert gap.code == "gap"
+    assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [(d.code, d.offset) for d in flaws]
+
+
+@pytest.mark.parametrize(
+    ("data", "direction", "expected"),
+    [
+        *((case.data, case.direction, "certain") for case in SOUND),
+        (b"hallo alice", "c2s", "similar"),
+        (b"HALLO", "c2s", "similar"),
+        (b"REGISTER;alice", "c2s", None),
+        (b"\x12\x34\x01\x00\x00\x01", "c2s", None),
+        (b"", "c2s", None),
+    ],
+)
+def test_recognition(data: bytes, direction: Direction, expected: Likeness | None) -> None:
+    assert KNOBELN.recognise(data, direction) == expected
+
+
+def test_a_game_is_told_once_from_all_conversations() -> None:
+    found = inspect(
+        Chunk(ALICE, "c2s", 1 * MS, 0, b"HALLO alice"),
+        Chunk(ALICE, "s2c", 2 * MS, 0, b"WILLKOMMEN"),
+        Chunk(BOB, "c2s", 3 * MS, 0, b"HALLO bob"),
+        Chunk(BOB, "s2c", 4 * MS, 0, b"WILLKOMMEN"),
+        Chunk(ALICE, "s2c", 5 * MS, 10, b"WURF alice 6"),
+        Chunk(BOB, "s2c", 5 * MS, 10, b"WURF alice 6"),
+        Chunk(ALICE, "s2c", 3005 * MS, 22, b"WURF alice 6"),
+        Chunk(BOB, "s2c", 3005 * MS, 22, b"WURF alice 6"),
+        End(BOB, 3006 * MS, "idle"),
+        Chunk(ALICE, "s2c", 4005 * MS, 34, b"WURF bob 1"),
+    )
+    assert told(found) == [
+        "alice joins",
+        "bob joins",
+        "alice rolls 6",
+        "alice rolls 6",
+        "bob rolls 1",
+    ]
+    assert [message.event_id for message in found.messages] == [None, 1, None, 2, 3, 3, 4, 4, 5]
+    assert found.diagnostics == []
+    state: State = {}
+    for event in found.events:
+        apply(state, event.changes)
+    assert state == {"players": {"alice": {}, "bob": {}}, "rolls": {"alice": 6, "bob": 1}}
+
+
+def test_a_very_long_name_is_cut_short() -> None:
+    name = b"x" * 50_000
+    asked = Chunk(ALICE, "c2s", 1, 0, b"HALLO " + name)
+    found = inspect(
+        asked, Chunk(ALICE, "s2c", 2, 0, b"WILLKOMMEN"), Chunk(ALICE, "s2c", 3, 10, b"WURF " + name + b" 3")
+    )
+    assert told(found) == [f"{'x' * 60}… joins", f"{'x' * 60}… rolls 3"]
+    assert all(len(str(event.changes)) < 200 for event in found.events)
+
+
+def test_a_welcome_that_nobody_was_heard_to_ask_for_tells_nothing() -> None:
+    assert told(inspect(Chunk(ALICE, "s2c", 1, 0, b"WILLKOMMEN"))) == []
