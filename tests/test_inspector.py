@@ -12,6 +12,7 @@ from typing import Any
 import catan_cases
 import maexchen_cases
 import msgspec
+import okey_cases
 import pytest
 import schafkopf_cases
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from dissectors.dissector import Dissector
 from dissectors.grammar import UNREADABLE
 from dissectors.inspector import UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
 from dissectors.maexchen.dissector import MAEXCHEN
+from dissectors.okey.dissector import OKEY
 from dissectors.records import (
     DIRECTIONS,
     Chunk,
@@ -52,6 +54,7 @@ SAID = {
             *(*catan_cases.FLAWED, *catan_cases.NO_MESSAGE),
         )
     ],
+    OKEY: [case.data for case in (*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.FLAWED)],
 }
 """What peers of a protocol say; a protocol without an entry here gets any bytes."""
 

@@ -127,7 +127,7 @@ class Lobbies:
         talk.left = reason != "LLOB"
         talk.lobby = talk.game = talk.seat = talk.turn = None
         room = hall.lobbies.get(number)
-        if talk.left and name is not None and hall.named(name) is talk:
+        if talk.left and name is not None and hall.named(name) in (talk, None):
             hall.put(None, "players", name)
         else:
             self._put_player(talk)

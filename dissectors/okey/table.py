@@ -20,6 +20,9 @@ from dissectors.records import Direction, Findings, Message, Stream, TableInfo
 from dissectors.table import Ids
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
+_REFUSED = ("DRAW", "PUTT")
+"""What gets a response at the wrong time even if it is not right in itself; all else gets none."""
+
 _CLAUSE = "Einige Eigenheiten unseres Protokolls"
 
 
@@ -89,8 +92,7 @@ class OkeyTable(Hall):
             self._acknowledged(message, row, talk)
             return
         doubtful = sound and not self._moves.may_ask(message, row, talk, frame)
-        if sound or len(message.fields) + 1 == len(row.fields):
-            # Whatever lacks more than one good argument gets no response.
+        if sound or message.name in _REFUSED:
             talk.asks(Request(message, sound, doubtful))
 
     def _acknowledged(self, message: Message, row: MessageType, talk: Conversation) -> None:
@@ -148,4 +150,4 @@ class OkeyTable(Hall):
 def _is_refusal(message: Message) -> bool:
     """Whether a response may answer a request that was not right in itself."""
     fields = message.fields
-    return not (fields.get("tile") or fields.get("valid"))
+    return message.name[1:] in _REFUSED and not (fields.get("tile") or fields.get("valid"))

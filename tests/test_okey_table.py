@@ -1,0 +1,360 @@
+"""What real Okey servers do beside the plain game: lobbies, players who come back, deals that race, and
+statuses that are meant for others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from okey_script import Script
+from okey_talk import Talk, events_of, four, heard
+
+from dissectors.records import Diagnostic, Event, Findings
+from dissectors.state import State, apply
+
+NAMES = ("ada", "ben", "cem", "dilek")
+DECK = " ".join(f"{number}:{colour}" for colour in ("RED", "BLUE") for number in range(1, 8))
+STARTER = f"{DECK} 13:BLACK"
+OTHER = " ".join(f"{number}:{colour}" for colour in ("YELLOW", "BLACK") for number in range(1, 8))
+EMPTY = r'"\" \" \" \" \" \" \" \" "'
+
+
+def talk_of(lines: str) -> Findings:
+    """`client > line` is what a client says, `client < line` what he is told."""
+    talk = Talk()
+    say(talk, lines)
+    return talk.close()
+
+
+def say(talk: Talk, lines: str) -> None:
+    for line in lines.strip().splitlines():
+        client, side, text = line.strip().split(" ", 2)
+        talk.say(client, "c2s" if side == ">" else "s2c", f"{text}\r\n".encode())
+
+
+def lobby(number: int, *names: str) -> str:
+    """Clients log in and join a lobby."""
+    return "\n".join(
+        f"{name} > LOGI {name}\n{name} < +LOGI {name}\n{name} > JLOB {number}\n{name} < +JLOB t"
+        for name in names
+    )
+
+
+def story(found: Findings) -> list[tuple[Any, ...]]:
+    return [(event.kind, event.actor) for event in found.events]
+
+
+def flaws(found: Findings) -> list[Diagnostic]:
+    return [flaw for flaw in found.diagnostics if flaw.severity != "note"]
+
+
+def state_before(found: Findings, last: Event) -> State:
+    state: State = {}
+    for event in found.events:
+        if event is last:
+            break
+        apply(state, event.changes)
+    return state
+
+
+# Players and lobbies.
+
+
+def test_the_name_is_the_one_that_the_server_gives() -> None:
+    found = talk_of("a > LOGI Istref\na < PING\na < +LOGI Istref_2\na > NAME x\na < +NAME x_1")
+    assert [(event.kind, event.data) for event in found.events][:2] == [
+        ("logged_in", {"name": "Istref_2"}),
+        ("renamed", {"name": "x_1", "before": "Istref_2"}),
+    ]
+    assert state_before(found, found.events[-1]) == {"players": {"x_1": {}}}
+
+
+def test_a_response_belongs_to_its_request_although_others_got_none() -> None:
+    found = talk_of(
+        "a > LOGI a\na < +LOGI a\na > JLOB x\na > DRAW\na > JLOB 3\na > JLOB 4\na < +JLOB t\na < +JLOB f"
+    )
+    [joined] = events_of(found, "joined_lobby")
+    assert joined.data == {"name": "a", "lobby": 3}
+    assert [flaw.code for flaw in flaws(found)] == ["bad-number", "missing-field"]
+
+
+def test_who_is_in_which_lobby_and_ready() -> None:
+    found = talk_of(f"{lobby(42, 'a', 'b')}\n{lobby(-5, 'c')}\na > REDY\na < +REDY\nc > LOGO\nc < +LOGO")
+    last = next(event for event in found.events if event.kind == "left" and event.actor != "c")
+    assert state_before(found, last) == {
+        "players": {"a": {"lobby": 42}, "b": {"lobby": 42}},
+        "lobbies": {"42": {"players": ["a", "b", None, None], "ready": ["a"]}},
+    }
+
+
+def test_who_joins_and_leaves_is_one_event_for_all_who_hear_it() -> None:
+    found = talk_of(
+        f"""{lobby(1, "a")}
+        a < JOND a
+        {lobby(1, "b")}
+        a < JOND b
+        b < JOND b
+        b > LLOB
+        a < LEFT b
+        b < +LLOB t
+        """
+    )
+    assert story(found)[1:6] == [
+        ("joined_lobby", "a"),
+        ("logged_in", "b"),
+        ("joined_lobby", "b"),
+        ("left", "b"),
+        ("left", "a"),
+    ]
+    # The last is the end of the capture.
+    assert [event.data["reason"] for event in events_of(found, "left")] == ["LEFT", "end", "end"]
+
+
+def test_somebody_whose_conversation_is_not_heard_joins_and_leaves() -> None:
+    found = talk_of(f"{lobby(1, 'a')}\na < JOND a\na < JOND b\na < LEFT b")
+    assert [(event.kind, event.data["name"], event.data["lobby"]) for event in found.events[1:4]] == [
+        ("joined_lobby", "a", 1),
+        ("joined_lobby", "b", 1),
+        ("left", "b", 1),
+    ]
+
+
+def test_a_connection_that_breaks_is_a_player_who_leaves() -> None:
+    talk = Talk()
+    say(talk, lobby(1, "a"))
+    found = talk.close("reset")
+    [left] = events_of(found, "left")
+    assert left.data == {"name": "a", "lobby": 1, "reason": "reset"}
+    state: State = {}
+    for event in found.events:
+        apply(state, event.changes)
+    assert not any(state.values())
+
+
+# Chat.
+
+
+def test_a_whisper_is_one_event_and_others_do_not_see_it() -> None:
+    found = talk_of(
+        f"""{lobby(1, "a", "b")}
+        a > CATC w hallo b
+        b < CATS w hallo a
+        a < +CATC w hallo b t
+        a > CATC w hallo a
+        a < CATS w hallo a
+        a < +CATC w hallo a t
+        a > CATC w hallo niemand
+        a < +CATC w " " niemand f
+        """
+    )
+    to_b, to_a = events_of(found, "chat")
+    assert to_b.data == {
+        "scope": "w",
+        "from": "a",
+        "to": "b",
+        "text": "hallo",
+        "known_to": ["a", "b"],
+        "others_see": {"text": None},
+    }
+    assert (to_a.data["from"], to_a.data["to"]) == ("a", "a")
+    told = [message.event_id for message in found.messages if message.name in ("CATS", "+CATC")]
+    assert told == [to_b.id, to_b.id, to_a.id, to_a.id, None]
+
+
+def test_the_same_thing_said_twice_is_said_twice() -> None:
+    lines = "a > CATC b x\nb < CATS b x a\na < +CATC b x\n"
+    found = talk_of(lobby(1, "a", "b") + "\n" + 2 * lines)
+    assert len(events_of(found, "chat")) == 2
+
+
+# Games.
+
+
+def deal(*seats: tuple[str, str]) -> str:
+    return "\n".join(f'{name} < STRT "{deck} " {number}' for number, (name, deck) in enumerate(seats))
+
+
+def test_the_first_put_is_known_to_who_does_not_begin() -> None:
+    found = talk_of(
+        f"""{lobby(1, "a")}
+        a < STRT "{DECK} " 0
+        a < STAT "\\" \\" \\" \\" 5:BLACK \\" \\" " 2
+        """
+    )
+    [put] = events_of(found, "put")
+    assert (put.data["seat"], put.data["tile"], put.data["deck"]) == (1, "5:BLACK", None)
+
+
+def test_one_ready_player_deals_again_and_the_game_before_is_over() -> None:
+    talk = Talk()
+    say(talk, lobby(1, *NAMES[:2]))
+    say(talk, deal(("ada", STARTER), ("ben", OTHER)))
+    talk.wait(5)
+    say(talk, deal(("ada", DECK), ("ben", OTHER)))
+    found = talk.close()
+    games = {game.id: game for game in found.games}
+    assert [games[number].result for number in sorted(games)] == [None, None]
+    assert [event.game_id for event in events_of(found, "dealt")] == [1, 1, 2, 2]
+    assert games[1].ended_ns == games[2].started_ns
+
+
+def test_deals_that_race_are_games_of_their_own() -> None:
+    found = talk_of(
+        f"""{lobby(1, "ada", "ben")}
+        ada < STRT "{STARTER} " 0
+        ada < STRT "{OTHER} " 0
+        ben < STRT "{OTHER} " 1
+        ben < STRT "{STARTER} " 1
+        ben > PUTT 13:BLACK "{DECK} "
+        ben < +PUTT t f
+        """
+    )
+    assert [(event.game_id, event.actor) for event in events_of(found, "dealt")] == [
+        (1, "ada"),
+        (2, "ada"),
+        (1, "ben"),
+        (2, "ben"),
+    ]
+    assert flaws(found) == []
+    [put] = events_of(found, "put")
+    assert put.game_id == 2
+
+
+@pytest.mark.parametrize("head", [False, True], ids=["seed", "head"])
+def test_who_comes_back_has_his_deck_again(head: bool) -> None:
+    script = Script(3, head)
+    four(script, 1, *NAMES)
+    table = script.tables[1]
+    script.play(table, 6)
+    if head:
+        script.leave("cem")
+    else:
+        script.logout("cem")
+        script.at.pop("cem")
+        table.players[2] = None
+        script.login("cem")
+    script.join(1, "cem")
+    script.play(table, 6)
+    found = heard(script.steps)
+    assert flaws(found) == []
+    [back] = events_of(found, "returned")
+    assert (back.actor, back.data["seat"], back.game_id) == ("cem", 2, 1)
+    assert len({game.id for game in found.games}) == 1
+    assert len(events_of(found, "drew", "put")) == len(script.moves)
+
+
+def test_a_draw_is_told_to_whoever_hears_of_it() -> None:
+    for head in (False, True):
+        script = Script(1, head)
+        four(script, 1, *NAMES)
+        script.play(script.tables[1], 3)
+        if len(script.tables[1].decks[script.tables[1].turn]) == 15:
+            script.put(script.tables[1])
+        script.empty(script.tables[1])
+        found = heard(script.steps)
+        assert flaws(found) == []
+        assert len(events_of(found, "drawn_game")) == 1
+        assert {game.id: game.result for game in found.games} == {1: {"draw": True}}
+
+
+def test_the_specifications_server_plays_on_after_a_win() -> None:
+    script = Script(2)
+    four(script, 1, *NAMES)
+    table = script.tables[1]
+    script.play(table, 5)
+    script.win(table)
+    script.draw(table)
+    found = heard(script.steps)
+    assert [flaw.code for flaw in flaws(found)] == ["after-end"]
+    assert [flaw.severity for flaw in flaws(found)] == ["warning"]
+    last = events_of(found, "drew")[-1]
+    assert last.game_id == events_of(found, "won")[0].game_id
+
+
+def test_who_looks_on_in_no_lobby_hears_whose_turn_it_is() -> None:
+    """The specification's server tells a status to everybody: it is a witness, and no game of his own."""
+    script = Script(4)
+    script.login("watcher")
+    four(script, 1, *NAMES)
+    script.play(script.tables[1], 6)
+    found = heard(script.steps)
+    assert flaws(found) == []
+    watched = [m for m in found.messages if m.name == "STAT" and m.stream.client == "10.0.0.1:5"]
+    assert {message.game_id for message in watched} == {1}
+    assert {message.event_id for message in watched} <= {event.id for event in events_of(found, "status")}
+    alone = heard(script.steps, lambda client: client == "watcher")
+    assert (len(alone.games), events_of(alone, "status")) == (0, [])
+
+
+def test_a_win_is_told_to_other_lobbies_and_is_not_theirs() -> None:
+    script = Script(6)
+    four(script, 1, *NAMES)
+    four(script, 2, "esra", "fred", "gül", "hans")
+    script.play(script.tables[1], 4)
+    script.play(script.tables[2], 4)
+    script.win(script.tables[1])
+    script.play(script.tables[2], 2)
+    found = heard(script.steps)
+    assert flaws(found) == []
+    [won] = events_of(found, "won")
+    assert (won.game_id, won.actor) == (1, NAMES[script.tables[1].turn - 1])
+    assert {game.id: game.result for game in found.games}[2] is None
+
+
+def test_a_joker_of_another_colour_does_nothing_and_the_right_one_is_taken() -> None:
+    rest = " ".join(f"{number}:{colour}" for colour in ("RED", "BLUE") for number in range(1, 8))
+    found = talk_of(
+        f"""{lobby(1, "ada")}
+        ada < STRT "{rest} 0:YELLOW " 0
+        ada > PUTT 0:RED "{rest} "
+        ada < +PUTT t f
+        ada > PUTT 0:YELLOW "{rest} "
+        ada < +PUTT t f
+        ada < STAT "\\" \\" 0:YELLOW \\" \\" \\" \\" " 1
+        """
+    )
+    assert [(flaw.code, flaw.severity) for flaw in flaws(found)] == [("joker-colour", "warning")]
+
+
+def test_a_win_that_is_none() -> None:
+    found = talk_of(
+        f"""{lobby(1, "ada")}
+        ada < STRT "{DECK.replace("7:BLUE", "13:BLACK")} 9:YELLOW " 0
+        ada > PUTT 9:YELLOW "{DECK.replace("7:BLUE", "13:BLACK")} "
+        ada < +PUTT t t
+        """
+    )
+    [flaw] = flaws(found)
+    assert (flaw.code, flaw.severity, flaw.blame) == ("no-win", "error", "server")
+
+
+def test_a_tile_from_an_exchange_stack_that_was_not_on_top() -> None:
+    found = talk_of(
+        f"""{lobby(1, "ada")}
+        ada < STRT "{DECK} " 0
+        ada < STAT "5:BLACK \\" \\" \\" \\" \\" \\" " 0
+        ada > DRAW e
+        ada < +DRAW 6:BLACK
+        """
+    )
+    [flaw] = flaws(found)
+    assert (flaw.code, flaw.expected, flaw.blame) == ("other-tile", "5:BLACK", "server")
+
+
+# Bounds.
+
+
+def test_hostile_talk_is_bounded() -> None:
+    """Many requests without answers, lobbies of everybody's invention, and long chats leave little behind."""
+    talk = Talk()
+    say(talk, lobby(1, "a"))
+    for number in range(3000):
+        talk.say("a", "c2s", b"DRAW m\r\n")
+        talk.say("a", "s2c", f'+LGAM o "{number}:1 "\r\n'.encode())
+    for number in range(300):
+        talk.say("a", "s2c", b"CATS b " + b"x" * 10_000 + f"{number} b\r\n".encode())
+    table = talk.inspector._servers[("tcp", "10.0.0.9:8090")].table
+    assert table is not None
+    conversation = table.conversations[1]  # type: ignore[attr-defined]
+    assert len(conversation.requests) <= 1000
+    assert len(table.others) <= 1000  # type: ignore[attr-defined]
