@@ -22,7 +22,7 @@ from pathlib import Path
 
 import click
 import msgspec
-from repeating import CATAN, MAEXCHEN, SCHAFKOPF, Recording, repeat
+from repeating import CATAN, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
 from rich.console import Console
 from rich.table import Table
 from running import KIEBITZ, Cost, run
@@ -115,6 +115,21 @@ SUBJECTS = {
                 *("erfindung", "siegpunkt", "laengste_handelsstrasse", "groesste_rittermacht"),
             ),
             ITS_OWN_JSON,
+        ),
+        0,
+    ),
+    "okey": Subject(
+        "okey",
+        OKEY,
+        "tcp",
+        (
+            in_lua(
+                "okey",
+                *("nickname", "actualname", "playerlist", "lobbies", "gamestatus", "games", "n"),
+                *("joinsuccessful", "startdeck", "playeridx", "exchangestacks", "currentplayeridx"),
+                *("drawstack", "tile", "deck", "valid", "won", "messagetype", "message", "whisperrecipient"),
+                *("sender", "highscores", "debugmessage"),
+            ),
         ),
         0,
     ),

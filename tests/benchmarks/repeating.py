@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable, Sequence
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from pathlib import Path
 from struct import Struct
 
@@ -81,6 +81,17 @@ _PLAYER_NUMBER = re.compile(
 _PLACE = re.compile(rb'"x":(-?\d),"y":(-?\d)')
 
 
+def _new_clients_and_tiles(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+    """Other ports, and the tiles from 1 to 9 under each other's numbers: only who wins does so no more."""
+    _move_clients(packets, places, number, 8090)
+    mine = dict(zip(b"123456789", _TILE_NUMBERS[number % len(_TILE_NUMBERS)], strict=True))
+    return _TILE_NUMBER.sub(lambda found: b"%c" % mine[found[0][0]], packets)
+
+
+_TILE_NUMBERS = list(islice(permutations(b"123456789"), 0, None, 997))
+_TILE_NUMBER = re.compile(rb"(?<![0-9])[1-9](?=:(?:RED|BLUE|YELLOW|BLACK))")
+
+
 def _move_clients(packets: bytearray, places: Sequence[int], number: int, server_port: int) -> None:
     """Let the clients of TCP connections come from other ports."""
     for place in places:
@@ -98,6 +109,8 @@ _PORT = Struct(">H")
 MAEXCHEN = Recording("maexchen-old-20111003.pcap", 9007, 9007, 60, _new_tokens)
 SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_clients_and_cards)
 CATAN = Recording("catan-infrarot-game2-3p.pcap.gz", 7233, 4837, 180, _new_clients_and_players)
+
+OKEY = Recording("okey-head-game-win.pcap.gz", 1055, 739, 10, _new_clients_and_tiles)
 
 
 def repeat(target: Path, times: int, recording: Recording) -> int:
