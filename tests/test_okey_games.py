@@ -89,6 +89,25 @@ def test_a_game_of_which_another_lobby_is_heard_too(head: bool, seed: int) -> No
     assert moves_of(found) == [move for move in script.moves if move.lobby == 1]
 
 
+@given(seed=st.integers(0, 10**6), seat=st.integers(0, 3))
+@settings(max_examples=60)
+def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: int) -> None:
+    """The other lobby has played before, so its statuses are told from this game's; hardly ever not."""
+    script = Script(seed)
+    four(script, 2, *OTHERS)
+    script.login(*NAMES)
+    script.play(script.tables[2], 5)
+    script.join(1, *NAMES)
+    script.ready(*NAMES)
+    for _ in range(12):
+        script.play(script.tables[script.random.choice((1, 2))], 1)
+    found = heard(script.steps, lambda client: client == NAMES[seat])
+    assert [flaw for flaw in found.diagnostics if flaw.severity == "error"] == []
+    played = hidden([move for move in script.moves if move.lobby == 1], seat)
+    own = [move for move in played if move.seat == seat]
+    assert [move for move in moves_of(found) if move.seat == seat] == own
+
+
 @each_dialect
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=30)

@@ -331,6 +331,7 @@ def test_a_win_that_is_none() -> None:
 def test_a_tile_from_an_exchange_stack_that_was_not_on_top() -> None:
     found = talk_of(
         f"""{lobby(1, "ada")}
+        ada < NAMS ada
         ada < STRT "{DECK} " 0
         ada < STAT "5:BLACK \\" \\" \\" \\" \\" \\" " 0
         ada > DRAW e

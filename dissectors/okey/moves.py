@@ -88,6 +88,9 @@ class Moves:
         """What is drawn from an exchange stack must be what was on top of it."""
         if stack != "e" or game.exchange is None or game.turn != seat:
             return
+        if not self._hall.knows_places and game.places[seat - 1].stream_id is None:
+            # Who has put it was not heard: it may have been told of another lobby's stack.
+            return
         top = game.exchange[seat]
         if top is not None and top != tile:
             self._hall.diagnose(

@@ -3,6 +3,7 @@
 It says more than that: from one to the next it shows who has drawn from where and which tile was put, so a
 game can be followed from one conversation. The specification's server tells it to everybody on the server,
 without a word of which lobby it is about: it is this lobby's if it follows from what this game was before.
+What follows from no game is that of a lobby of which nobody is heard, and is only remembered.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dissectors.records import Event, Message
 Move = Literal["nothing", "drew m", "drew e", "put"]
 """What leads from one status to the next. A draw from the main stack changes nothing that is told."""
 
+_MOST_ELSEWHERE = 16
+
 
 class Status:
     """What `STAT` and `+RSTA` mean."""
@@ -26,6 +29,8 @@ class Status:
     def __init__(self, hall: Hall, moves: Moves) -> None:
         self._hall = hall
         self._moves = moves
+        self._elsewhere: list[tuple[Slots, int]] = []
+        """The latest statuses of lobbies of which nobody is heard."""
 
     def told(self, message: Message, talk: Conversation) -> None:
         """`STAT`."""
@@ -37,15 +42,20 @@ class Status:
             for room in self._hall.lobbies.values()
             if room.game is not None and room.game is not own
         ]
-        for game in ([own] if own is not None else []) + others:
+        games = ([own] if own is not None else []) + others
+        if own is not None and own.has_not_begun and self._goes_on_elsewhere(stacks, turn):
+            # It may be the first of this game, but it follows from one of another.
+            games.remove(own)
+        for game in games:
             if self._is_of(message, game, stacks, turn):
                 if game is own:
-                    talk.turn = turn
+                    # Between several lobbies' statuses it is not sure that it is not his turn.
+                    talk.turn = turn if turn == talk.seat or not self._elsewhere else None
                 return
-        if own is None:
-            return
-        if self._may_be_of_others(talk, own, stacks, turn):
-            talk.turn = None
+        if own is None or own not in games or self._may_be_of_others(talk, own, stacks, turn):
+            talk.turn = None if own is not None and not own.has_not_begun else talk.turn
+            if not self._goes_on_elsewhere(stacks, turn):
+                self._elsewhere = [*self._elsewhere, (stacks, turn)][-_MOST_ELSEWHERE:]
             return
         talk.turn = turn
         self._tell(message, own, stacks, turn)
@@ -79,10 +89,12 @@ class Status:
         key = ("status", game.game.id, tuple(stacks), turn)
         if hall.log.is_copy(message, key):
             return True
-        if game.has_not_begun and stacks[turn] is not None:
+        if game.has_not_begun and [seat for seat in range(SEATS) if stacks[seat] is not None] == [turn]:
             # The first put is that of the player before: it was his turn.
             game.turn, game.drawn = (turn - 1) % SEATS, True
-        move = _move(game, stacks, turn)
+        if game.turn is None or game.exchange is None:
+            return False
+        move = _move(game.exchange, game.turn, game.drawn, stacks, turn)
         if move is None or not self._settle(message, game, move, stacks):
             return False
         self._tell(message, game, stacks, turn)
@@ -134,6 +146,14 @@ class Status:
         # Who was told all of his own game cannot have missed a move of it.
         return talk.whole or bool(self._hall.others) or len(self._hall.lobbies) > 1
 
+    def _goes_on_elsewhere(self, stacks: Slots, turn: int) -> bool:
+        """Whether a status follows from one that was another lobby's."""
+        for number, (before, turn_before) in enumerate(self._elsewhere):
+            if _move(before, turn_before, False, stacks, turn) is not None:
+                self._elsewhere[number] = (stacks, turn)
+                return True
+        return False
+
     def _tell(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> None:
         hall = self._hall
         if turn != game.turn:
@@ -151,17 +171,14 @@ class Status:
         hall.log.add(message.stream.id, ("status", game.game.id, tuple(stacks), turn), event)
 
 
-def _move(game: OkeyGame, stacks: Slots, turn: int) -> Move | None:
-    """What leads from a game as it is known to this status; None if nothing does in one move."""
-    if game.turn is None or game.exchange is None:
-        return None
-    before = game.exchange
+def _move(before: Slots, turn_before: int, drawn: bool, stacks: Slots, turn: int) -> Move | None:
+    """What leads from a status to the next; None if no one move does."""
     changed = [seat for seat in range(SEATS) if before[seat] != stacks[seat]]
-    if turn == game.turn:
+    if turn == turn_before:
         if not changed:
-            return "nothing" if game.drawn else "drew m"
+            return "nothing" if drawn else "drew m"
         return "drew e" if changed == [turn] else None
-    following = (game.turn + 1) % SEATS
+    following = (turn_before + 1) % SEATS
     # The same tile twice on one stack looks like nothing at all.
     if turn == following and changed in ([], [following]) and stacks[following] is not None:
         return "put"
