@@ -29,6 +29,7 @@ class Deals:
         coming = talk.waiting("JLOB")
         room = hall.lobby(coming.fields["n"] if coming is not None and coming.sound else talk.lobby)
         returns = coming is not None
+        hall.enter(talk, room, message.ts_ns)
         if talk.name is not None:
             room.places = [None if name == talk.name else name for name in room.places]
             room.places[seat] = talk.name
@@ -65,6 +66,7 @@ class Deals:
             game.turn = talk.turn = seat
             game.drawn = True
             self._hall.put_in(game, seat, "turn")
+            self._hall.put_in(game, ["turn"], "inferred")
         else:
             # Not his, in any case.
             talk.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
@@ -108,7 +110,11 @@ class Deals:
     def _played_by(self, name: str, talk: Conversation) -> OkeyGame | None:
         rooms = self._hall.lobbies.values()
         games = [room.game for room in rooms if room.game is not None]
-        return next((game for game in games if any(place.name == name for place in game.places)), talk.game)
+        named = next((game for game in games if any(place.name == name for place in game.places)), None)
+        if named is not None or talk.game is None or self._hall.knows_places:
+            return named or talk.game
+        # Of a player whose name is not known here it may be told of another lobby.
+        return talk.game if any(place.name is None for place in talk.game.places) else None
 
     def drawn_game(self, message: Message, talk: Conversation) -> None:
         """`EMPT`, to whoever wanted to draw, or to his whole lobby."""

@@ -1,6 +1,6 @@
 """What holds outside games: conversations, players, lobbies and who is in them, and the games by lobby.
 
-Everything that changes them is in one of this table's parts: `lobby.py`, `play.py`, `moves.py`, `chat.py`.
+What messages change is told by this table's parts: `lobby.py`, `deals.py`, `moves.py`, `status.py`.
 """
 
 from __future__ import annotations
@@ -102,6 +102,27 @@ class Hall(GameTable):
         else:
             self.put(None, "lobbies", number)
 
+    def enter(self, talk: Conversation, room: LobbyRoom, ts_ns: int) -> None:
+        """A client is in a lobby now, and in no other one any more."""
+        before = self.lobbies.get(talk.lobby)
+        talk.lobby = room.number
+        self.put_player(talk)
+        if before is not None and before is not room:
+            self.vacate(before, talk.name)
+            self.close_if_empty(before, ts_ns)
+
+    def put_player(self, talk: Conversation) -> None:
+        """Show that somebody is on the server, and in which lobby."""
+        if talk.name is not None:
+            self.put({} if talk.lobby is None else {"lobby": talk.lobby}, "players", talk.name)
+
+    def vacate(self, room: LobbyRoom, name: str | None) -> None:
+        """A player is in a lobby no more."""
+        if name is not None:
+            room.places = [None if other == name else other for other in room.places]
+            room.ready = [other for other in room.ready if other != name]
+            self.put_lobby(room)
+
     def close_if_empty(self, room: LobbyRoom, ts_ns: int) -> None:
         """A lobby in which no conversation is any more is forgotten, with its games."""
         if any(
@@ -139,6 +160,8 @@ class Hall(GameTable):
         if deal:
             game.exchange = [None] * SEATS
             self.put_in(game, [*game.exchange], "exchange")
+        else:
+            self.put_in(game, ["decks", "exchange", "turn"], "unknown")
         for seat, name in enumerate(room.places):
             self.put_place(game, seat, name)
         return game
@@ -157,6 +180,16 @@ class Hall(GameTable):
         place = game.places[seat]
         self.put_in(game, place.deck, "private", self.who(game, seat), "deck")
         self.put_in(game, place.count, "seats", str(seat), "tiles")
+
+    def lose_sight(self, talk: Conversation) -> None:
+        """Something that the server has told a client is not known: his tiles are others now, perhaps."""
+        talk.unsure()
+        if talk.game is not None and talk.seat is not None:
+            place = talk.game.places[talk.seat]
+            place.deck = place.count = None
+            self.put_deck(talk.game, talk.seat)
+            self.put_in(talk.game, None, "private", self.who(talk.game, talk.seat), "drawn")
+            self.put_in(talk.game, ["decks"], "unknown")
 
     def who(self, game: OkeyGame, seat: int) -> str:
         """What a player is called in the state."""

@@ -25,14 +25,14 @@ class Lobbies:
             self.renamed(message, talk, request)
             return
         talk.name = label(message.fields["actualname"])
-        self._put_player(talk)
+        self._hall.put_player(talk)
         self._hall.tell(message, "logged_in", talk.name, {"name": talk.name}, None)
 
     def renamed(self, message: Message, talk: Conversation, request: Request | None) -> None:
         before, talk.name = talk.name, label(message.fields["actualname"])
         if before is not None:
             self._hall.put(None, "players", before)
-        self._put_player(talk)
+        self._hall.put_player(talk)
         room = self._hall.lobbies.get(talk.lobby) if talk.lobby is not None else None
         if room is not None and before is not None:
             room.places = [talk.name if name == before else name for name in room.places]
@@ -43,10 +43,6 @@ class Lobbies:
         data = {"name": talk.name, "before": before}
         self._hall.tell(message, "renamed", talk.name, data, None)
 
-    def _put_player(self, talk: Conversation) -> None:
-        if talk.name is not None:
-            self._hall.put({} if talk.lobby is None else {"lobby": talk.lobby}, "players", talk.name)
-
     # Coming and going.
 
     def joined(self, message: Message, talk: Conversation, request: Request | None) -> None:
@@ -55,7 +51,9 @@ class Lobbies:
             return
         number: int = request.fields["n"]
         room = self._hall.lobby(number)
-        self._enter(talk, room)
+        self._hall.enter(talk, room, message.ts_ns)
+        self._seat(room, talk.name)
+        self._hall.put_lobby(room)
         key = ("joined", number, talk.name)
         if self._hall.log.is_copy(message, key):
             talk.joined = message.event_id
@@ -65,12 +63,6 @@ class Lobbies:
         )
         self._hall.log.add(message.stream.id, key, event)
         talk.joined = event.id
-
-    def _enter(self, talk: Conversation, room: LobbyRoom) -> None:
-        talk.lobby = room.number
-        self._put_player(talk)
-        self._seat(room, talk.name)
-        self._hall.put_lobby(room)
 
     def _seat(self, room: LobbyRoom, name: str | None) -> None:
         """The first place that is free is the newcomer's."""
@@ -113,7 +105,7 @@ class Lobbies:
             return
         room = hall.lobbies.get(talk.lobby)
         if room is not None:
-            self._vacate(room, name)
+            hall.vacate(room, name)
         data = {"name": name, "lobby": talk.lobby, "reason": "LEFT"}
         event = hall.tell(message, "left", name, data, None)
         hall.log.add(message.stream.id, key, event)
@@ -130,10 +122,10 @@ class Lobbies:
         if talk.left and name is not None and hall.named(name) in (talk, None):
             hall.put(None, "players", name)
         else:
-            self._put_player(talk)
+            self._hall.put_player(talk)
         key = ("left", number, name)
         if room is not None:
-            self._vacate(room, name)
+            hall.vacate(room, name)
             hall.close_if_empty(room, ts_ns)
         if message is not None and reason == "LLOB" and hall.log.is_copy(message, key):
             # The others have heard it first.
@@ -146,13 +138,6 @@ class Lobbies:
         else:
             event = hall.emit("left", ts_ns, name, data, None)
         hall.log.add(talk.stream.id, key, event)
-
-    def _vacate(self, room: LobbyRoom, name: str | None) -> None:
-        if name is None:
-            return
-        room.places = [None if other == name else other for other in room.places]
-        room.ready = [other for other in room.ready if other != name]
-        self._hall.put_lobby(room)
 
     # Lists.
 

@@ -53,7 +53,7 @@ class Status:
                     talk.turn = turn if turn == talk.seat or not self._elsewhere else None
                 return
         if own is None or own not in games or self._may_be_of_others(talk, own, stacks, turn):
-            talk.turn = None if own is not None and not own.has_not_begun else talk.turn
+            talk.turn = None
             if not self._goes_on_elsewhere(stacks, turn):
                 self._elsewhere = [*self._elsewhere, (stacks, turn)][-_MOST_ELSEWHERE:]
             return
@@ -163,6 +163,11 @@ class Status:
         game.exchange, game.turn = stacks, turn
         hall.put_in(game, [*stacks], "exchange")
         hall.put_in(game, turn, "turn")
+        hall.put_in(game, None, "inferred")
+        if any(place.deck is None for place in game.places if place.stream_id is not None):
+            hall.put_in(game, ["decks"], "unknown")
+        else:
+            hall.put_in(game, None, "unknown")
         name = game.places[turn].name
         event: Event = hall.tell(
             message, "status", name, {"exchange": stacks, "turn": turn, "name": name}, game

@@ -71,7 +71,7 @@ class OkeyTable(Hall):
         if message.direction == "c2s":
             self._from_client(message, row, sound, talk, frame)
         elif not sound:
-            talk.unsure()
+            self.lose_sight(talk)
         elif message.name.startswith("+"):
             self._response(message, row, talk)
         else:
@@ -130,10 +130,14 @@ class OkeyTable(Hall):
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         # What a client has not said right gets no response; of the server, something is not known.
         if direction == "s2c":
-            self.conversation(stream).unsure()
+            self.lose_sight(self.conversation(stream))
 
     def missing(self, stream: Stream, direction: Direction) -> None:
-        self.conversation(stream).unsure()
+        talk = self.conversation(stream)
+        if direction == "s2c":
+            self.lose_sight(talk)
+        else:
+            talk.unsure()
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         talk = self.conversations.pop(stream.id, None)
