@@ -22,7 +22,8 @@ class Glyphs(msgspec.Struct, frozen=True):
     """The characters that pictures are drawn with.
 
     `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down. `suits`
-    are Eichel, Gras, Herz, Schellen, for which Unicode has only the French signs; `back` is a hidden card.
+    are Eichel, Gras, Herz, Schellen, for which Unicode has only the French signs; `back` is a hidden card,
+    or tile.
     """
 
     box: tuple[str, ...]
@@ -33,10 +34,11 @@ class Glyphs(msgspec.Struct, frozen=True):
     dot: str
     suits: tuple[str, ...]
     back: str
+    joker: str
 
 
-UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒")
-ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#")
+UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★")
+ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*")
 
 
 def glyphs_for(encoding: str) -> Glyphs:
