@@ -14,7 +14,6 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from dissectors.cgml.flaws import (
     DEPTH_LIMIT,
-    STRUCTURE,
     characters,
     control,
     declared,
@@ -27,7 +26,7 @@ from dissectors.cgml.flaws import (
     wrong,
 )
 from dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
-from dissectors.cgml.markup import BLANK_LINE, ENVELOPE, tags
+from dissectors.cgml.markup import BLANK_LINE, BYTE_ORDER_MARK, ENVELOPE, tags
 from dissectors.cgml.values import Unfit, as_xml, read, written
 from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
 from dissectors.records import DIRECTIONS, OPPOSITE, Direction
@@ -45,6 +44,7 @@ _VERSION = re.compile(r"""\sversion\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _SMALL = 4096
 """In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
 _SHOWN = 40
+_MARK = BYTE_ORDER_MARK.decode()
 _FOLLOWED = ("no-empty-line", "same-line")
 """The codes for a message that another one follows at once."""
 _EXTRAS = {
@@ -74,9 +74,14 @@ def decode(frame: bytes, direction: Direction) -> Decoded:
         if not text.strip():
             return unreadable(*empty_lines(frame))
         notes += empty_lines(frame)
-        if text.startswith("\ufeff") and text.strip("\ufeff \t\r\n") == "":
-            said = "a byte order mark stands before the message"
-            return unreadable(Flaw("note", "malformed", "byte-order-mark", said, 0, 3, None, STRUCTURE))
+        if text.lstrip().startswith(_MARK):
+            at = frame.find(BYTE_ORDER_MARK)
+            notes.append(
+                unusual("byte-order-mark", "a byte order mark stands before the message", (at, 3), None)
+            )
+            text = text.replace(_MARK, "", 1)
+            if not text.strip():
+                return unreadable(*notes)
     return _read(frame, text, direction, notes)
 
 

@@ -13,8 +13,8 @@ class Conversation(msgspec.Struct, eq=False):
 
     stream_id: int
     whole: bool = True
-    sure: bool = True
-    """Whether nothing is missing or unreadable since the server has asked for something."""
+    sure: bool = False
+    """Whether what he was asked is known: since the first question nothing is missing or unreadable."""
     player: int | None = None
     """Who plays on it."""
     group: str | None = None

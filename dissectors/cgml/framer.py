@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from dissectors.cgml.markup import BLANK_LINE, ENVELOPE, ROOTS, begins_message, kind_of
+from dissectors.cgml.markup import BLANK_LINE, BYTE_ORDER_MARK, ENVELOPE, ROOTS, begins_message, kind_of
 from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
 from dissectors.records import Direction
 
@@ -198,7 +198,10 @@ class CgmlFramer(ByteFramer):
                 return True
         elif state == "broken":
             if opens and (name in ROOTS or name == ENVELOPE):
-                return True
+                if self._held[:at].strip() != BYTE_ORDER_MARK:
+                    return True
+                self._state = "before"
+                return self._take(at, end)
         elif opens and name != ENVELOPE:
             self._depth = 1
             self._root = name

@@ -111,8 +111,12 @@ class Hand(msgspec.Struct, eq=False):
 
 
 class Pause(msgspec.Struct, eq=False):
-    """A pause: who wants it, and the events of its two ends; `told` how many of them the server has told."""
+    """A pause: who wants it, on which stream, and the events of its two ends.
 
+    The server tells the others: `told` says whether it has told them of its beginning.
+    """
+
+    stream_id: int | None
     player: int | None
     message: str | None
     event: Event

@@ -11,7 +11,7 @@ from dissectors.cgml.conversation import Conversation
 from dissectors.cgml.hand import Group
 from dissectors.cgml.seats import MOST_GROUPS, SeatTable, short
 from dissectors.hearing import Fact
-from dissectors.records import Message
+from dissectors.records import Event, Message
 
 
 class Announced(msgspec.Struct, eq=False):
@@ -21,7 +21,8 @@ class Announced(msgspec.Struct, eq=False):
     players: list[int]
     told: dict[str, dict[str, Any]]
     """What was said of each player, by id."""
-    formed: bool = False
+    formed: Event | None = None
+    """Its event, once all of its players are known."""
 
 
 class Lobby:
@@ -70,16 +71,18 @@ class Lobby:
     def complete(self, fact: Fact) -> None:
         number: int = fact.fields["id"]
         known = self.announced.get(number)
-        if known is None or known.formed or len(known.players) < SEATS:
+        if known is None or len(known.players) < SEATS:
             return
-        known.formed = True
+        if known.formed is not None:
+            fact.event = known.formed
+            return
         for player in known.told.values():
             self._table.put_player(player)
         group = {"players": known.players.copy(), "url": short(known.url)}
         if len(self._table.state.get("groups", {})) < MOST_GROUPS:
             self._table.put(group, "groups", str(number))
         data = {"group": number, "players": known.players.copy()}
-        self._table.tell(fact, "group_formed", None, data, None)
+        known.formed = self._table.tell(fact, "group_formed", None, data, None)
 
     def load(self, fact: Fact) -> None:
         load: int = fact.fields["load"]
@@ -150,7 +153,7 @@ class Lobby:
         for event in self.gone(conversation, short(fact.fields.get("disconnect", "")), fact.ts_ns):
             fact.event = event
 
-    def gone(self, conversation: Conversation, why: str, ts_ns: int) -> list[Any]:
+    def gone(self, conversation: Conversation, why: str, ts_ns: int) -> list[Event]:
         """Whoever is on a connection leaves, once."""
         if conversation.left:
             return []

@@ -15,6 +15,9 @@ import msgspec
 ENVELOPE = "cgml"
 """The outer element, whose identifier the transcript of the specification has lost."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What some editors put before UTF-8."""
+
 ROOTS = frozenset(
     (
         *("connect", "newgroup", "newgame", "dial", "licite", "playcard", "gametype", "flek", "round"),

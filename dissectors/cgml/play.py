@@ -329,7 +329,12 @@ class Play:
         """A player wants a pause, which the server then tells the others."""
         message = short(fact.fields["message"]) if "message" in fact.fields else None
         if player is None:
-            untold = (pause for pause in group.pauses if not pause.told and pause.message == message)
+            stream_id = fact.message.stream.id
+            untold = (
+                pause
+                for pause in group.pauses
+                if not pause.told and pause.message == message and pause.stream_id != stream_id
+            )
             known = next(untold, None)
             if known is not None:
                 known.told = True
@@ -340,19 +345,24 @@ class Play:
             self._table.put_in(hand, {"player": player, "message": message}, "pause")
         data = {"player": player, "message": message}
         event = self._table.tell(fact, "paused", player, data, hand)
-        group.pauses.append(Pause(player, message, event, told=player is None))
+        stream = fact.message.stream.id if player is not None else None
+        group.pauses.append(Pause(stream, player, message, event, told=player is None))
         del group.pauses[:-_MOST_PAUSES]
 
     def resumes(self, fact: Fact, hand: Hand | None, group: Group, player: int | None) -> None:
         if player is None:
-            over = next((pause for pause in group.pauses if pause.over is not None), None)
+            stream_id = fact.message.stream.id
+            ended = (
+                pause for pause in group.pauses if pause.over is not None and pause.stream_id != stream_id
+            )
+            over = next(ended, None)
             if over is not None and over.over is not None:
                 group.pauses.remove(over)
                 fact.event = over.over
                 fact.game_id = over.over.game_id
                 return
         on = [pause for pause in group.pauses if pause.over is None]
-        pause = next((pause for pause in on if player is None or pause.player in (None, player)), None)
+        pause = next((pause for pause in on if pause.player == player), None)
         if hand is not None:
             self._table.put_in(hand, None, "pause")
         who = player if player is not None or pause is None else pause.player

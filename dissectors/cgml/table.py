@@ -95,7 +95,7 @@ class CgmlTable(SeatTable):
         self._find_group(conversation, row)
         if is_answer(row):
             asked = conversation.answers(message, row)
-            if asked is None and conversation.sure and conversation.whole and not self._has_flaw(message):
+            if asked is None and conversation.sure and not self._has_flaw(message):
                 self._unasked(message, row, frame)
                 return
             self._asked[message.id] = asked or ""
