@@ -76,20 +76,23 @@ class Bidding:
 
     # Bids.
 
-    def answers(self, fact: Fact, hand: Hand, player: int, asked: str) -> None:
-        """A client bids; to a bid of another he may only say yes or no."""
+    def answers(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
+        """A client bids; to a bid of another he may only say yes or no. `asked` is None if not known."""
         answer: str = fact.fields["licite"]
+        if asked is None and answer == "YES":
+            # The server will tell what he has said yes to.
+            return
         if asked and answer not in ("YES", "NO"):
             text = f"{answer} is bid where {asked} was asked for"
             self._table.flaw(fact, "error", "rule", "wrong-answer", text, part="text", expected="YES or NO")
             return
-        if not asked and answer in ("YES", "NO"):
+        if asked == "" and answer in ("YES", "NO"):
             text = f"{answer} is said where a bid was asked for"
             self._table.flaw(
                 fact, "error", "rule", "wrong-answer", text, part="text", expected="a game, or PASS"
             )
             return
-        call = {"YES": asked, "NO": "PASS"}.get(answer, answer)
+        call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
         standing = _standing(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             text = f"{call} is not above {standing}"
@@ -267,10 +270,10 @@ class Bidding:
 
     # Doubling.
 
-    def doubles(self, fact: Fact, hand: Hand, player: int, asked: str) -> None:
+    def doubles(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
         """A client answers how often the game, and the game against, is doubled."""
         text: str = fact.fields["flek"]
-        level, before = level_of(text), level_of(asked or "1")
+        level, before = level_of(text), level_of(asked or "0:0")
         if level[0] < before[0] or level[1] < before[1]:
             problem = f"{text} is less than {asked}, which was asked"
             self._table.flaw(

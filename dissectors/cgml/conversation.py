@@ -29,6 +29,9 @@ class Conversation(msgspec.Struct, eq=False):
         """The server says something, which may be a question."""
         question = _question(message, row)
         if question is not None:
+            if question == "newgame":
+                # What was asked before a hand is over is not answered any more.
+                self.asked.clear()
             self.asked[question] = message.fields.get(row.name, "") if row.shape.text is not None else ""
             self.sure = True
 

@@ -23,7 +23,9 @@ _ONLY_ROOTS = "|".join(sorted({*ROOTS, ENVELOPE} - {"licite", "flek", "round"}))
 _BLANK_LINE = re.compile(BLANK_LINE)
 _BLANKS = re.compile(rb"\s*+")
 _WORD = re.compile(rb"[^\s<]++")
-_BEGINNING = re.compile(rb"%s|<(?:%s|(?:licite|flek)(?=\s))(?=[\s/>])" % (BLANK_LINE, _ONLY_ROOTS), re.I)
+_BEGINNING = re.compile(
+    rb"%s|<(?:%s|(?:licite|flek)(?=\s{1,8}[a-z]))(?=[\s/>])" % (BLANK_LINE, _ONLY_ROOTS), re.I
+)
 """After a gap, or in what is too long: where the next message can begin, be it behind an empty line."""
 _TAIL = 160
 """What the following bytes may make such a beginning has no more bytes."""

@@ -80,6 +80,9 @@ class Play:
             return
         for place, card in enumerate(cards):
             whose = hand.played.get(card)
+            if whose == player:
+                # The trick was told before the card.
+                return
             if whose is not None and hand.whole:
                 text = f"{card} was played before, by {whose}"
                 self._table.flaw(

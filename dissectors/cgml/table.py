@@ -98,7 +98,8 @@ class CgmlTable(SeatTable):
             if asked is None and conversation.sure and not self._has_flaw(message):
                 self._unasked(message, row, frame)
                 return
-            self._asked[message.id] = asked or ""
+            if asked is not None:
+                self._asked[message.id] = asked
         self._hearing.hear(message, row, frame)
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
@@ -168,13 +169,16 @@ class CgmlTable(SeatTable):
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         # It may have been a question, or its answer.
-        self._conversation(stream).sure = False
+        conversation = self._conversation(stream)
+        conversation.sure = False
+        conversation.asked.clear()
         if direction == "s2c":
             self._unsure(stream)
 
     def missing(self, stream: Stream, direction: Direction) -> None:
         conversation = self._conversation(stream)
         conversation.sure = conversation.whole = False
+        conversation.asked.clear()
         self._unsure(stream)
 
     def _unsure(self, stream: Stream) -> None:
@@ -281,7 +285,7 @@ class CgmlTable(SeatTable):
 
     def _of_a_player(self, fact: Fact, hand: Hand, key: tuple[str, str], player: int) -> None:
         """What one player is asked, or answers."""
-        asked = self._asked.pop(fact.message.id, "")
+        asked = self._asked.pop(fact.message.id, None)
         if key[1] == "ask":
             self._play.turn(fact, hand, player)
         elif key == ("licite", "answer"):
