@@ -50,7 +50,7 @@ class Cgml(Dissector):
             return f'<{row.name} {row.mark[0]}="{row.mark[1]}">'
         return f"<{row.name}>"
 
-    def row(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
+    def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
         for row in self.grammar.rows_named(direction, name):
             assert isinstance(row, ElementType)
             if row.mark is None or fields.get(row.mark[0]) == row.mark[1]:

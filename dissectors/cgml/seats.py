@@ -51,9 +51,10 @@ class SeatTable(GameTable):
         return found
 
     def leave(self, group: Group) -> None:
-        """A group is over."""
+        """A group is over; what became of a hand that is still on is not known."""
         self.groups.pop(group.key, None)
         if group.hand is not None:
+            group.hand.ended = True
             self.put(None, "games", str(group.hand.game.id))
         self.put(None, "groups", group.key)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from dissectors.cgml.bidding import Bidding
+from dissectors.cgml.cards import SEATS
 from dissectors.cgml.conversation import Conversation, is_answer
 from dissectors.cgml.flaws import place_of
 from dissectors.cgml.grammar import VERSION, ElementType, Server
@@ -21,9 +22,6 @@ from dissectors.grammar import MessageType, blame_of, to_json
 from dissectors.hearing import Fact, Hearing, Version
 from dissectors.records import Direction, Findings, Message, Stream, TableInfo
 from dissectors.table import Ids
-
-_MOST_UNKNOWN = 3
-"""So many connections whose group is not known are taken to be one group."""
 
 _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
 
@@ -81,18 +79,18 @@ class CgmlTable(SeatTable):
         if message.direction == "s2c":
             self._server = self._server or row.server
             conversation.asks(message, row)
-            if row.name == "newgame":
-                self._regroup(conversation, [player["id"] for player in message.fields["player"]])
-            elif row.mark == ("status", "complete"):
+            if row.mark == ("status", "complete"):
                 self.lobby.announce(message, conversation)
-            self._find_group(conversation, row)
+            if row.name == "newgame" or not conversation.whole:
+                self._find_group(conversation, _heard_of(message))
             self._hearing.hear(message, row, frame, self._version(message, row, conversation))
             return
         if row.name in ("newgroup", "newgame") and "player" in message.fields:
             conversation.player = message.fields["player"]["id"]
             if row.name == "newgroup":
                 conversation.group = str(message.fields["id"])
-        self._find_group(conversation, row)
+            elif not conversation.whole:
+                self._find_group(conversation, [conversation.player])
         if is_answer(row):
             asked = conversation.answers(message, row)
             if asked is None and conversation.sure and not self._has_flaw(message):
@@ -164,7 +162,7 @@ class CgmlTable(SeatTable):
         return {
             talk.stream_id
             for talk in self.conversations.values()
-            if talk.player == fields["playerid"] and talk.whole and not talk.left
+            if talk.player == fields["playerid"] and talk.sure and not talk.left
         }
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
@@ -211,25 +209,30 @@ class CgmlTable(SeatTable):
             found = self.conversations[stream.id] = Conversation(stream.id)
         return found
 
-    def _find_group(self, conversation: Conversation, row: ElementType) -> None:
-        """After a start in mid-stream the group is not known; whoever is left over is taken to be one."""
-        if conversation.group is not None or conversation.whole or row.server == "login":
-            return
-        unknown = sum(1 for talk in self.conversations.values() if talk.group in (None, "?"))
-        conversation.group = "?" if unknown <= _MOST_UNKNOWN else f"?{conversation.stream_id}"
-
-    def _regroup(self, conversation: Conversation, players: list[int]) -> None:
-        """The server names the players of a group: that tells groups apart that had no number."""
+    def _find_group(self, conversation: Conversation, players: list[int]) -> None:
+        """After a start in mid-stream the group is not known: it is the one of whoever is heard of."""
         known = self.groups.get(conversation.group or "")
-        if known is not None and (known.number is not None or {*known.players} == {*players}):
-            return
-        same = (group.key for group in self.groups.values() if {*group.players} == {*players})
-        key = next(same, None) or "-".join(map(str, sorted(players)[:_MOST_UNKNOWN]))
-        if known is not None and known.number is None:
-            self._hearing.finish()
-            self.close_hand(known, None, known.hand.game.started_ns if known.hand is not None else 0)
-        conversation.group = key
-        self.group(key, None).players = players[:_MOST_UNKNOWN]
+        if known is None or known.number is None:
+            for player in players:
+                known = self._with(player, known)
+                conversation.group = known.key
+
+    def _with(self, player: int, known: Group | None) -> Group:
+        """The group that has a player, `known` if no other has."""
+        groups = (group for group in self.groups.values() if player in group.players and group is not known)
+        other = next(groups, None)
+        if other is None or (known is not None and player in known.players):
+            known = known or self.group(f"?{player}", None)
+            known.joins(player)
+            return known
+        if known is None:
+            return other
+        # Two that were heard of apart are one.
+        for talk in self.conversations.values():
+            if talk.group == known.key:
+                talk.group = other.key
+        self.leave(known)
+        return other
 
     def _joins(self, fact: Fact) -> None:
         """A player joins a group, of which a login server may have told more."""
@@ -343,3 +346,10 @@ class CgmlTable(SeatTable):
             found = self.hand_of(fact)
             if found is not None:
                 self._play.result(fact, found, group)
+
+
+def _heard_of(message: Message) -> list[int]:
+    """Which players a message of a server names: they are in the group that it is told to."""
+    if message.name == "newgame":
+        return [player["id"] for player in message.fields["player"]][:SEATS]
+    return [message.fields["playerid"]] if "playerid" in message.fields else []
