@@ -39,7 +39,14 @@ class Bidding:
                 if whose is not None:
                     text = f"{card} is dealt a second time"
                     self._table.flaw(
-                        fact, "error", "state", "dealt-twice", text, path=(place,), expected="each once"
+                        fact,
+                        "error",
+                        "state",
+                        "dealt-twice",
+                        text,
+                        part="text",
+                        path=(place,),
+                        expected="each once",
                     )
         held = hand.dealt.setdefault(player, [])
         held += cards[: HAND + TALON]
@@ -195,6 +202,7 @@ class Bidding:
                     "rule",
                     "not-in-hand",
                     text,
+                    part="text",
                     path=(place,),
                     expected="one of " + ", ".join(held),
                 )

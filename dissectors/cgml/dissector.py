@@ -12,7 +12,7 @@ from dissectors.cgml.table import CgmlTable
 from dissectors.dissector import Dissector, Likeness
 from dissectors.framing import Framer
 from dissectors.grammar import Decoded, MessageType
-from dissectors.records import Direction, Findings, TableInfo
+from dissectors.records import Direction, Event, Findings, TableInfo
 from dissectors.table import GameTable, Ids
 
 
@@ -56,6 +56,14 @@ class Cgml(Dissector):
             if row.mark is None or fields.get(row.mark[0]) == row.mark[1]:
                 return row
         return None
+
+    def describe(self, event: Event) -> str:
+        if event.kind == "trump" and event.data["trump"] is None:
+            # There are none, which is no question.
+            return f"{event.data['player']} plays {event.data['game']}, without trumps"
+        if event.kind == "trump" and event.data["second"] is not None:
+            return f"{super().describe(event)}, second colour {event.data['second']}"
+        return super().describe(event)
 
     def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
         return CgmlTable(info, ids, findings)

@@ -21,7 +21,7 @@ EVENTS = (
     EventKind(
         "trump",
         ("player", "game", "trump", "second"),
-        "{player} plays {game}; trumps: {trump}, second colour: {second}",
+        "{player} plays {game}, trumps {trump}",
     ),
     EventKind("flek", ("player", "level"), "{player}: flek {level}"),
     EventKind("turn", ("player",), "it is {player}'s turn"),

@@ -12,6 +12,7 @@ from dissectors.hearing import Fact
 from dissectors.records import Severity
 
 _MOST_PAUSES = 16
+RULES = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"
 
 
 class Play:
@@ -38,7 +39,9 @@ class Play:
             if card not in held:
                 text = f"{card} is played, which {player} does not have"
                 expected = "one of " + ", ".join(held) if held else "no card"
-                self._table.flaw(fact, "error", "rule", "not-in-hand", text, path=(place,), expected=expected)
+                self._table.flaw(
+                    fact, "error", "rule", "not-in-hand", text, part="text", path=(place,), expected=expected
+                )
                 return True
         if len(cards) > 1 and len(cards) != len(held):
             text = f"{len(cards)} cards are played at once, with {len(held)} in the hand"
@@ -64,8 +67,9 @@ class Play:
         # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour will do.
         is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps(table)
         severity: Severity = "error" if is_sure else "warning"
+        expected = "one of " + ", ".join(allowed)
         self._table.flaw(
-            fact, severity, "rule", "renonc", text, path=(0,), expected="one of " + ", ".join(allowed)
+            fact, severity, "rule", "renonc", text, part="text", path=(0,), expected=expected, clause=RULES
         )
         hand.refused[player] = cards[0], allowed
         return True
@@ -86,7 +90,14 @@ class Play:
             if whose is not None and hand.whole:
                 text = f"{card} was played before, by {whose}"
                 self._table.flaw(
-                    fact, "error", "state", "played-twice", text, path=(place,), expected="each card once"
+                    fact,
+                    "error",
+                    "state",
+                    "played-twice",
+                    text,
+                    part="text",
+                    path=(place,),
+                    expected="each card once",
                 )
                 return
         if len(hand.table) >= SEATS:
@@ -177,7 +188,14 @@ class Play:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
             text = f"trick {number} is told with {cards[place]}, but {known[place]} was played"
             self._table.flaw(
-                fact, "error", "state", "told-otherwise", text, path=(place,), expected=", ".join(known)
+                fact,
+                "error",
+                "state",
+                "told-otherwise",
+                text,
+                part="text",
+                path=(place,),
+                expected=", ".join(known),
             )
         expected = len(hand.tricks) + 1
         if number != expected and (not hand.tricks or hand.tricks[-1].number != number):

@@ -178,6 +178,7 @@ class SeatTable(GameTable):
         part: str = "tag",
         path: tuple[int, ...] = (),
         expected: str | None = None,
+        clause: str | None = None,
     ) -> None:
         """Report what is wrong with a part of a message, named as in `values.Unfit`."""
         self.diagnose(
@@ -187,7 +188,7 @@ class SeatTable(GameTable):
             code,
             text,
             expected=expected,
-            clause=fact.row.clause,
+            clause=clause or fact.row.clause,
             blame=blame_of(fact.message.direction),
             at=place_of(fact.frame, part, path) if fact.frame else None,
         )
