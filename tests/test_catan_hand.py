@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dissectors.catan.game import COSTS
 from dissectors.catan.grammar import GRAMMAR, Nachricht
 from dissectors.catan.hand import Counts, Hand, plain, total
-from dissectors.catan.hearing import Fact
+from dissectors.hearing import Fact
 from dissectors.catan.ledger import Claim, Entry, Ledger, same
 from dissectors.catan.words import ROHSTOFFE
 from dissectors.records import Message, Stream
