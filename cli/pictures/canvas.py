@@ -40,6 +40,9 @@ class Glyphs(msgspec.Struct, frozen=True):
 UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★")
 ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*")
 
+SUIT_STYLES = ("bold", "bold #008700", "bold #d70000", "bold #d78700")
+"""The suits in the colours of a tournament pack; its black is the terminal's own colour of text."""
+
 
 def glyphs_for(encoding: str) -> Glyphs:
     """The glyphs that an encoding can write."""
