@@ -11,6 +11,7 @@ from collections.abc import Callable
 from rich.console import RenderableType
 
 from cli.pictures.catan import draw_catan
+from cli.pictures.cgml import draw_cgml
 from cli.pictures.generic import draw_state
 from cli.pictures.maexchen import draw_maexchen
 from cli.pictures.okey import draw_okey
@@ -19,6 +20,7 @@ from cli.pictures.schafkopf import draw_schafkopf
 
 DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
     "catan": draw_catan,
+    "cgml": draw_cgml,
     "maexchen": draw_maexchen,
     "okey": draw_okey,
     "schafkopf": draw_schafkopf,

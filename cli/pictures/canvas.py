@@ -35,10 +35,11 @@ class Glyphs(msgspec.Struct, frozen=True):
     suits: tuple[str, ...]
     back: str
     joker: str
+    times: str
 
 
-UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★")
-ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*")
+UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★", "×")
+ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*", "x")
 
 SUIT_STYLES = ("bold", "bold #008700", "bold #d70000", "bold #d78700")
 """The suits in the colours of a tournament pack; its black is the terminal's own colour of text."""
