@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
-from cli.pictures.cgml_groups import group_lines, group_name, player_names
+from cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
 from cli.pictures.cgml_words import (
     bidding_line,
     card_face,
@@ -72,9 +72,9 @@ class CgmlPicture:
         pen = Pen(console, options.encoding, glyphs, [names.get(player, player) for player in order])
         look = _look(self.scene, names)
         width = min(options.max_width, 120)
-        lines = _hand(look, width, pen) if look.part else []
-        lines += group_lines(self.scene, names, look.group, width, pen)
-        text = Text("\n").join(lines)
+        lines = _hand(look, width, pen) if look.part else last_hand(self.scene.events, names, width, pen)
+        lines += group_lines(self.scene.state, names, look.group, width, pen)
+        text = Text("\n").join(lines or [Text(shorten("nobody is here yet", width, glyphs))])
         text.no_wrap = True
         yield text
 
@@ -94,7 +94,7 @@ class _Look(msgspec.Struct, eq=False):
 
     def name(self, player: int | None) -> str:
         """What a player is called."""
-        return "?" if player is None else self.names.get(str(player), f"player {player}")
+        return called(player, self.names)
 
 
 def _look(scene: Scene, names: dict[str, str]) -> _Look:
@@ -150,7 +150,7 @@ def _table(look: _Look, seats: Seating, pen: Pen) -> Text:
     for player, place in zip(look.players, seats.seats, strict=True):
         beside = place.edge != "bottom"
         lines = _beside(look, player, place.width, pen) if beside else _below(look, player, place, pen)
-        for number, line in enumerate(lines):
+        for number, line in enumerate(lines[: seats.felt_rows + 2]):
             canvas.put(place.column(line.cell_len), (seats.y if beside else place.y) + number, line)
         _draw_card(canvas, look, player, place, seats, pen)
     return canvas.text()
@@ -208,7 +208,7 @@ def _below(look: _Look, player: int | None, place: Seat, pen: Pen) -> list[Text]
     between = f" {pen.glyphs.dot} "
     said = Text(between).join([Text(), *_marks(look, player)])
     name = pen.marked(look.name(player), _is_to_move(look, player), 24)
-    hand = [Text(" ").join(cards)] if (cards := _cards(look, player, pen)) else []
+    hand = wrap(pen.console, Text(" ").join(_cards(look, player, pen)), place.width, 1, pen.glyphs)
     figures = shorten(between.join(_figures(look, player)), place.width, pen.glyphs)
     return [*hand, name + said, Text(figures)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
@@ -10,7 +11,7 @@ from rich.text import Text
 from cli.pictures.canvas import shorten, wrap
 from cli.pictures.cgml_words import ending, ending_words
 from cli.pictures.pen import Pen
-from cli.pictures.scene import Scene
+from dissectors.records import Event
 
 _MOST_GROUPS = 8
 
@@ -24,37 +25,38 @@ def player_names(state: dict[str, Any]) -> dict[str, str]:
     return {player: f"{name} {player}" if shared[name] > 1 else name for player, name in names.items()}
 
 
+def called(player: int | None, names: dict[str, str]) -> str:
+    """What a player is called, also one of whom only the id was told."""
+    return "?" if player is None else names.get(str(player), f"player {player}")
+
+
 def group_name(group: str | None) -> str:
     """A group's number; one that was met in its middle has none that is known."""
     return "?" if group is None or group.startswith("?") else group
 
 
-def group_lines(scene: Scene, names: dict[str, str], drawn: str | None, width: int, pen: Pen) -> list[Text]:
-    """The groups whose hand is not `drawn`, with their money, who is in none, and other servers.
-
-    Without any hand that is drawn, they begin with how the last one ended.
-    """
-    lines = _last_ending(scene, names, width, pen) if drawn is None else []
-    groups = {key: about for key, about in scene.state.get("groups", {}).items() if key != drawn}
-    for key in [*groups][-_MOST_GROUPS:]:
-        lines.append(_group(key, groups[key], names, width, pen))
+def group_lines(
+    state: dict[str, Any], names: dict[str, str], drawn: str | None, width: int, pen: Pen
+) -> list[Text]:
+    """The groups whose hand is not `drawn`, with their money, who is in none, and other servers."""
+    groups = {key: about for key, about in state.get("groups", {}).items() if key != drawn}
+    lines = [_group(key, groups[key], names, width, pen) for key in [*groups][-_MOST_GROUPS:]]
     if len(groups) > _MOST_GROUPS:
         lines.append(Text(shorten(f"and {len(groups) - _MOST_GROUPS} more groups", width, pen.glyphs), "dim"))
-    lines += _elsewhere(scene.state, names, width, pen)
-    if not lines and drawn is None:
-        lines.append(Text(shorten("nobody is here yet", width, pen.glyphs)))
-    return lines
+    return lines + _elsewhere(state, names, width, pen)
 
 
-def _last_ending(scene: Scene, names: dict[str, str], width: int, pen: Pen) -> list[Text]:
-    end = ending(scene.events)
+def last_hand(events: Sequence[Event], names: dict[str, str], width: int, pen: Pen) -> list[Text]:
+    """How the last hand ended, as far as these events tell."""
+    # A group that does not come about is cancelled, too.
+    end = ending([event for event in events if event.game_id is not None])
     if end is None:
         return []
 
     def name(player: int | None) -> Text:
-        return pen.name("?" if player is None else names.get(str(player), f"player {player}"))
+        return pen.name(called(player, names))
 
-    told = Text.assemble(("the last hand: ", "dim"), ending_words(end, name, pen.words))
+    told = Text.assemble(("the last hand: ", "dim"), ending_words(end, name, pen.words, " "))
     if end.kind == "result":
         amounts = (name(int(player)).append(f" {amount:+d}") for player, amount in end.data["money"].items())
         told.append(": ").append_text(Text(", ").join(amounts))
@@ -63,10 +65,10 @@ def _last_ending(scene: Scene, names: dict[str, str], width: int, pen: Pen) -> l
 
 def _group(key: str, about: dict[str, Any], names: dict[str, str], width: int, pen: Pen) -> Text:
     money = about.get("money", {})
-    players = [str(player) for player in about.get("players", ())]
-    said = {names.get(player, player): f"({money[player]})" for player in players if player in money}
+    players = about.get("players", ())
+    said = {called(player, names): f"({money[str(player)]})" for player in players if str(player) in money}
     return pen.listing(
-        f"group {group_name(key)}: ", [names.get(player, player) for player in players], said, width
+        f"group {group_name(key)}: ", [called(player, names) for player in players], said, width
     )
 
 

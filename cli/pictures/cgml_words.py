@@ -135,11 +135,11 @@ def ending(events: Sequence[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.kind in _ENDS), None)
 
 
-def ending_words(event: Event, name: Say, words: Callable[[str], Text]) -> Text:
-    """How a hand ended; `words` makes what a server has written safe."""
+def ending_words(event: Event, name: Say, words: Callable[[str], Text], space: str) -> Text:
+    """How a hand ended; `words` makes what a server has written safe, `space` stands between winners."""
     data = event.data
     if event.kind == "result":
-        return Text(" and ").join(map(name, data["winners"])).append(" won", "bold")
+        return Text(f" and{space}").join(map(name, data["winners"])).append(" won", "bold")
     if event.kind == "cancelled":
         return Text.assemble(("cancelled", "bold"), ": ", words(data["why"]))
     return Text.assemble(
@@ -153,7 +153,7 @@ def story(
     """What is going on; `events` are the latest of the hand."""
     end = ending(events)
     if end is not None:
-        return ending_words(end, name, words)
+        return ending_words(end, name, words, "\n")
     if "pause" in part:
         pause = part["pause"]
         said = ("\n", words(pause["message"])) if pause["message"] else ()
