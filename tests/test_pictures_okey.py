@@ -145,6 +145,10 @@ istref is ready
     assert "in no lobby: istref, pascal, robin\n" in shown(HEAD, "--at", "#5")
 
 
+def test_whoever_is_gone_without_a_logout_is_not_shown() -> None:
+    assert "#27\nnobody is here\n" in shown(LOBBIES)
+
+
 def test_replay_of_a_game_ends_with_its_winner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     replayed = kiebitz("replay", HEAD, "--game", "1", "--speed", "0").out
