@@ -109,7 +109,7 @@ _URL = Child(
     Field(
         "url",
         Pattern(
-            r"[^\s/:]+:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}",
+            r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}",
             "an address and a port, as in 127.0.0.1:7002",
         ),
         "where the game server listens",
