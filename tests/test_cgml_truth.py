@@ -222,11 +222,8 @@ def test_from_any_moment_on_the_hands_that_begin_later_are_seen(name: str, part:
     for game in found.games:
         events = [event for event in found.events if event.game_id == game.id]
         seen = Seen(game, events, {})
-        if (
-            game.result is not None
-            and len(seen.data("dealt")) == 3
-            and None not in seen.data("dealt")[0]["cards"]
-        ):
+        dealt = [data["cards"] for data in seen.data("dealt")]
+        if game.result is not None and len(dealt) == 3 and HIDDEN not in dealt:
             same = whole[results(seen)]
             for kind in ("dealt", "bid", "contract", "trump", "flek", "played", "trick", "result"):
                 assert seen.data(kind) == same.data(kind)

@@ -148,10 +148,9 @@ class Play:
         if self._table.told_before(hand, ("trick", number), fact):
             return
         table = hand.waiting.pop(0) if hand.waiting else hand.table
-        if hand.whole:
-            self._compare(fact, hand, number, table, cards)
         players = self._players(hand, table, cards)
-        self._check_winner(fact, hand, table, players, cards, winner)
+        if hand.whole and self._is_as_played(fact, hand, number, table, cards):
+            self._check_winner(fact, hand, table, players, cards, winner)
         if table is hand.table:
             hand.table = []
         self._put_table(hand)
@@ -179,11 +178,12 @@ class Play:
         data = {"number": number, "cards": cards.copy(), "winner": winner}
         hand.told["trick", number] = self._table.tell(fact, "trick", winner, data, hand)
 
-    def _compare(
+    def _is_as_played(
         self, fact: Fact, hand: Hand, number: int, table: list[tuple[int, str]], cards: list[str]
-    ) -> None:
-        """What the server tells of a trick must be what was played."""
+    ) -> bool:
+        """Whether what the server tells of a trick is what was played."""
         known = [card for _, card in table]
+        expected = len(hand.tricks) + 1
         if len(known) == SEATS and not hand.laid and known != cards:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
             text = f"trick {number} is told with {cards[place]}, but {known[place]} was played"
@@ -197,12 +197,14 @@ class Play:
                 path=(place,),
                 expected=", ".join(known),
             )
-        expected = len(hand.tricks) + 1
-        if number != expected and (not hand.tricks or hand.tricks[-1].number != number):
+        elif number != expected:
             text = f"trick {number} is told, after {len(hand.tricks)}"
             self._table.flaw(
                 fact, "error", "state", "wrong-number", text, part="=number", expected=str(expected)
             )
+        else:
+            return True
+        return False
 
     def _players(self, hand: Hand, table: list[tuple[int, str]], cards: list[str]) -> list[int]:
         """Who has played the cards of a trick: whoever was seen to, or else by the seats."""
@@ -223,7 +225,7 @@ class Play:
         winner: int,
     ) -> None:
         rules = hand.rules
-        if rules is None or not hand.whole:
+        if rules is None:
             return
         place = rules.winner(cards)
         seen = {card for _, card in table} | {*hand.laid}
