@@ -118,7 +118,8 @@ class Bidding:
     def told(self, fact: Fact, hand: Hand) -> None:
         """The server tells what somebody has bid."""
         player: int = fact.fields["playerid"]
-        call: str = fact.fields["licite"]
+        said: str = fact.fields["licite"]
+        call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.whole and heard and heard[-1] != (player, call) and ("awaited", player) in hand.told:
             text = f"the server tells {call} of {player}, who has bid {heard[-1][1]}"
@@ -227,7 +228,8 @@ class Bidding:
         trumf: str = fact.fields.get("trumf", "")
         place = {"part": "tag", "path": (0,)} if not trumf else {"part": "text", "path": (1,)}
         problem = None
-        if has_trumps(game) and not trumf:
+        # In the better games red is trumps, which need not be said.
+        if has_trumps(game) and not trumf and not game.startswith("B"):
             problem = "no-trumps", f"{game} needs trumps", "<trumf>"
         elif trumf and not has_trumps(game):
             problem = "needless-trumps", f"{game} has no trumps", "no <trumf>"

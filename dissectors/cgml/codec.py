@@ -26,7 +26,7 @@ from dissectors.cgml.flaws import (
     wrong,
 )
 from dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
-from dissectors.cgml.markup import BLANK_LINE, BYTE_ORDER_MARK, ENVELOPE, tags
+from dissectors.cgml.markup import BLANK_LINE, BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
 from dissectors.cgml.values import Unfit, as_xml, read, written
 from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
 from dissectors.records import DIRECTIONS, OPPOSITE, Direction
@@ -71,16 +71,16 @@ def decode(frame: bytes, direction: Direction) -> Decoded:
         or not frame.startswith(b"<")
         or frame.count(b"\n") != frame.count(b"\r\n")
     ):
-        if not text.strip():
+        if not frame.strip(BLANKS):
             return unreadable(*empty_lines(frame))
         notes += empty_lines(frame)
-        if text.lstrip().startswith(_MARK):
+        if frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
             at = frame.find(BYTE_ORDER_MARK)
             notes.append(
                 unusual("byte-order-mark", "a byte order mark stands before the message", (at, 3), None)
             )
             text = text.replace(_MARK, "", 1)
-            if not text.strip():
+            if not text.strip(BLANK_TEXT):
                 return unreadable(*notes)
     return _read(frame, text, direction, notes)
 
@@ -112,7 +112,7 @@ def _extras(frame: bytes) -> list[Flaw]:
 def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> Decoded:
     """Read the one element of a frame."""
     version: str | None = None
-    body = text.strip()
+    body = text.strip(BLANK_TEXT)
     enveloped = None
     if body.startswith(("<?", "<!")):
         body = _without_prolog(body)
@@ -271,8 +271,8 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
 
 def _of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
     """What is wrong, or unusual, about the empty lines of a message."""
-    end = len(frame.rstrip())
-    start = len(frame) - len(frame.lstrip())
+    end = len(frame.rstrip(BLANKS))
+    start = len(frame) - len(frame.lstrip(BLANKS))
     inside = _BLANK_LINE.search(frame, start, end)
     if inside is not None:
         text = "an empty line stands inside the message"

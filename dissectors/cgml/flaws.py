@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.parsers import expat
 
-from dissectors.cgml.markup import ENVELOPE, Tag, attribute_places, tags
+from dissectors.cgml.markup import BLANKS, ENVELOPE, Tag, attribute_places, tags
 from dissectors.grammar import Flaw
 
 STRUCTURE = "1 Základní struktura datové zprávy"
@@ -134,7 +134,7 @@ def declared(frame: bytes) -> Flaw | None:
         text = "an external entity is declared; it is not looked up"
         return wrong("external-entity", text, (external.start(), len(external[0])), "no document type")
     text = "a document type is declared; it is not followed, and no entity is expanded"
-    return wrong("document-type", text, (start, 9), "no document type")
+    return wrong("document-type", text, (start, min(9, len(frame) - start)), "no document type")
 
 
 def first_flaw(frame: bytes) -> Flaw:
@@ -194,9 +194,9 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
     if opened and (opened[-1].name != ENVELOPE):
         return _unclosed(frame, opened[-1], len(frame))
     if not rooted:
-        start = len(frame) - len(frame.lstrip())
+        start = len(frame) - len(frame.lstrip(BLANKS))
         text = "there is no element in this message"
-        return wrong("no-element", text, (start, len(frame.strip())), "an element")
+        return wrong("no-element", text, (start, len(frame.strip(BLANKS))), "an element")
     return None
 
 
@@ -218,10 +218,10 @@ def _in_text(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> 
             if flaw is not None:
                 return flaw
         return None
-    stripped = text.strip()
+    stripped = text.strip(BLANKS)
     if not stripped or (stripped == b"]>" and not rooted):
         return None
-    place = start + len(text) - len(text.lstrip()), len(stripped)
+    place = start + len(text) - len(text.lstrip(BLANKS)), len(stripped)
     shown = stripped[:_SHOWN].decode("utf-8", "replace")
     if rooted:
         return wrong("text-outside", f'"{shown}" stands behind the element', place, "an empty line")
@@ -296,14 +296,18 @@ def _ends(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
             return None
         return wrong("stray-end-tag", f"</{tag.name[:_SHOWN]}> ends nothing", place, "a start tag")
     if opened[-1].name == tag.name:
-        opened.pop()
-        return None
+        begin = opened.pop()
+        name = frame[begin.start + 1 : begin.start + 1 + len(tag.name)]
+        if frame.startswith(name, tag.start + 2):
+            return None
+        text = f"</{tag.name[:_SHOWN]}> is not written like its start tag"
+        return wrong("stray-end-tag", text, place, f"</{name[:_SHOWN].decode('latin-1')}>")
     if all(start.name != tag.name for start in opened):
         text = f"</{tag.name[:_SHOWN]}> ends nothing"
         return wrong("stray-end-tag", text, place, f"</{opened[-1].name[:_SHOWN]}>")
     unclosed = opened[-1]
     later = f"</{unclosed.name}>".encode("latin-1")
-    if frame[tag.end :].lstrip().lower().startswith(later):
+    if frame[tag.end :].lstrip(BLANKS).lower().startswith(later):
         text = f"</{tag.name[:_SHOWN]}> stands before </{unclosed.name[:_SHOWN]}>"
         return wrong("crossed-tags", text, place, f"</{unclosed.name[:_SHOWN]}>")
     return _unclosed(frame, unclosed, tag.start)
@@ -311,7 +315,7 @@ def _ends(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
 
 def _unclosed(frame: bytes, tag: Tag, end: int) -> Flaw:
     upto = min((at for at in (frame.find(b"<", tag.end, end), end) if at >= 0), default=end)
-    length = len(frame[tag.start : upto].rstrip())
+    length = len(frame[tag.start : upto].rstrip(BLANKS))
     text = f"<{tag.name[:_SHOWN]}> is not closed"
     return wrong("unclosed-element", text, (tag.start, length), f"</{tag.name[:_SHOWN]}>")
 
@@ -345,15 +349,16 @@ def place_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tup
                 return start + first, last - first
     elif part == "text":
         text = frame[end:inner_end]
-        if text.strip():
-            return end + len(text) - len(text.lstrip()), len(text.strip())
+        if text.strip(BLANKS):
+            return end + len(text) - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
     elif part == "text-inside":
-        at = end
+        at, depth = end, 0
         for inner in [*tags(frame[end:inner_end]), Tag("text", "", inner_end - end, inner_end - end)]:
             text = frame[at : end + inner.start]
-            if text.strip():
-                return at + len(text) - len(text.lstrip()), len(text.strip())
+            if not depth and text.strip(BLANKS):
+                return at + len(text) - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
             at = end + inner.end
+            depth += {"start": 1, "end": -1}.get(inner.kind, 0)
     elif part.startswith("same "):
         one, other = (_element_at(frame, (*path, int(place))) for place in part.split()[1:])
         if one is not None and other is not None:
@@ -396,8 +401,8 @@ def _element_at(frame: bytes, path: tuple[int, ...]) -> tuple[Tag, int] | None:
 
 def empty_lines(frame: bytes) -> Iterator[Flaw]:
     """What is unusual about the line ends of a message, and the empty line behind it."""
-    body = frame.strip()
-    start = len(frame) - len(frame.lstrip())
+    body = frame.strip(BLANKS)
+    start = len(frame) - len(frame.lstrip(BLANKS))
     end = start + len(body)
     after = frame[end:]
     feeds, both = frame.count(b"\n"), frame.count(b"\r\n")

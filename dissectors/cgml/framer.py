@@ -13,7 +13,15 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from dissectors.cgml.markup import BLANK_LINE, BYTE_ORDER_MARK, ENVELOPE, ROOTS, begins_message, kind_of
+from dissectors.cgml.markup import (
+    BLANK_LINE,
+    BLANKS,
+    BYTE_ORDER_MARK,
+    ENVELOPE,
+    ROOTS,
+    begins_message,
+    kind_of,
+)
 from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
 from dissectors.records import Direction
 
@@ -21,8 +29,8 @@ _ROOTS = "|".join(sorted(ROOTS)).encode()
 _ONLY_ROOTS = "|".join(sorted({*ROOTS, ENVELOPE} - {"licite", "flek", "round"})).encode()
 
 _BLANK_LINE = re.compile(BLANK_LINE)
-_BLANKS = re.compile(rb"\s*+")
-_WORD = re.compile(rb"[^\s<]++")
+_BLANKS = re.compile(rb"[ \t\r\n]*+")
+_WORD = re.compile(rb"[^ \t\r\n<]++")
 _BEGINNING = re.compile(
     rb"%s|<(?:%s|(?:licite|flek)(?=\s{1,8}[a-z]))(?=[\s/>])" % (BLANK_LINE, _ONLY_ROOTS), re.I
 )
@@ -38,7 +46,7 @@ _NO_TAG_ENDS = {
 """How a comment or a CDATA section ends: one that has no end goes up to an empty line before a message."""
 
 _WHOLE = re.compile(
-    rb"(?:<cgml(?:\s[^<>]*+)?>\s*+)?+"
+    rb"(?:<cgml(?:\s[^<>]*+)?>[ \t\r\n]*+)?+"
     rb"<(?:%s)(?:\s[^<>]*+)?(?<!/)>"
     rb"(?:[^<]*+<(?:card|name|race|game|url|message|money|trumf|numplayers)(?:[\s/][^<>]*+)?"
     rb"(?:(?<=/)>|(?<!/)>[^<]*+</(?!(?i:cgml))[A-Za-z][^<>]*+>))*+"
@@ -200,7 +208,7 @@ class CgmlFramer(ByteFramer):
                 return True
         elif state == "broken":
             if opens and (name in ROOTS or name == ENVELOPE):
-                if self._held[:at].strip() != BYTE_ORDER_MARK:
+                if self._held[:at].strip(BLANKS) != BYTE_ORDER_MARK:
                     return True
                 self._state = "before"
                 return self._take(at, end)
@@ -211,6 +219,9 @@ class CgmlFramer(ByteFramer):
         elif kind == "end":
             self._state = "after" if name == ENVELOPE else "broken"
         elif kind == "text":
+            self._state = "broken"
+        if tag[:2] == b"<!" and state != "after" and not tag.endswith(_NO_TAGS.get(_begin_of(tag), b"")):
+            # A comment without an end.
             self._state = "broken"
         self._at = at + 1 if kind == "text" else end
         return False
@@ -241,6 +252,11 @@ class CgmlFramer(ByteFramer):
         del self._held[: self._at]
         self._dropped += self._at
         self._at = 0
+
+
+def _begin_of(tag: bytes) -> bytes:
+    """What begins a comment or a CDATA section, if this is one."""
+    return next((begin for begin in _NO_TAGS if tag.startswith(begin)), b"")
 
 
 def _take_whole(offset: int, data: bytes, frames: list[Frame]) -> int:

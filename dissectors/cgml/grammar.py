@@ -109,7 +109,7 @@ _URL = Child(
     Field(
         "url",
         Pattern(
-            r"[^\s/:]+:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}",
+            r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}",
             "an address and a port, as in 127.0.0.1:7002",
         ),
         "where the game server listens",
@@ -131,6 +131,7 @@ _TRUMF = Child(
 )
 _LEVEL = Pattern("[0-9]{1,6}(:[0-9]{1,6})?", "a level, and after a colon that of the game against")
 _CALLED = Choice(*LADDER, title="a game of table 3-1: " + ", ".join(LADDER))
+_ANSWER = Choice(*LADDER, "YES", "NO")
 _CONTRACT = Child(Field("licite", _CALLED, "the game"))
 
 
@@ -351,7 +352,7 @@ ROWS = (
         "licite",
         "c2s",
         "type=answer",
-        _with(text=Field("licite", Choice(*LADDER, "YES", "NO"), "a game, or yes or no")),
+        _with(text=Field("licite", _ANSWER, "a game, or yes or no")),
         "bids",
         _clause(3, "Licitace -- nabídka hry"),
         answers=("licite",),
@@ -362,7 +363,8 @@ ROWS = (
         "licite",
         "s2c",
         "type=info",
-        _with(_WHOSE, text=Field("licite", _CALLED, "the game")),
+        # The specification has the game here; whether a yes or no is told as such, it leaves open.
+        _with(_WHOSE, text=Field("licite", _ANSWER, "the game, or yes or no")),
         "somebody has bid",
         _clause(3, "Licitace -- informace"),
         broadcast=True,

@@ -47,7 +47,8 @@ class Lobby:
         conversation = self._table.conversation_of(fact)
         if number not in conversation.logins and len(conversation.logins) < MOST_GROUPS:
             conversation.logins.append(number)
-        self._table.put(fact.fields["status"], "players", str(number), "status")
+        if str(number) in self._table.state.get("players", {}):
+            self._table.put(fact.fields["status"], "players", str(number), "status")
         data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
         self._table.tell(fact, "connected", number, data, None)
 

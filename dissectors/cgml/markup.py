@@ -33,6 +33,10 @@ ALSO_INSIDE = {
 }
 """Messages whose elements also stand inside these others."""
 
+BLANKS = b" \t\r\n"
+BLANK_TEXT = BLANKS.decode()
+"""What XML takes for blanks: fewer characters than Python does."""
+
 BLANK_LINE = rb"(?:\r\n?+|\n)[ \t]{0,64}+(?:\r\n?+|\n)"
 """A line end, and a line with nothing on it; of blanks only so many, to tell it from few bytes."""
 

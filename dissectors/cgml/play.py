@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from dissectors.broadcast import LATEST_COPY_NS
 from dissectors.cgml.cards import COLOUR_NAMES, SEATS
 from dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
 from dissectors.cgml.seats import SeatTable, short
 from dissectors.grammar import to_json
 from dissectors.hearing import Fact
-from dissectors.records import Severity
+from dissectors.records import Event, Severity
 
 _MOST_PAUSES = 16
 RULES = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"
@@ -148,10 +149,9 @@ class Play:
         if self._table.told_before(hand, ("trick", number), fact):
             return
         table = hand.waiting.pop(0) if hand.waiting else hand.table
-        if hand.whole:
-            self._compare(fact, hand, number, table, cards)
         players = self._players(hand, table, cards)
-        self._check_winner(fact, hand, table, players, cards, winner)
+        if hand.whole and self._is_as_played(fact, hand, number, table, cards):
+            self._check_winner(fact, hand, table, players, cards, winner)
         if table is hand.table:
             hand.table = []
         self._put_table(hand)
@@ -179,11 +179,12 @@ class Play:
         data = {"number": number, "cards": cards.copy(), "winner": winner}
         hand.told["trick", number] = self._table.tell(fact, "trick", winner, data, hand)
 
-    def _compare(
+    def _is_as_played(
         self, fact: Fact, hand: Hand, number: int, table: list[tuple[int, str]], cards: list[str]
-    ) -> None:
-        """What the server tells of a trick must be what was played."""
+    ) -> bool:
+        """Whether what the server tells of a trick is what was played."""
         known = [card for _, card in table]
+        expected = len(hand.tricks) + 1
         if len(known) == SEATS and not hand.laid and known != cards:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
             text = f"trick {number} is told with {cards[place]}, but {known[place]} was played"
@@ -197,12 +198,14 @@ class Play:
                 path=(place,),
                 expected=", ".join(known),
             )
-        expected = len(hand.tricks) + 1
-        if number != expected and (not hand.tricks or hand.tricks[-1].number != number):
+        elif number != expected:
             text = f"trick {number} is told, after {len(hand.tricks)}"
             self._table.flaw(
                 fact, "error", "state", "wrong-number", text, part="=number", expected=str(expected)
             )
+        else:
+            return True
+        return False
 
     def _players(self, hand: Hand, table: list[tuple[int, str]], cards: list[str]) -> list[int]:
         """Who has played the cards of a trick: whoever was seen to, or else by the seats."""
@@ -223,7 +226,7 @@ class Play:
         winner: int,
     ) -> None:
         rules = hand.rules
-        if rules is None or not hand.whole:
+        if rules is None:
             return
         place = rules.winner(cards)
         seen = {card for _, card in table} | {*hand.laid}
@@ -336,7 +339,8 @@ class Play:
         result: dict[str, Any],
         player: int | None,
     ) -> None:
-        if hand is None:
+        if hand is None or (hand.ended and kind not in hand.told):
+            # Between two hands: the group itself is given up.
             self._table.tell(fact, kind, player, data, None)
             return
         if self._table.told_before(hand, kind, fact):
@@ -350,45 +354,46 @@ class Play:
         """A player wants a pause, which the server then tells the others."""
         message = short(fact.fields["message"]) if "message" in fact.fields else None
         if player is None:
-            stream_id = fact.message.stream.id
-            untold = (
-                pause
-                for pause in group.pauses
-                if not pause.told and pause.message == message and pause.stream_id != stream_id
-            )
-            known = next(untold, None)
+            untold = (pause for pause in group.pauses if not pause.told and pause.message == message)
+            known = next((pause for pause in untold if _may_echo(fact, pause, pause.event)), None)
             if known is not None:
                 known.told = True
-                fact.event = known.event
-                fact.game_id = known.event.game_id
+                fact.event, fact.game_id = known.event, known.event.game_id
                 return
         if hand is not None:
             self._table.put_in(hand, {"player": player, "message": message}, "pause")
         data = {"player": player, "message": message}
         event = self._table.tell(fact, "paused", player, data, hand)
-        stream = fact.message.stream.id if player is not None else None
-        group.pauses.append(Pause(stream, player, message, event, told=player is None))
+        stream_id = fact.message.stream.id if player is not None else None
+        group.pauses.append(Pause(stream_id, player, message, event, told=player is None))
         del group.pauses[:-_MOST_PAUSES]
 
     def resumes(self, fact: Fact, hand: Hand | None, group: Group, player: int | None) -> None:
+        """A player ends his pause; what the server tells of it may be the end of another one."""
+        on = [pause for pause in group.pauses if pause.over is None and pause.player == player]
         if player is None:
-            stream_id = fact.message.stream.id
-            ended = (
-                pause for pause in group.pauses if pause.over is not None and pause.stream_id != stream_id
+            over = (
+                pause
+                for pause in group.pauses
+                if pause.over is not None
+                and (not on or pause.stream_id != fact.message.stream.id)
+                and _may_echo(fact, pause, pause.over)
             )
-            over = next(ended, None)
-            if over is not None and over.over is not None:
-                group.pauses.remove(over)
-                fact.event = over.over
-                fact.game_id = over.over.game_id
+            ended = next(over, None)
+            if ended is not None and ended.over is not None:
+                group.pauses.remove(ended)
+                fact.event, fact.game_id = ended.over, ended.over.game_id
                 return
-        on = [pause for pause in group.pauses if pause.over is None]
-        pause = next((pause for pause in on if pause.player == player), None)
         if hand is not None:
             self._table.put_in(hand, None, "pause")
-        who = player if player is not None or pause is None else pause.player
-        event = self._table.tell(fact, "resumed", who, {"player": who}, hand)
-        if pause is not None and player is not None:
-            pause.over = event
-        elif pause is not None:
-            group.pauses.remove(pause)
+        event = self._table.tell(fact, "resumed", player, {"player": player}, hand)
+        if on and player is not None:
+            on[0].over = event
+        elif on:
+            group.pauses.remove(on[0])
+
+
+def _may_echo(fact: Fact, pause: Pause, event: Event) -> bool:
+    """Whether the server may tell of an event here: to the others, or to whoever wants the pause at once."""
+    is_his_own = pause.stream_id == fact.message.stream.id
+    return not is_his_own or (pause.over in (None, event) and fact.ts_ns - event.ts_ns < LATEST_COPY_NS)

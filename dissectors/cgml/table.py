@@ -319,10 +319,14 @@ class CgmlTable(SeatTable):
                 self._bidding.deal_is_over(fact, hand)
                 self._bidding.takes_talon(fact, hand, player)
             return
-        if hand is None or hand.ended or group.asked is not None or not hand.dealing:
-            if group.asked is None and conversation.whole:
+        if hand is None or hand.ended or group.asked is not None:
+            hand = self.open_hand(group, fact, whole=group.asked is not None or conversation.whole)
+        elif not hand.dealing:
+            if hand.whole:
+                # A copy that comes late.
                 return
-            hand = self.open_hand(group, fact, whole=group.asked is not None)
+            # The end of the hand before was missed.
+            hand = self.open_hand(group, fact, whole=False)
         fact.game_id = hand.game.id
         self._bidding.dealt(fact, hand, player)
 

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element, fromstring
 from xml.sax.saxutils import escape
 
 from dissectors.cgml.cards import PACK
+from dissectors.cgml.markup import BLANK_TEXT
 from dissectors.fields import Number, Text, unknown_word
 from dissectors.grammar import Field, FieldType, Mismatch, nearest_word
 
@@ -181,7 +182,7 @@ def _decoded(field: Field, text: str | None, part: str) -> Any:
     text = text or ""
     kind = field.type
     try:
-        return kind.decode(text if type(kind) is Text else text.strip())
+        return kind.decode(text if type(kind) is Text else text.strip(BLANK_TEXT))
     except Mismatch as error:
         raise Unfit(error.code, f"{field.name}: {error}", error.expected, part) from error
 
@@ -205,10 +206,10 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
     if shape.text is not None:
         if len(element):
             raise _unknown("element", element[0].tag, (), "tag").inside(0)
-        if (element.text and element.text.strip()) or not shape.text.optional:
+        if (element.text and element.text.strip(BLANK_TEXT)) or not shape.text.optional:
             fields[shape.text.name] = _decoded(shape.text, element.text, "text")
         return fields
-    if element.text and not element.text.isspace():
+    if element.text and element.text.strip(BLANK_TEXT):
         raise _stray_text(element.text)
     if shape.children or len(element):
         _read_children(shape, element, fields)
@@ -252,7 +253,7 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
                 problem = f"<{inner.tag}>{value}</{inner.tag}> stands in <{element.tag}> twice"
                 raise Unfit("twice", problem, "each card once", f"same {values.index(value)} {place}")
             values.append(value)
-        if inner.tail and not inner.tail.isspace():
+        if inner.tail and inner.tail.strip(BLANK_TEXT):
             raise _stray_text(inner.tail)
     for name, child in known.items():
         count = len(fields.get(name, ())) if child.is_list else int(name in fields)
@@ -282,7 +283,9 @@ def _unknown(what: str, name: str, known: Any, part: str) -> Unfit:
 
 
 def _stray_text(text: str) -> Unfit:
-    return Unfit("stray-text", f'"{text.strip()[:_SHOWN]}" stands between elements', "no text", "text-inside")
+    return Unfit(
+        "stray-text", f'"{text.strip(BLANK_TEXT)[:_SHOWN]}" stands between elements', "no text", "text-inside"
+    )
 
 
 def written(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
