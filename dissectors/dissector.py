@@ -87,12 +87,16 @@ class Dissector(ABC):
         """A sentence that says what happened; what is not known is a question mark."""
         return self._sentence.vformat(self.grammar.events[event.kind].sentence, (), event.data)
 
+    def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
+        """Which of the rows of a name a message is of that has these fields."""
+        rows = self.grammar.rows_named(direction, name)
+        return next((row for row in rows if {field.name for field in row.fields} >= {*fields}), None)
+
     def gloss(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
         """What a message says, in a few English words; None where its name says it."""
         if not self.grammar.foreign:
             return None
-        rows = self.grammar.rows_named(direction, name)
-        row = next((row for row in rows if {field.name for field in row.fields} >= {*fields}), None)
+        row = self.row_of(name, direction, fields)
         if row is None:
             return None
         gloss = row.gloss if row.brief is None else self._sentence.vformat(row.brief, (), fields)

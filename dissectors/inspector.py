@@ -103,6 +103,8 @@ class Inspector:
         self._findings = _no_findings()
         self._servers: dict[tuple[str, str], _Server] = {}
         self._conversations: dict[int, _Conversation] = {}
+        self._tables: dict[str, list[GameTable]] = {}
+        """By protocol, all tables; what one server says may be about another."""
         self._latest_ns = 0
         self._waiting_bytes = 0
 
@@ -223,6 +225,9 @@ class Inspector:
         server.dissector = dissector
         server.table = dissector.table(info, self._ids, self._findings)
         server.table.is_unfinished = self._is_unfinished
+        neighbours = self._tables.setdefault(dissector.protocol, [])
+        neighbours.append(server.table)
+        server.table.neighbours = neighbours
         for conversation in self._conversations.values():
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dissectors.catan.dissector import CATAN
+from dissectors.cgml.dissector import CGML
 from dissectors.dissector import Dissector
 from dissectors.maexchen.dissector import MAEXCHEN
 from dissectors.okey.dissector import OKEY
@@ -19,7 +20,7 @@ from dissectors.schafkopf.dissector import SCHAFKOPF
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-BUILT_IN: tuple[Dissector, ...] = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY)
+BUILT_IN: tuple[Dissector, ...] = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY, CGML)
 
 ENTRY_POINTS = "kiebitz.dissectors"
 

@@ -7,7 +7,7 @@ out; a table never looks at a clock, only at the times of what it is given.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -65,6 +65,8 @@ class GameTable(ABC):
         self._remarked: set[str] = set()
         self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
         """Whether something has come in a direction of a stream that may yet become a message."""
+        self.neighbours: Sequence[GameTable] = ()
+        """The tables of the same protocol in this session, this one among them."""
 
     @abstractmethod
     def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:

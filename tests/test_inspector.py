@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import catan_cases
+import cgml_broken
+import cgml_cases
 import maexchen_cases
 import msgspec
 import okey_cases
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 from playing import Play
 
 from dissectors.catan.dissector import CATAN
+from dissectors.cgml.dissector import CGML
 from dissectors.dissector import Dissector
 from dissectors.grammar import UNREADABLE
 from dissectors.inspector import UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
@@ -55,6 +58,7 @@ SAID = {
         )
     ],
     OKEY: [case.data for case in (*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.FLAWED)],
+    CGML: [case.data for case in (*cgml_cases.SOUND, *cgml_cases.LOOSE, *cgml_broken.BROKEN)],
 }
 """What peers of a protocol say; a protocol without an entry here gets any bytes."""
 

@@ -143,12 +143,13 @@ def test_no_color_is_plain_and_colours_are_those_of_the_name() -> None:
     assert "▶" in out.getvalue()
 
 
-@given(st.integers(0, 60), st.integers(20, 250))
-def test_seats_do_not_meet(players: int, width: int) -> None:
-    found = seating(players, width)
+@given(st.integers(0, 60), st.integers(20, 250), st.booleans())
+def test_seats_do_not_meet(players: int, width: int, top: bool) -> None:
+    found = seating(players, width, top=top)
     if found is None:
         return
     assert len(found.seats) == players
+    assert top or all(seat.edge != "top" for seat in found.seats)
     cells: set[tuple[int, int]] = set()
     for seat in found.seats:
         assert 0 <= seat.x <= seat.x + seat.width <= width
@@ -167,6 +168,13 @@ def test_twenty_players_sit_around_a_table_of_80_columns() -> None:
     assert seats is not None
     assert len(picture.splitlines()) == seats.rows
     assert seating(2 * (3 + FELT_ROWS), 80) is not None
+
+
+def test_three_sit_evenly_where_nobody_sits_at_the_top() -> None:
+    found = seating(3, 80, top=False)
+    assert found is not None
+    assert [seat.edge for seat in found.seats] == ["right", "bottom", "left"]
+    assert found.y == 0
 
 
 _NAME = st.text(max_size=30) | st.sampled_from(["alice", "bob", "🎲" * 10, "日本語" * 10, "x" * 2000])

@@ -11,14 +11,18 @@ from collections.abc import Callable
 from rich.console import RenderableType
 
 from cli.pictures.catan import draw_catan
+from cli.pictures.cgml import draw_cgml
 from cli.pictures.generic import draw_state
 from cli.pictures.maexchen import draw_maexchen
+from cli.pictures.okey import draw_okey
 from cli.pictures.scene import Scene
 from cli.pictures.schafkopf import draw_schafkopf
 
 DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
     "catan": draw_catan,
+    "cgml": draw_cgml,
     "maexchen": draw_maexchen,
+    "okey": draw_okey,
     "schafkopf": draw_schafkopf,
 }
 

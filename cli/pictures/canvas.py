@@ -22,7 +22,8 @@ class Glyphs(msgspec.Struct, frozen=True):
     """The characters that pictures are drawn with.
 
     `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down. `suits`
-    are Eichel, Gras, Herz, Schellen, for which Unicode has only the French signs; `back` is a hidden card.
+    are Eichel, Gras, Herz, Schellen, for which Unicode has only the French signs; `back` is a hidden card,
+    or tile.
     """
 
     box: tuple[str, ...]
@@ -33,10 +34,15 @@ class Glyphs(msgspec.Struct, frozen=True):
     dot: str
     suits: tuple[str, ...]
     back: str
+    joker: str
+    times: str
 
 
-UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒")
-ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#")
+UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★", "×")
+ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*", "x")
+
+SUIT_STYLES = ("bold", "bold #008700", "bold #d70000", "bold #d78700")
+"""The suits in the colours of a tournament pack; its black is the terminal's own colour of text."""
 
 
 def glyphs_for(encoding: str) -> Glyphs:

@@ -32,7 +32,7 @@ class CatanPicture:
         self.scene = scene
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        look = look_at(self.scene.state)
+        look = look_at(self.scene)
         pen = Pen(console, options.encoding, glyphs_for(options.encoding), [])
         width = min(options.max_width, _WIDEST)
         lines = _table(look, width, pen) if look.part else draw_lobby(look, width, pen)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from cli.pictures.catan_colours import NO_COLOUR, PLAYERS
+from cli.pictures.scene import Scene
 from dissectors.catan.board import Board, Place, Spot, spot
 from dissectors.catan.words import DORF, STADT, STRASSE
 
@@ -92,12 +93,11 @@ class Look(msgspec.Struct, frozen=True, eq=False):
         return next((player for player in self.players if player.number == number), None)
 
 
-def look_at(state: Mapping[str, Any]) -> Look:
-    """What is drawn of a state."""
-    games = state.get("games", {})
-    part = games[max(games, key=int)] if games else {}
-    players = _players(part.get("players", {}) if games else _lobby(state), part)
-    server = state.get("server", {}).get("version", "")
+def look_at(scene: Scene) -> Look:
+    """What is drawn of a scene."""
+    _, part = scene.game()
+    players = _players(part.get("players", {}) if part else _lobby(scene.state), part)
+    server = scene.state.get("server", {}).get("version", "")
     board = part.get("board")
     if board is None:
         return Look(part, players, None, "the board is not known", server)

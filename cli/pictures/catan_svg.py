@@ -34,7 +34,7 @@ _MOST_TRADES = 2
 
 def draw_catan_svg(scene: Scene, title: str, caption: str) -> Element:
     """The drawing of a table, 16 by 9, with a title above and a caption below."""
-    look = look_at(scene.state)
+    look = look_at(scene)
     root = sheet(_WIDTH, _HEIGHT)
     shape(root, "rect", width=_WIDTH, height=_HEIGHT, fill=_PAPER)
     label(root, (_EDGE, 54), title, 30, _WIDTH - 2 * _EDGE, fill=_INK, font_weight="bold")

@@ -70,8 +70,7 @@ class _Look(msgspec.Struct, eq=False):
 
 def _look(scene: Scene) -> _Look:
     state = scene.state
-    games = state.get("games", {})
-    part = games[max(games, key=int)] if games else {}
+    _, part = scene.game()
     known = state.get("players", {})
     scores = state.get("scores", {})
     spectators = [name for name, about in known.items() if about.get("spectator")]

@@ -46,12 +46,12 @@ class Pen(msgspec.Struct, eq=False):
         text.stylize("bold reverse")
         return Text.assemble((f"{self.glyphs.turn} ", "bold"), text)
 
-    def listing(self, title: str, names: Sequence[str], figures: Mapping[str, int], width: int) -> Text:
-        """A title and as many names, with their figures, as fit on a line."""
+    def listing(self, title: str, names: Sequence[str], about: Mapping[str, int | str], width: int) -> Text:
+        """A title and as many names, with what is said about each, as fit on a line."""
         line = Text(title, "dim")
         for number, name in enumerate(names):
-            figure = f" {figures[name]}" if name in figures else ""
-            entry = Text.assemble(", " if number else "", self.name(name), figure)
+            said = f" {about[name]}" if name in about else ""
+            entry = Text.assemble(", " if number else "", self.name(name), said)
             left = len(names) - number
             if line.cell_len + entry.cell_len > width - (len(f" and {left} more") if left > 1 else 0):
                 return line.append(f" and {left} more", "dim")

@@ -90,9 +90,7 @@ class _Look(msgspec.Struct, eq=False):
 
 def _look(scene: Scene) -> _Look:
     state = scene.state
-    games = state.get("games", {})
-    game = max(games, key=int) if games else ""
-    part = games.get(game, {})
+    game, part = scene.game()
     seats = part.get("seats") or [f"seat {seat}" for seat in range(SEATS)]
     bottom = next((seats.index(name) for name in scene.names if name in seats), 0)
     players = state.get("players", {})

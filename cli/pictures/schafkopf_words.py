@@ -8,16 +8,14 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.pictures.canvas import ASCII, Glyphs
+from cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
 from dissectors.records import Event
 from dissectors.schafkopf.cards import FARBEN, HAND, WERTE, mode
 
 Say = Callable[[str], Text]
 """A player's name as it is drawn."""
 
-_STYLES = {"EICHEL": "bold", "GRAS": "bold #008700", "HERZ": "bold #d70000", "SCHELLEN": "bold #d78700"}
-"""The four colours of a tournament pack; its black is the terminal's own colour of text."""
-
+_STYLES = dict(zip(FARBEN, SUIT_STYLES, strict=True))
 _LETTERS = {"OBER": "O", "UNTER": "U", "SAU": "S", "ZEHN": "10", "KONIG": "K", "NEUN": "9"}
 _WORDS = {"OBER": "Ober", "UNTER": "Unter", "SAU": "Sau", "ZEHN": "10", "KONIG": "König", "NEUN": "9"}
 _LONGEST = max(map(len, _WORDS.values()))

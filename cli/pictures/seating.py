@@ -50,40 +50,40 @@ class Seating(msgspec.Struct, frozen=True):
     y: int
     felt: int
     felt_rows: int
+    rows: int
     seats: list[Seat]
-
-    @property
-    def rows(self) -> int:
-        """The rows of the whole picture."""
-        return self.y + self.felt_rows + 2 + self.y
 
 
 def seating(
-    players: int, width: int, seat_rows: int = SEAT_ROWS, felt_rows: int = FELT_ROWS
+    players: int, width: int, seat_rows: int = SEAT_ROWS, felt_rows: int = FELT_ROWS, top: bool = True
 ) -> Seating | None:
-    """Seat so many players in a picture of `width` columns; None where there is no room for them."""
+    """Seat so many players in a picture of `width` columns; None where there is no room for them.
+
+    Where nobody is to sit at the `top` edge, three of them sit evenly at the others.
+    """
     side = 17 if width < 100 else 22
     felt = width - 2 * side
     across = felt // _SEAT_WIDTH
-    if felt < 46 or players > 2 * (across + felt_rows):
+    edges = 2 if top else 1
+    if felt < 46 or players > edges * across + 2 * felt_rows:
         return None
-    top, right, bottom, left = _share(players, across)
+    sides = max(0, min(players - edges, 2), players - edges * across)
+    above, right, below, left = _share(players, sides, top)
+    y = seat_rows if top else 0
     seats = [
-        *_row("top", top, 0, side, felt),
-        *_column("right", right, side + felt + 1, side - 1, seat_rows, felt_rows),
-        *reversed(_row("bottom", bottom, seat_rows + felt_rows + 2, side, felt)),
-        *reversed(_column("left", left, 0, side - 1, seat_rows, felt_rows)),
+        *_row("top", above, 0, side, felt),
+        *_column("right", right, side + felt + 1, side - 1, y + 1, seat_rows, felt_rows),
+        *reversed(_row("bottom", below, y + felt_rows + 2, side, felt)),
+        *reversed(_column("left", left, 0, side - 1, y + 1, seat_rows, felt_rows)),
     ]
-    return Seating(side, seat_rows, felt, felt_rows, seats)
+    return Seating(side, y, felt, felt_rows, y + felt_rows + 2 + seat_rows, seats)
 
 
-def _share(players: int, across: int) -> tuple[int, int, int, int]:
-    """How many sit at each edge: the long edges first, then the sides, as even as it goes."""
-    if players <= 2:
-        return (players + 1) // 2, 0, players // 2, 0
-    sides = max(min(players - 2, 2), players - 2 * across)
+def _share(players: int, sides: int, top: bool) -> tuple[int, int, int, int]:
+    """How many sit at each edge, so many of them at the sides: as even as it goes."""
     rest = players - sides
-    return (rest + 1) // 2, (sides + 1) // 2, rest // 2, sides // 2
+    above = (rest + 1) // 2 if top else 0
+    return above, (sides + 1) // 2, rest - above, sides // 2
 
 
 def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[Seat]:
@@ -93,11 +93,11 @@ def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[Seat]:
     return [Seat(edge, x + number * each, y, each) for number in range(seats)]
 
 
-def _column(edge: Edge, seats: int, x: int, width: int, seat_rows: int, felt_rows: int) -> list[Seat]:
+def _column(edge: Edge, seats: int, x: int, width: int, y: int, seat_rows: int, felt_rows: int) -> list[Seat]:
     if not seats:
         return []
     one_line = seats > _TWO_LINED
     height = 1 if one_line else seat_rows
     each = felt_rows / seats
-    first = seat_rows + 1 + (each - height) / 2
+    first = y + (each - height) / 2
     return [Seat(edge, x, int(first + number * each), width, one_line) for number in range(seats)]

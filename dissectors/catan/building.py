@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dissectors.catan.board import Spot, at, spot
 from dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
-from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import START, Claim
 from dissectors.catan.phrases import RULES, where_words
 from dissectors.catan.placing import THROUGH, objection
@@ -15,6 +14,7 @@ from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
 from dissectors.catan.roads import longest_road
 from dissectors.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
+from dissectors.hearing import Fact
 
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
 _MOST = 1000

@@ -8,12 +8,12 @@ from dissectors.catan.board import at, spot
 from dissectors.catan.building import Builder
 from dissectors.catan.game import CARD_COST, CatanGame, Player
 from dissectors.catan.hand import Counts, total
-from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import MONOPOLY, Claim
 from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
 from dissectors.catan.turns import Turns
 from dissectors.catan.words import STRASSE
+from dissectors.hearing import Fact
 
 _CLAUSE = "13 Entwicklungskarten ausspielen"
 _ARMY = 3

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.catan.hearing import Fact
 from dissectors.catan.requests import Objection
+from dissectors.hearing import Fact
 from dissectors.records import Message
 
 _MOST = 16

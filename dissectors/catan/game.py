@@ -9,9 +9,9 @@ import msgspec
 
 from dissectors.catan.board import Board, Place, Spot
 from dissectors.catan.hand import Counts, Hand
-from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Ledger
 from dissectors.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
+from dissectors.hearing import Fact
 from dissectors.records import Event, Game
 
 BANK = 19

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from dissectors.catan.hand import Counts, plain, total
-from dissectors.catan.hearing import Fact
+from dissectors.hearing import Fact
 from dissectors.records import Message
 
 START, ROLL, ROBBER, DISCARD, MONOPOLY = "start", "roll", "robber", "discard", "monopoly"

@@ -6,7 +6,6 @@ from typing import Any
 
 from dissectors.catan.game import Player
 from dissectors.catan.hand import Counts, total
-from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER
 from dissectors.catan.phrases import words
 from dissectors.catan.play import LOST, PlayTable
@@ -24,6 +23,7 @@ from dissectors.catan.words import (
     WARTET_AUF_BEGINN,
     WÜRFELN,
 )
+from dissectors.hearing import Fact
 from dissectors.records import Message
 
 _HAS_THE_TURN = (DORF_BAUEN, STRASSE_BAUEN, WÜRFELN, RÄUBER_VERSETZEN, HANDELN_ODER_BAUEN, BAUEN)

@@ -9,11 +9,11 @@ from dissectors.catan.codec import field_place
 from dissectors.catan.conversation import Conversation
 from dissectors.catan.flaws import spoken
 from dissectors.catan.game import CatanGame, Player
-from dissectors.catan.grammar import GRAMMAR
+from dissectors.catan.grammar import GRAMMAR, Nachricht
 from dissectors.catan.hand import Hand
-from dissectors.catan.hearing import Fact
 from dissectors.catan.words import KARTEN, ROHSTOFFE
 from dissectors.grammar import blame_of
+from dissectors.hearing import Fact
 from dissectors.records import Event, Findings, Group, Severity, TableInfo
 from dissectors.table import GameTable, Ids
 
@@ -217,6 +217,8 @@ class PlayTable(GameTable):
         clause: str | None = None,
     ) -> None:
         """Report what is wrong with the field at `path`; what a server always does, a few times."""
+        row = fact.row
+        assert isinstance(row, Nachricht)
         if fact.message.direction == "s2c":
             told = self._told.get(code, 0)
             if told >= (_TOLD if severity == "error" else 1):
@@ -227,9 +229,9 @@ class PlayTable(GameTable):
             severity,
             group,
             code,
-            f"{text} ({spoken((fact.row.name, *path))})" if path else text,
+            f"{text} ({spoken((row.name, *path))})" if path else text,
             expected=expected,
-            clause=clause or fact.row.clause,
+            clause=clause or row.clause,
             blame=blame_of(fact.message.direction),
-            at=field_place(fact.frame, fact.row, *path) if fact.frame else None,
+            at=field_place(fact.frame, row, *path) if fact.frame else None,
         )

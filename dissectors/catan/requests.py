@@ -11,10 +11,10 @@ from typing import NamedTuple
 from dissectors.catan.board import Board, at, spot
 from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player
 from dissectors.catan.hand import plain, total
-from dissectors.catan.hearing import Fact
 from dissectors.catan.phrases import words
 from dissectors.catan.placing import objection
 from dissectors.catan.words import KARTEN_ABGEBEN, RÄUBER_VERSETZEN, WÜRFELN
+from dissectors.hearing import Fact
 
 _IN_ONES_TURN = frozenset(
     (

@@ -16,7 +16,7 @@ from dissectors.catan.conversation import Conversation, Request
 from dissectors.catan.game import Building, CatanGame, place_text
 from dissectors.catan.grammar import Nachricht
 from dissectors.catan.hand import Hand, plain
-from dissectors.catan.hearing import Fact, Hearing, Refusal, version_of
+from dissectors.catan.hearing import OVERTAKEN_NS, Refusal, version_of
 from dissectors.catan.ledger import Claim
 from dissectors.catan.lobby import Lobby
 from dissectors.catan.play import LOST, PlayTable
@@ -27,6 +27,7 @@ from dissectors.catan.turns import Turns
 from dissectors.catan.verdict import Verdicts
 from dissectors.catan.words import KARTEN, ROHSTOFFE
 from dissectors.grammar import MessageType
+from dissectors.hearing import Fact, Hearing
 from dissectors.records import Direction, Findings, Message, Stream, TableInfo
 from dissectors.table import Ids
 
@@ -41,7 +42,7 @@ class CatanTable(PlayTable):
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
-        self._hearing = Hearing(self._take, self._may_reveal)
+        self._hearing = Hearing(self._take, self._may_reveal, OVERTAKEN_NS)
         self._lobby = Lobby(self)
         self._resources = Resources(self)
         self._builder = Builder(self, self._resources)

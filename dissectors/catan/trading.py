@@ -6,10 +6,10 @@ from typing import Any
 
 from dissectors.catan.game import CatanGame, Trade
 from dissectors.catan.hand import plain
-from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import Claim
 from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
+from dissectors.hearing import Fact
 
 _WHY = "trade"
 _MOST = 100

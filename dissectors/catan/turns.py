@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from dissectors.catan.board import at
 from dissectors.catan.game import CatanGame, Player
-from dissectors.catan.hearing import Fact
 from dissectors.catan.ledger import DISCARD, ROBBER, ROLL, Claim
 from dissectors.catan.phrases import RULES
 from dissectors.catan.play import PlayTable
 from dissectors.catan.resources import Resources
 from dissectors.catan.words import DORF, LAND, STADT
+from dissectors.hearing import Fact
 
 _YIELD = {DORF: 1, STADT: 2}
 

@@ -1,0 +1,1 @@
+"""CGML: licitovaný mariáš, played over XML elements."""

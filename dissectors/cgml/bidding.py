@@ -1,0 +1,346 @@
+"""From the deal to the first card: cards, bids, the talon, trumps and the second colour, doubling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WITH_TWO_SEVENS
+from dissectors.cgml.grammar import has_trumps
+from dissectors.cgml.hand import MOST_TOLD, Hand, level_of
+from dissectors.cgml.seats import SeatTable
+from dissectors.hearing import Fact
+from dissectors.records import OPPOSITE
+
+
+def private(player: int, **hidden: Any) -> dict[str, Any]:
+    """What goes into an event's data that only one player knows: what others see in place of it."""
+    return {"known_to": [str(player)], "others_see": hidden}
+
+
+class Bidding:
+    """What messages before the first card mean. Each method takes one fact and its hand."""
+
+    def __init__(self, table: SeatTable) -> None:
+        self._table = table
+
+    # The deal.
+
+    def dealt(self, fact: Fact, hand: Hand, player: int | None) -> None:
+        """Cards from the desk, in one packet or in several."""
+        cards: list[str | None] = fact.fields["card"]
+        if fact.fields["to"] == "talon":
+            self._table.put_in(hand, len(cards), "talon")
+            return
+        if player is None or fact.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
+            return
+        for place, card in enumerate(cards):
+            if card is not None and hand.whole:
+                whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
+                if whose is not None:
+                    text = f"{card} is dealt a second time"
+                    self._table.flaw(
+                        fact,
+                        "error",
+                        "state",
+                        "dealt-twice",
+                        text,
+                        part="text",
+                        path=(place,),
+                        expected="each once",
+                    )
+        held = hand.dealt.setdefault(player, [])
+        held += cards[: HAND + TALON]
+        if len(held) >= HAND:
+            self._all_dealt(fact, hand, player)
+
+    def _all_dealt(self, fact: Fact, hand: Hand, player: int) -> None:
+        key = ("dealt", player)
+        if self._table.told_before(hand, key, fact):
+            return
+        cards = hand.dealt[player]
+        if len(cards) > HAND and hand.whole:
+            text = f"{player} is dealt {len(cards)} cards"
+            self._table.flaw(fact, "warning", "rule", "wrong-count", text, expected=f"{HAND} cards")
+        self._table.put_in(hand, len(cards), "hands", str(player))
+        if None not in cards:
+            self._table.put_in(hand, cards.copy(), "private", str(player), "hand")
+        data = {"player": player, "cards": cards.copy()}
+        if None not in cards:
+            data |= private(player, cards=[None] * len(cards))
+        hand.told[key] = self._table.tell(fact, "dealt", player, data, hand)
+
+    def deal_is_over(self, fact: Fact, hand: Hand) -> None:
+        """Something else is told: whoever has fewer cards than he should gets no more."""
+        if not hand.dealing:
+            return
+        for player, cards in hand.dealt.items():
+            if len(cards) < HAND and ("dealt", player) not in hand.told:
+                if hand.whole:
+                    text = f"{player} was dealt {len(cards)} cards"
+                    self._table.flaw(fact, "warning", "rule", "wrong-count", text, expected=f"{HAND} cards")
+                self._all_dealt(fact, hand, player)
+        hand.dealing = False
+
+    # Bids.
+
+    def answers(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
+        """A client bids; to a bid of another he may only say yes or no. `asked` is None if not known."""
+        answer: str = fact.fields["licite"]
+        if asked is None and answer == "YES":
+            # The server will tell what he has said yes to.
+            return
+        if asked and answer not in ("YES", "NO"):
+            text = f"{answer} is bid where {asked} was asked for"
+            self._table.flaw(fact, "error", "rule", "wrong-answer", text, part="text", expected="YES or NO")
+            return
+        if asked == "" and answer in ("YES", "NO"):
+            text = f"{answer} is said where a bid was asked for"
+            self._table.flaw(
+                fact, "error", "rule", "wrong-answer", text, part="text", expected="a game, or PASS"
+            )
+            return
+        call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
+        standing = _standing(hand)
+        if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
+            text = f"{call} is not above {standing}"
+            higher = LADDER[LADDER.index(standing) + 1 :]
+            self._table.flaw(
+                fact,
+                "warning",
+                "rule",
+                "bid-not-higher",
+                text,
+                part="text",
+                expected=", ".join((*higher, "PASS")),
+            )
+        self._bid(fact, hand, player, call)
+
+    def told(self, fact: Fact, hand: Hand) -> None:
+        """The server tells what somebody has bid."""
+        player: int = fact.fields["playerid"]
+        said: str = fact.fields["licite"]
+        call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
+        heard = [bid for bid in hand.bids if bid[0] == player]
+        if hand.whole and heard and heard[-1] != (player, call) and ("awaited", player) in hand.told:
+            text = f"the server tells {call} of {player}, who has bid {heard[-1][1]}"
+            self._table.flaw(
+                fact, "error", "state", "told-otherwise", text, part="text", expected=heard[-1][1]
+            )
+        hand.told.pop(("awaited", player), None)
+        self._bid(fact, hand, player, call, by_server=True)
+
+    def _bid(self, fact: Fact, hand: Hand, player: int, call: str, by_server: bool = False) -> None:
+        key = ("bid", player, call)
+        if self._table.told_before(hand, key, fact):
+            return
+        hand.bids.append((player, call))
+        bids = [{"player": who, "call": what} for who, what in hand.bids]
+        self._table.put_in(hand, bids, "bidding")
+        self._table.put_in(hand, None, "turn")
+        event = self._table.tell(fact, "bid", player, {"player": player, "call": call}, hand)
+        hand.told[key] = event
+        if not by_server:
+            hand.told["awaited", player] = event
+
+    def result(self, fact: Fact, hand: Hand) -> None:
+        player: int = fact.fields["playerid"]
+        game: str = fact.fields["licite"]
+        if self._table.told_before(hand, "contract", fact):
+            return
+        if hand.whole and game != "PASS" and hand.bids and (player, game) not in hand.bids:
+            text = f"{player} is said to have won with {game}, which he has not bid"
+            said = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
+            self._table.flaw(fact, "error", "state", "not-bid", text, part="text", expected=said)
+        hand.declarer = player
+        self._contract(hand, player, game)
+        hand.told["contract"] = self._table.tell(
+            fact, "contract", player, {"player": player, "game": game}, hand
+        )
+
+    def _contract(self, hand: Hand, player: int, game: str) -> None:
+        hand.contract = game
+        self._table.put_in(hand, player, "declarer")
+        self._table.put_in(hand, game, "contract")
+        self._table.put_known(hand, "contract")
+
+    # The talon.
+
+    def takes_talon(self, fact: Fact, hand: Hand, player: int | None) -> None:
+        if player is None or self._table.told_before(hand, "talon", fact):
+            return
+        cards: list[str | None] = fact.fields["card"]
+        if hand.whole and len(cards) != TALON:
+            text = f"the talon has {len(cards)} cards"
+            self._table.flaw(fact, "error", "rule", "wrong-count", text, expected=f"{TALON} cards")
+        if hand.whole and hand.declarer not in (None, player):
+            text = f"the talon goes to {player}, but {hand.declarer} has won the bidding"
+            self._table.flaw(fact, "error", "state", "wrong-player", text, expected=str(hand.declarer))
+        hand.talon = cards.copy()
+        self._table.put_in(hand, None, "talon")
+        data: dict[str, Any] = {"player": player, "cards": cards.copy()}
+        if None not in cards:
+            data |= private(player, cards=[None] * len(cards))
+        self._table.put_hands(hand, player)
+        hand.told["talon"] = self._table.tell(fact, "talon_taken", player, data, hand)
+
+    def discards(self, fact: Fact, hand: Hand, player: int) -> None:
+        """Two cards go to the talon: whoever discards says which, the others are told that he did."""
+        cards: list[str | None] = fact.fields["card"]
+        if self._table.told_before(hand, "discards", fact):
+            return
+        held = hand.cards_of(player)
+        if len(cards) != TALON:
+            text = f"{len(cards)} cards go to the talon"
+            self._table.flaw(fact, "error", "rule", "wrong-count", text, expected=f"{TALON} cards")
+            if len(cards) > TALON:
+                return
+        for place, card in enumerate(cards):
+            if hand.whole and held is not None and card is not None and card not in held:
+                text = f"{card} is discarded, which {player} does not have"
+                self._table.flaw(
+                    fact,
+                    "error",
+                    "rule",
+                    "not-in-hand",
+                    text,
+                    part="text",
+                    path=(place,),
+                    expected="one of " + ", ".join(held),
+                )
+                return
+        hand.discards = cards.copy()
+        data: dict[str, Any] = {"player": player, "cards": cards.copy()}
+        self._table.put_in(hand, len(cards), "talon")
+        if None not in cards:
+            data |= private(player, cards=[None] * len(cards))
+            self._table.put_in(hand, cards.copy(), "private", str(player), "talon")
+        self._table.put_hands(hand, player)
+        hand.told["discards"] = self._table.tell(fact, "discarded", player, data, hand)
+
+    # Trumps.
+
+    def names(self, fact: Fact, hand: Hand) -> None:
+        """The declarer says what is trumps; the server tells it then to everybody."""
+        self._fits_the_game(fact, hand)
+
+    def _fits_the_game(self, fact: Fact, hand: Hand) -> None:
+        game: str = fact.fields["licite"]
+        trumf: str = fact.fields.get("trumf", "")
+        place = {"part": "tag", "path": (0,)} if not trumf else {"part": "text", "path": (1,)}
+        problem = None
+        # In the better games red is trumps, which need not be said.
+        if has_trumps(game) and not trumf and not game.startswith("B"):
+            problem = "no-trumps", f"{game} needs trumps", "<trumf>"
+        elif trumf and not has_trumps(game):
+            problem = "needless-trumps", f"{game} has no trumps", "no <trumf>"
+        if problem is not None:
+            code, text, expected = problem
+            self._table.flaw(fact, "error", "rule", code, text, expected=expected, **place)  # type: ignore[arg-type]
+        elif (":" in trumf) != (game in WITH_TWO_SEVENS) and has_trumps(game):
+            text = f"{game} has {'a' if game in WITH_TWO_SEVENS else 'no'} second colour"
+            self._table.flaw(fact, "warning", "rule", "second-colour", text, **place)  # type: ignore[arg-type]
+
+    def game(self, fact: Fact, hand: Hand) -> None:
+        """The server tells what is played: once when trumps are named, once more before the first card."""
+        player: int = fact.fields["playerid"]
+        game: str = fact.fields["licite"]
+        trump, _, second = fact.fields.get("trumf", "").upper().partition(":")
+        said = {"player": player, "game": game, "trump": trump or None, "second": second or None}
+        if "flek" in fact.fields:
+            self._summary(fact, hand, said)
+        key = "trump"
+        before = hand.told.get(key)
+        if before is not None and hand.whole and before.data != said:
+            text = f"the server tells {_spoken(said)}, after it has told {_spoken(before.data)}"
+            self._table.flaw(fact, "error", "state", "told-otherwise", text, expected=_spoken(before.data))
+        if self._table.told_before(hand, key, fact):
+            return
+        if hand.whole:
+            self._fits_the_game(fact, hand)
+        hand.declarer = player
+        hand.trump, hand.second = trump or None, second or None
+        self._contract(hand, player, game)
+        self._table.put_in(hand, hand.trump, "trump")
+        self._table.put_in(hand, hand.second, "second")
+        self._table.put_known(hand, "trump")
+        self._table.put_hands(hand, player)
+        hand.told[key] = self._table.tell(fact, "trump", player, said, hand)
+
+    def _summary(self, fact: Fact, hand: Hand, said: dict[str, Any]) -> None:
+        level = level_of(fact.fields["flek"])
+        if hand.whole and level != hand.level:
+            text = f"the server tells a level of {fact.fields['flek']}"
+            at = 2 if said["trump"] is not None else 1
+            expected = _written(hand.level)
+            self._table.flaw(
+                fact, "error", "state", "told-otherwise", text, part="text", path=(at,), expected=expected
+            )
+        hand.level = level
+        self._table.put_in(hand, fact.fields["flek"], "flek")
+
+    # Doubling.
+
+    def doubles(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
+        """A client answers how often the game, and the game against, is doubled."""
+        text: str = fact.fields["flek"]
+        level, before = level_of(text), level_of(asked or "0:0")
+        if level[0] < before[0] or level[1] < before[1]:
+            problem = f"{text} is less than {asked}, which was asked"
+            self._table.flaw(
+                fact, "error", "rule", "flek-lowered", problem, part="text", expected=f"{asked} or more"
+            )
+            return
+        if hand.whole and ":" in text and hand.contract is not None and hand.contract not in WITH_A_SEVEN:
+            problem = f"{hand.contract} has no seven, and no game against it"
+            self._table.flaw(
+                fact,
+                "error",
+                "rule",
+                "flek-against",
+                problem,
+                part="text",
+                expected="a level without a colon",
+            )
+            return
+        self._level(fact, hand, player, text)
+
+    def level(self, fact: Fact, hand: Hand) -> None:
+        self._level(fact, hand, fact.fields["playerid"], fact.fields["flek"])
+
+    def _level(self, fact: Fact, hand: Hand, player: int, text: str) -> None:
+        # The same player may say the same again, once the others have had their say: so it is counted how
+        # often he has said it, and how often the server has told it.
+        direction = fact.message.direction
+        told = hand.fleks.setdefault((direction, player, text), [])
+        by_the_other = hand.fleks.get((OPPOSITE[direction], player, text), [])
+        if len(by_the_other) > len(told):
+            fact.event = by_the_other[len(told)]
+            fact.game_id = fact.event.game_id
+        elif hand.ended or len(hand.fleks) >= MOST_TOLD or len(told) >= MOST_TOLD:
+            return
+        else:
+            hand.level = level_of(text)
+            fleks = self._table.state.get("games", {}).get(str(hand.game.id), {}).get("fleks", [])
+            self._table.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
+            self._table.put_in(hand, text, "flek")
+            self._table.put_in(hand, None, "turn")
+            self._table.tell(fact, "flek", player, {"player": player, "level": text}, hand)
+        assert fact.event is not None
+        told.append(fact.event)
+
+
+def _standing(hand: Hand) -> str | None:
+    """The bid that stands."""
+    return next((call for _, call in reversed(hand.bids) if call != "PASS"), None)
+
+
+def _is_higher(call: str, standing: str) -> bool:
+    return LADDER.index(call) > LADDER.index(standing)
+
+
+def _spoken(said: dict[str, Any]) -> str:
+    return f"{said['game']} of {said['player']} with {said['trump'] or 'no'} trumps"
+
+
+def _written(level: tuple[int, int]) -> str:
+    return f"{level[0]}:{level[1]}" if level[1] > 1 else str(level[0])

@@ -1,0 +1,315 @@
+"""Elements to messages and back.
+
+The parser is expat, by way of ElementTree. A message that declares a document type is not given to it at all,
+so nothing is expanded or fetched. It is not asked for offsets: where a flaw stands is looked up in the bytes
+(`flaws.py`), which costs nothing where nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from dissectors.cgml.flaws import (
+    DEPTH_LIMIT,
+    characters,
+    control,
+    declared,
+    empty_lines,
+    first_flaw,
+    place_of,
+    repaired,
+    too_deep,
+    unusual,
+    wrong,
+)
+from dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
+from dissectors.cgml.markup import BLANK_LINE, BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
+from dissectors.cgml.values import Unfit, as_xml, read, written
+from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
+from dissectors.records import DIRECTIONS, OPPOSITE, Direction
+
+_ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
+    (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))
+    for direction in DIRECTIONS
+    for name in GRAMMAR.names(direction)
+}
+
+_BLANK_LINE = re.compile(BLANK_LINE)
+_BEGIN = re.compile(rf"<{ENVELOPE}(\s[^<>]*+)?>\s*+")
+_END = re.compile(rf"</{ENVELOPE}\s*+>\s*+\Z")
+_VERSION = re.compile(r"""\sversion\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_SMALL = 4096
+"""In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
+_SHOWN = 40
+_MARK = BYTE_ORDER_MARK.decode()
+_FOLLOWED = ("no-empty-line", "same-line")
+"""The codes for a message that another one follows at once."""
+_EXTRAS = {
+    "comment": ("comment", "a comment", 4),
+    "cdata": ("cdata", "a CDATA section", 9),
+    "declaration": ("xml-declaration", "an XML declaration", 5),
+}
+"""By kind of tag: the code, the words, and how many bytes of it are shown."""
+
+
+def decode(frame: bytes, direction: Direction) -> Decoded:
+    """What a frame says; see `Dissector.decode`."""
+    text, charset = characters(frame)
+    if charset is not None and charset.severity == "error":
+        return unreadable(control(frame, charset.offset) or charset)
+    notes = [charset] if charset is not None else []
+    if "<!" in text or "<?" in text:
+        flaw = declared(frame)
+        if flaw is not None:
+            return unreadable(flaw)
+        notes += _extras(frame)
+    if (
+        not frame.endswith(b"\r\n\r\n")
+        or not frame.startswith(b"<")
+        or frame.count(b"\n") != frame.count(b"\r\n")
+    ):
+        if not frame.strip(BLANKS):
+            return unreadable(*empty_lines(frame))
+        notes += empty_lines(frame)
+        if frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
+            at = frame.find(BYTE_ORDER_MARK)
+            notes.append(
+                unusual("byte-order-mark", "a byte order mark stands before the message", (at, 3), None)
+            )
+            text = text.replace(_MARK, "", 1)
+            if not text.strip(BLANK_TEXT):
+                return unreadable(*notes)
+    return _read(frame, text, direction, notes)
+
+
+def truncated(frame: bytes, direction: Direction) -> Decoded:
+    """What is left when a stream is closed before an empty line; see `Dissector.truncated`."""
+    decoded = decode(frame, direction)
+    if not decoded.sound:
+        return decoded
+    # The element is whole: nothing of what was said is missing.
+    at = frame.rfind(b"<")
+    text = "the stream ends without the empty line behind the message"
+    note = unusual("no-empty-line", text, (at, len(frame) - at), "an empty line")
+    others = (flaw for flaw in decoded.flaws if flaw.code not in _FOLLOWED)
+    return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))
+
+
+def _extras(frame: bytes) -> list[Flaw]:
+    """What XML has and the specification does not: it is read, and noted."""
+    notes: dict[str, Flaw] = {}
+    for tag in tags(frame):
+        if tag.kind in _EXTRAS:
+            code, what, length = _EXTRAS[tag.kind]
+            place = tag.start, min(length, tag.end - tag.start)
+            notes.setdefault(code, unusual(code, f"{what} is not in the specification", place, None))
+    return list(notes.values())
+
+
+def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> Decoded:
+    """Read the one element of a frame."""
+    version: str | None = None
+    body = text.strip(BLANK_TEXT)
+    enveloped = None
+    if body.startswith(("<?", "<!")):
+        body = _without_prolog(body)
+    if body.startswith("<cgml"):
+        enveloped = _BEGIN.match(body)
+        if enveloped is not None:
+            found = _VERSION.search(enveloped[1] or "")
+            version = (found[1] or found[2] or "") if found is not None else None
+            body = body[enveloped.end() :]
+    closed = _END.search(body) if body.endswith(">") else None
+    if closed is not None:
+        body = body[: closed.start()]
+    if len(frame) > _SMALL:
+        flaw = _too_deep(frame)
+        if flaw is not None:
+            return unreadable(flaw)
+    if enveloped is not None and (not body or body.startswith("<cgml")):
+        return unreadable(_of_envelopes(frame))
+    try:
+        element = fromstring(body)
+    except ParseError:
+        element_or_flaw = _mended(frame, direction, notes)
+        if isinstance(element_or_flaw, Decoded):
+            return element_or_flaw
+        return unreadable(element_or_flaw)
+    return _message(frame, element, version, direction, notes, enveloped is not None, closed is not None)
+
+
+def _without_prolog(body: str) -> str:
+    """The text behind declarations and comments."""
+    return re.sub(r"\A(?:\s*+(?:<\?[^<>]*+>|<!--.*?-->))++\s*+", "", body, flags=re.DOTALL)
+
+
+def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded | Flaw:
+    """Read a frame once more without the misprints of the specification, or say what is wrong in it."""
+    mended, misprints = repaired(frame)
+    if misprints:
+        text, _ = characters(mended)
+        decoded = _read(mended, text, direction, [*notes, *misprints])
+        if decoded.row is not None:
+            return decoded
+    return first_flaw(frame)
+
+
+def _too_deep(frame: bytes) -> Flaw | None:
+    depth = 0
+    first = None
+    for tag in tags(frame):
+        if tag.kind == "start":
+            first = first or tag
+            depth += 1
+            if depth > DEPTH_LIMIT:
+                return too_deep(first)
+        elif tag.kind == "end":
+            depth -= 1
+    return None
+
+
+def _of_envelopes(frame: bytes) -> Flaw:
+    """An envelope with nothing in it, or with another one."""
+    outer, *inner = (tag for tag in tags(frame) if tag.name == ENVELOPE)
+    second = inner[0] if inner else outer
+    place = second.start, second.end - second.start
+    if second.kind == "start" and second is not outer:
+        return wrong("envelope-twice", "an envelope stands in an envelope", place, "a message")
+    return wrong("empty-envelope", "there is no message in this envelope", place, "a message")
+
+
+def _message(
+    frame: bytes,
+    element: Element,
+    version: str | None,
+    direction: Direction,
+    notes: list[Flaw],
+    opened: bool,
+    closed: bool,
+) -> Decoded:
+    name = element.tag
+    rows = _ROWS.get((direction, name), ())
+    lowered = None
+    if not rows and name != name.lower():
+        text = "identifiers are written in small letters"
+        lowered = unusual("upper-case", text, place_of(frame), f"<{name.lower()[:_SHOWN]}>")
+        _lower(element)
+        rows = _ROWS.get((direction, element.tag), ())
+    if not rows:
+        return unreadable(_unknown(frame, element, direction))
+    row = rows[0]
+    fields: dict[str, Any] = {}
+    try:
+        row = _row_of(rows, element, direction)
+        fields = read(row.shape, element, VERSION)
+    except Unfit as error:
+        if lowered is not None:
+            # One flaw is enough.
+            return Decoded(row, {}, "{}", False, (lowered,))
+        flaw = wrong(
+            error.code, str(error), place_of(frame, error.part, error.path), error.expected, row.clause
+        )
+        return Decoded(row, {}, "{}", False, (flaw,))
+    framing = _of_framing(frame, row, opened, closed)
+    if framing is not None and framing.severity == "error":
+        return Decoded(row, {}, "{}", False, (framing,))
+    if framing is not None:
+        notes.append(framing)
+    if version is not None:
+        fields[VERSION.name] = version
+    if VERSION.name in fields and fields[VERSION.name] not in VERSIONS:
+        notes.append(_unknown_version(frame, fields[VERSION.name]))
+    if lowered is not None:
+        notes.append(lowered)
+    return Decoded(row, fields, to_json(fields), True, tuple(notes))
+
+
+def _lower(element: Element) -> None:
+    for inner in element.iter():
+        inner.tag = inner.tag.lower()
+        for name in [name for name in inner.attrib if name != name.lower()]:
+            inner.attrib[name.lower()] = inner.attrib.pop(name)
+
+
+def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Direction) -> ElementType:
+    """Which of several messages of a name this is. Raises Unfit."""
+    if rows[0].mark is None:
+        return rows[0]
+    attribute = rows[0].mark[0]
+    value = element.attrib.get(attribute)
+    words = [row.mark[1] for row in rows if row.mark is not None]
+    if value in words:
+        return rows[words.index(value)]
+    expected = f'{attribute}="{"|".join(words)}"'
+    if value is None:
+        raise Unfit("missing-attribute", f"<{element.tag}> has no {attribute}", expected)
+    others = _ROWS.get((OPPOSITE[direction], element.tag), ())
+    if any(row.mark == (attribute, value) for row in others):
+        problem = f'{attribute}="{value}" is only sent by {sender_of(OPPOSITE[direction])}'
+        raise Unfit("wrong-direction", problem, expected)
+    problem = f'{attribute}: "{value[:_SHOWN]}" is not known here'
+    near = nearest_word(value, words)
+    raise Unfit("bad-value", problem + (f": did you mean {near}?" if near else ""), expected, f"={attribute}")
+
+
+def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
+    name = element.tag
+    names = GRAMMAR.names(direction)
+    text = f"<{name[:_SHOWN]}> is no message that {sender_of(direction)} sends"
+    code = "unknown-message"
+    near = nearest_word(name, names)
+    if name in GRAMMAR.names(OPPOSITE[direction]):
+        text += f", but {sender_of(OPPOSITE[direction])}"
+        code = "wrong-direction"
+    elif near is not None:
+        text += f": did you mean <{near}>?"
+    return wrong(code, text, place_of(frame), "one of " + ", ".join(names))
+
+
+def _of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
+    """What is wrong, or unusual, about the empty lines of a message."""
+    end = len(frame.rstrip(BLANKS))
+    start = len(frame) - len(frame.lstrip(BLANKS))
+    inside = _BLANK_LINE.search(frame, start, end)
+    if inside is not None:
+        text = "an empty line stands inside the message"
+        place = inside.start(), len(inside[0])
+        return wrong("empty-line-inside", text, place, "no empty line before the end")
+    if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
+        if opened and not closed:
+            tag = next(tag for tag in tags(frame) if tag.name == ENVELOPE)
+            text = f"<{ENVELOPE}> is not closed"
+            return wrong("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{ENVELOPE}>")
+    elif not opened and not closed and row.name != "dial" and len(frame) < _SMALL:
+        text = "another element follows without an empty line; only <dial> is said to repeat"
+        return unusual(_FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
+    return None
+
+
+def _unknown_version(frame: bytes, version: str) -> Flaw:
+    at = max(frame.find(as_xml(version).encode()), 0)
+    place = at, min(len(version), len(frame) - at)
+    text = f"version {version[:_SHOWN]} is not known"
+    return unusual("unknown-version", text, place, f"{VERSIONS[0]} to {VERSIONS[-1]}")
+
+
+def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    """The element of a message, written as in the specification; see `Dissector.encode`."""
+    for row in _ROWS.get((direction, name), ()):
+        if row.mark is not None and fields.get(row.mark[0]) != row.mark[1]:
+            continue
+        inner = {key: value for key, value in fields.items() if key != VERSION.name}
+        try:
+            element = "".join(written(name, row.shape, inner))
+            if read(row.shape, fromstring(element)) != inner:
+                continue
+            if VERSION.name in fields:
+                version = as_xml(fields[VERSION.name])
+                element = f'<{ENVELOPE} version="{version}">\r\n{element}\r\n</{ENVELOPE}>'
+        except (Unfit, ValueError, TypeError, KeyError, AttributeError):
+            continue
+        return f"{element}\r\n\r\n".encode()
+    raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_SHOWN]}")

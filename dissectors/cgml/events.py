@@ -1,0 +1,40 @@
+"""What happens at a CGML server: each kind of event with its data, and a sentence that tells it.
+
+A player is his id.
+"""
+
+from __future__ import annotations
+
+from dissectors.grammar import EventKind
+
+EVENTS = (
+    EventKind("connected", ("name", "id", "role"), "{name} ({role}, {id}) logs in"),
+    EventKind("group_formed", ("group", "players"), "group {group}: {players}"),
+    EventKind("accepted", ("player", "group", "what"), "{player} accepts the {what}"),
+    EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}"),
+    EventKind("hand_asked", ("group", "players"), "another hand? {players}"),
+    EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),
+    EventKind("bid", ("player", "call"), "{player} bids {call}"),
+    EventKind("contract", ("player", "game"), "{player} has won the bidding with {game}"),
+    EventKind("talon_taken", ("player", "cards"), "{player} takes the talon: {cards}"),
+    EventKind("discarded", ("player", "cards"), "{player} discards {cards}"),
+    EventKind(
+        "trump",
+        ("player", "game", "trump", "second"),
+        "{player} plays {game}, trumps {trump}",
+    ),
+    EventKind("flek", ("player", "level"), "{player}: flek {level}"),
+    EventKind("turn", ("player",), "it is {player}'s turn"),
+    EventKind("played", ("player", "cards"), "{player} plays {cards}"),
+    EventKind("trick", ("number", "cards", "winner"), "trick {number}: {cards} goes to {winner}"),
+    EventKind(
+        "result", ("game", "winners", "losers", "money"), "{game} is over; {winners} won; money: {money}"
+    ),
+    EventKind("renonc", ("player", "card", "should"), "{player} revokes: {card}, when it should be {should}"),
+    EventKind("paused", ("player", "message"), "{player} pauses: {message}"),
+    EventKind("resumed", ("player",), "{player} ends the pause"),
+    EventKind("cancelled", ("why",), "the hand is cancelled: {why}"),
+    EventKind("aborted", ("player", "why"), "the hand is broken off because of {player}: {why}"),
+    EventKind("load", ("load",), "a server of bots has a load of {load}"),
+    EventKind("left", ("player", "why"), "{player} is gone: {why}"),
+)

@@ -1,0 +1,359 @@
+"""The CGML table: from messages to players, groups, bids, cards, tricks, results and money.
+
+`hearing.py` makes one fact of all copies of what was told; here each fact, and each client's answer, is taken
+in order. What it means is told by `lobby.py`, `bidding.py` and `play.py`. A login server and a game server
+are two tables; the game server's looks up in its neighbours what a login server has announced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from dissectors.cgml.bidding import Bidding
+from dissectors.cgml.cards import SEATS
+from dissectors.cgml.conversation import Conversation, is_answer
+from dissectors.cgml.flaws import place_of
+from dissectors.cgml.grammar import VERSION, ElementType, Server
+from dissectors.cgml.hand import Group, Hand
+from dissectors.cgml.lobby import Lobby
+from dissectors.cgml.play import Play
+from dissectors.cgml.seats import SeatTable
+from dissectors.grammar import MessageType, blame_of, to_json
+from dissectors.hearing import Fact, Hearing, Version
+from dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from dissectors.table import Ids
+
+_OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
+
+
+class CgmlTable(SeatTable):
+    """One CGML server: who is there, and group by group, hand after hand."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self._hearing = Hearing(self._take, self._may_reveal, overtaken_ns=0)
+        self.lobby = Lobby(self)
+        self._bidding = Bidding(self)
+        self._play = Play(self)
+        self._server: Server | None = None
+        """What this server has shown itself to be."""
+        self._asked: dict[int, str] = {}
+        """By the id of its message, what the question said that a client answers."""
+        lobby, bidding, play = self.lobby, self._bidding, self._play
+        self._of_nobody: dict[tuple[str, str], Callable[[Fact], None]] = {
+            ("connect", "server"): lobby.connect_server,
+            ("connect", "passive"): lobby.connect_player,
+            ("connect", "active"): lobby.connect_player,
+            ("connect", "complete"): lobby.complete,
+            ("newgroup", "accept"): self._joins,
+            ("newgroup", "reject"): lobby.declines,
+            ("newgame", "ask"): lobby.asked,
+            ("newgame", "accept"): lobby.plays_on,
+            ("newgame", "reject"): lobby.stops,
+            ("load", ""): lobby.load,
+            ("disconnect", ""): lobby.disconnect,
+        }
+        """What needs no hand, by name and mark."""
+        self._of_a_hand: dict[tuple[str, str], Callable[[Fact, Hand], None]] = {
+            ("licite", "info"): bidding.told,
+            ("licite", "result"): bidding.result,
+            ("gametype", "answer"): bidding.names,
+            ("gametype", "info"): bidding.game,
+            ("flek", "info"): bidding.level,
+            ("playcard", "info"): self._shown,
+            ("round", ""): play.trick,
+            ("renonc", ""): play.renonc,
+        }
+        """What is about a hand."""
+
+    # What comes in.
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        assert isinstance(row, ElementType)
+        if not sound:
+            self.unreadable(message.stream, message.direction)
+            return
+        if self._is_of_another_server(message, row, frame):
+            return
+        conversation = self._conversation(message.stream)
+        if message.direction == "s2c":
+            self._server = self._server or row.server
+            conversation.asks(message, row)
+            if row.mark == ("status", "complete"):
+                self.lobby.announce(message, conversation)
+            if row.name == "newgame" or not conversation.whole:
+                self._find_group(conversation, _heard_of(message))
+            self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+            return
+        if row.name in ("newgroup", "newgame") and "player" in message.fields:
+            conversation.player = message.fields["player"]["id"]
+            if row.name == "newgroup":
+                conversation.group = str(message.fields["id"])
+            elif not conversation.whole:
+                self._find_group(conversation, [conversation.player])
+        if is_answer(row):
+            asked = conversation.answers(message, row)
+            if asked is None and conversation.sure and not self._has_flaw(message):
+                self._unasked(message, row, frame)
+                return
+            if asked is not None:
+                self._asked[message.id] = asked
+        self._hearing.hear(message, row, frame)
+
+    def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
+        """Tell of a message that belongs to the other kind of server."""
+        if row.server is None or self._server in (None, row.server) or message.direction == "s2c":
+            return False
+        self.diagnose(
+            message,
+            "error",
+            "sequence",
+            "wrong-server",
+            f"<{row.name}> is for {_OF_A_SERVER[row.server]}, and this is another one",
+            clause=row.clause,
+            blame=blame_of(message.direction),
+            at=place_of(frame),
+        )
+        return True
+
+    def _unasked(self, message: Message, row: ElementType, frame: bytes) -> None:
+        self.diagnose(
+            message,
+            "error",
+            "sequence",
+            "unasked",
+            f"<{row.name}> answers a question that nobody has asked",
+            expected="a question of the server first",
+            clause=row.clause,
+            blame=blame_of(message.direction),
+            at=place_of(frame),
+        )
+
+    def _has_flaw(self, message: Message) -> bool:
+        """Whether something was told of this message already: one flaw is enough."""
+        told = self._findings.diagnostics
+        return bool(told) and told[-1].message_id == message.id
+
+    def _version(self, message: Message, row: ElementType, conversation: Conversation) -> Hashable:
+        """What makes messages copies of each other; None for one that is told to one client alone."""
+        fields = message.fields
+        key = conversation.group
+        if row.name == "dial":
+            owner = fields.get("playerid", conversation.player)
+            if fields["to"] == "talon":
+                owner = 0
+            if owner is None or key is None:
+                return None
+            cards = fields["card"]
+            public = ("dial", key, owner, fields["to"], fields["from"], len(cards))
+            return Version(public, None if None in cards else tuple(cards))
+        if not row.broadcast or key is None or row.name in ("connect", "disconnect"):
+            return None
+        if VERSION.name not in fields:
+            return (row.name, key, message.fields_json)
+        said = {name: value for name, value in fields.items() if name != VERSION.name}
+        return (row.name, key, to_json(said))
+
+    def _may_reveal(self, fact: Fact) -> set[int]:
+        """On which stream a copy of a deal may come that shows the cards."""
+        fields = fact.fields
+        if fields["to"] != "hand" or "playerid" not in fields:
+            return set()
+        return {
+            talk.stream_id
+            for talk in self.conversations.values()
+            if talk.player == fields["playerid"] and talk.sure and not talk.left
+        }
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        # It may have been a question, or its answer.
+        conversation = self._conversation(stream)
+        conversation.sure = False
+        conversation.asked.clear()
+        if direction == "s2c":
+            self._unsure(stream)
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        conversation = self._conversation(stream)
+        conversation.sure = conversation.whole = False
+        conversation.asked.clear()
+        self._unsure(stream)
+
+    def _unsure(self, stream: Stream) -> None:
+        """Something is missing: what a hand's messages contradict from here on may be that."""
+        self._hearing.silence(stream.id)
+        group = self.groups.get(self._conversation(stream).group or "")
+        if group is not None and group.hand is not None:
+            group.hand.whole = False
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        conversation = self.conversations.get(stream.id)
+        if conversation is None:
+            return
+        self._hearing.finish()
+        self._hearing.forget(stream.id)
+        self.lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
+        del self.conversations[stream.id]
+
+    def undecided(self) -> int | None:
+        return self._hearing.first_waiting()
+
+    def finish(self, ts_ns: int) -> None:
+        self._hearing.finish()
+
+    # Who is in which group.
+
+    def _conversation(self, stream: Stream) -> Conversation:
+        found = self.conversations.get(stream.id)
+        if found is None:
+            found = self.conversations[stream.id] = Conversation(stream.id)
+        return found
+
+    def _find_group(self, conversation: Conversation, players: list[int]) -> None:
+        """After a start in mid-stream the group is not known: it is the one of whoever is heard of."""
+        known = self.groups.get(conversation.group or "")
+        if known is None or known.number is None:
+            for player in players:
+                known = self._with(player, known)
+                conversation.group = known.key
+
+    def _with(self, player: int, known: Group | None) -> Group:
+        """The group that has a player, `known` if no other has."""
+        groups = (group for group in self.groups.values() if player in group.players and group is not known)
+        other = next(groups, None)
+        if other is None or (known is not None and player in known.players):
+            known = known or self.group(f"?{player}", None)
+            known.joins(player)
+            return known
+        if known is None:
+            return other
+        # Two that were heard of apart are one.
+        for talk in self.conversations.values():
+            if talk.group == known.key:
+                talk.group = other.key
+        self.leave(known)
+        return other
+
+    def _joins(self, fact: Fact) -> None:
+        """A player joins a group, of which a login server may have told more."""
+        number: int = fact.fields["id"]
+        group = self.group(str(number), number)
+        here = self.info.server
+        announcing = False
+        for neighbour in self.neighbours:
+            assert isinstance(neighbour, CgmlTable)
+            announced = neighbour.lobby.announced
+            announcing = announcing or any(other.url == here for other in announced.values())
+            known = announced.get(number)
+            if known is not None and known.url == here:
+                for player in known.players:
+                    group.joins(player)
+                for said in known.told.values():
+                    self.put_player(said)
+                break
+        else:
+            if announcing:
+                text = f"group {number} was never announced"
+                self.flaw(
+                    fact, "warning", "sequence", "unknown-group", text, part="=id", expected="a group's id"
+                )
+        self.lobby.joins(fact)
+
+    # What is taken, in order.
+
+    def _take(self, fact: Fact) -> None:
+        row = fact.row
+        assert isinstance(row, ElementType)
+        key = (row.name, row.mark[1] if row.mark is not None else "")
+        lobby = self._of_nobody.get(key)
+        if lobby is not None:
+            lobby(fact)
+            return
+        conversation = self.conversation_of(fact)
+        if row.name == "dial":
+            self._dealt(fact, conversation)
+            return
+        if row.name in ("pause", "cancelgame", "abort", "result"):
+            self._of_the_group(fact, key, conversation)
+            return
+        hand = self.hand_of(fact)
+        if hand is None:
+            return
+        self._bidding.deal_is_over(fact, hand)
+        handler = self._of_a_hand.get(key)
+        if handler is not None:
+            handler(fact, hand)
+        elif conversation.player is not None and not hand.ended:
+            self._of_a_player(fact, hand, key, conversation.player)
+
+    def _of_a_player(self, fact: Fact, hand: Hand, key: tuple[str, str], player: int) -> None:
+        """What one player is asked, or answers."""
+        asked = self._asked.pop(fact.message.id, None)
+        if key[1] == "ask":
+            self._play.turn(fact, hand, player)
+        elif key == ("licite", "answer"):
+            self._bidding.answers(fact, hand, player, asked)
+        elif key == ("flek", "answer"):
+            self._bidding.doubles(fact, hand, player, asked)
+        elif fact.fields["to"] == "talon":
+            self._bidding.discards(fact, hand, player)
+        else:
+            self._play.plays(fact, hand, player)
+
+    def _shown(self, fact: Fact, hand: Hand) -> None:
+        """Somebody has put cards on the table, or two to the talon."""
+        if fact.fields.get("to", "desk") == "talon" or None in fact.fields["card"]:
+            self._bidding.discards(fact, hand, fact.fields["playerid"])
+        else:
+            self._play.shown(fact, hand)
+
+    def _dealt(self, fact: Fact, conversation: Conversation) -> None:
+        if conversation.group is None:
+            return
+        group = self.group(conversation.group, None)
+        player: int | None = fact.fields.get("playerid", conversation.player)
+        hand = group.hand
+        if fact.fields["from"] == "talon":
+            hand = self.hand_of(fact)
+            if hand is not None:
+                self._bidding.deal_is_over(fact, hand)
+                self._bidding.takes_talon(fact, hand, player)
+            return
+        if hand is None or hand.ended or group.asked is not None:
+            hand = self.open_hand(group, fact, whole=group.asked is not None or conversation.whole)
+        elif not hand.dealing:
+            if hand.whole:
+                # A copy that comes late.
+                return
+            # The end of the hand before was missed.
+            hand = self.open_hand(group, fact, whole=False)
+        fact.game_id = hand.game.id
+        self._bidding.dealt(fact, hand, player)
+
+    def _of_the_group(self, fact: Fact, key: tuple[str, str], conversation: Conversation) -> None:
+        """What may also be told between two hands."""
+        if conversation.group is None:
+            return
+        group: Group = self.group(conversation.group, None)
+        hand = group.hand
+        if hand is not None:
+            fact.game_id = hand.game.id
+        if key[0] == "pause":
+            player = conversation.player if fact.message.direction == "c2s" else None
+            handle = self._play.pauses if key[1] == "start" else self._play.resumes
+            handle(fact, hand if hand is not None and not hand.ended else None, group, player)
+        elif key[0] == "cancelgame":
+            self._play.cancelled(fact, hand, group)
+        elif key[0] == "abort":
+            self._play.aborted(fact, hand, group)
+        else:
+            found = self.hand_of(fact)
+            if found is not None:
+                self._play.result(fact, found, group)
+
+
+def _heard_of(message: Message) -> list[int]:
+    """Which players a message of a server names: they are in the group that it is told to."""
+    if message.name == "newgame":
+        return [player["id"] for player in message.fields["player"]][:SEATS]
+    return [message.fields["playerid"]] if "playerid" in message.fields else []

@@ -1,0 +1,302 @@
+"""A login server, a game server and three players of CGML, who play hands made up at random, by the rules.
+
+Every message goes through an inspector as soon as it is said. A test that wants a rule broken says one
+message of its own in between.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from cgml_cases import message
+
+from dissectors.cgml.cards import PACK, Rules
+from dissectors.cgml.dissector import CGML
+from dissectors.inspector import Inspector
+from dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Gap, Stream
+from dissectors.state import State, apply
+from dissectors.table import Ids
+
+MS = 1_000_000
+LOGIN, GAME_SERVER = 7001, 7002
+ANNA, BEDA, CYRIL = 11, 12, 13
+PLAYERS = (ANNA, BEDA, CYRIL)
+LM = "<game>licitovany_marias</game>"
+
+
+def player(number: int) -> str:
+    return f'<player id="{number}"><name>p{number}</name><race>human</race></player>'
+
+
+def cards(codes: Sequence[str | None]) -> str:
+    return "".join(f"<card>{code or ''}</card>" for code in codes)
+
+
+class Cgml:
+    """Two servers and whoever talks to them. Each message comes a millisecond after the one before."""
+
+    def __init__(self, seen: Sequence[int] = PLAYERS) -> None:
+        self.inspector = Inspector([CGML], Ids(), {("tcp", LOGIN): CGML, ("tcp", GAME_SERVER): CGML})
+        self.now_ns = 0
+        self._streams: dict[tuple[int, int], Stream] = {}
+        self._offsets: dict[tuple[int, Direction], int] = {}
+        self._found = Findings([], [], [], [], [], [], [])
+        self._seen = seen
+        """Whose conversations are in the capture."""
+
+    # What is said.
+
+    def says(self, who: int, text: str, port: int = GAME_SERVER) -> None:
+        """A client says something."""
+        self._send(who, "c2s", message(text), port)
+
+    def tells(self, whom: int | Sequence[int], text: str, port: int = GAME_SERVER) -> None:
+        """The server says the same to one client or to several."""
+        for one in (whom,) if isinstance(whom, int) else whom:
+            self._send(one, "s2c", message(text), port)
+
+    def loses(self, who: int, length: int = 100) -> None:
+        """Something that the server said is not in the capture."""
+        stream = self.stream(who, GAME_SERVER)
+        at = self._offsets.get((stream.id, "s2c"), 0)
+        self._offsets[stream.id, "s2c"] = at + length
+        self.inspector.feed(Gap(stream, "s2c", self.now_ns, at, length))
+
+    def closes(self, who: int, port: int = GAME_SERVER, reason: str = "closed") -> None:
+        self.now_ns += MS
+        self.inspector.feed(End(self.stream(who, port), self.now_ns, reason))
+
+    def waits(self, seconds: float) -> None:
+        self.now_ns += int(seconds * 1e9)
+
+    def stream(self, who: int, port: int) -> Stream:
+        if (who, port) not in self._streams:
+            number = len(self._streams) + 1
+            client, server = f"127.0.0.1:{40_000 + number}", f"127.0.0.1:{port}"
+            self._streams[who, port] = Stream(number, "tcp", client, server, self.now_ns)
+        return self._streams[who, port]
+
+    def _send(self, who: int, direction: Direction, data: bytes, port: int) -> None:
+        self.now_ns += MS
+        if who not in self._seen:
+            return
+        stream = self.stream(who, port)
+        at = self._offsets.get((stream.id, direction), 0)
+        self._offsets[stream.id, direction] = at + len(data)
+        self.inspector.feed(Chunk(stream, direction, self.now_ns, at, data))
+
+    # What came of it.
+
+    def _drain(self) -> Findings:
+        new = self.inspector.drain()
+        for name in Findings.__struct_fields__:
+            getattr(self._found, name).extend(getattr(new, name))
+        return self._found
+
+    @property
+    def found(self) -> Findings:
+        self.inspector.finish()
+        return self._drain()
+
+    @property
+    def events(self) -> list[Event]:
+        return self.found.events
+
+    def data(self, kind: str) -> list[dict[str, Any]]:
+        return [event.data for event in self.events if event.kind == kind]
+
+    @property
+    def flaws(self) -> list[Diagnostic]:
+        """All diagnostics but notes."""
+        return [flaw for flaw in self.found.diagnostics if flaw.severity != "note"]
+
+    @property
+    def codes(self) -> list[tuple[str, str, str]]:
+        """What was found wrong, how bad it is and whose doing."""
+        return [(flaw.code, flaw.severity, flaw.blame) for flaw in self.flaws if flaw.group != "network"]
+
+    @property
+    def games(self) -> list[Game]:
+        return list({game.id: game for game in self.found.games}.values())
+
+    def state(self, port: int = GAME_SERVER) -> State:
+        table = next(table.id for table in self.found.tables if table.server.endswith(f":{port}"))
+        state: State = {}
+        for event in self.events:
+            if event.table_id == table:
+                apply(state, event.changes)
+        return state
+
+    # How players come together.
+
+    def log_in(self, group: int = 4) -> None:
+        for who in PLAYERS:
+            self.says(who, f'<connect status="active">{player(who)}{LM}</connect>', LOGIN)
+        for who in PLAYERS:
+            others = "".join(player(other) for other in PLAYERS if other != who)
+            url = f"<url>127.0.0.1:{GAME_SERVER}</url>"
+            self.tells(who, f'<connect status="complete" id="{group}">{LM}{others}{url}</connect>', LOGIN)
+
+    def join(self, group: int = 4) -> None:
+        for who in PLAYERS:
+            self.says(who, f'<newgroup status="accept" id="{group}">{LM}{player(who)}</newgroup>')
+
+    def ask_for_hand(self, order: Sequence[int] = PLAYERS) -> None:
+        everybody = "".join(map(player, order))
+        self.tells(order, f'<newgame status="ask">{everybody}</newgame>')
+        for who in order:
+            self.says(who, f'<newgame status="accept">{player(who)}</newgame>')
+
+
+class Hand:
+    """One hand, said step by step: Anna leads, Beda bids first, Anna wins with a seven."""
+
+    def __init__(self, table: Cgml, seed: int = 1, contract: str = "7", trumf: str = "r") -> None:
+        self.table = table
+        self.chance = random.Random(seed)
+        self.contract, self.trumf = contract, trumf
+        self.rules = Rules(contract, trumf[:1].upper() or None)
+        pack = [*PACK]
+        self.chance.shuffle(pack)
+        self.dealt = {who: pack[10 * place : 10 * place + 10] for place, who in enumerate(PLAYERS)}
+        self.talon = pack[30:]
+        self.hands = {who: dealt.copy() for who, dealt in self.dealt.items()}
+        self.tricks: list[tuple[int, list[str]]] = []
+        self.leader = ANNA
+        self.discarded: list[str] = []
+
+    def deal(self) -> None:
+        self.table.ask_for_hand()
+        for who in PLAYERS:
+            for other in PLAYERS:
+                hidden = [None] * len(self.dealt[other])
+                said = f'<dial type="info" to="hand" from="desk" playerid="{other}">{cards(hidden)}</dial>'
+                if other == who:
+                    said = f'<dial type="cards" to="hand" from="desk">{cards(self.dealt[who])}</dial>'
+                self.table.tells(who, said)
+            self.table.tells(who, f'<dial type="cards" to="talon" from="desk">{cards([None] * 2)}</dial>')
+
+    def bid(self) -> None:
+        self.bids(BEDA, "", "G")
+        self.bids(ANNA, "G", "YES")
+        self.bids(BEDA, "", "PASS")
+        self.bids(CYRIL, "", "7")
+        self.bids(ANNA, "7", "YES")
+        self.bids(CYRIL, "", "PASS")
+        self.table.tells(PLAYERS, f'<licite type="result" playerid="{ANNA}">7</licite>')
+
+    def bids(self, who: int, asked: str, answer: str, told: str | None = None) -> None:
+        self.table.tells(who, f'<licite type="ask">{asked}</licite>')
+        self.table.says(who, f'<licite type="answer">{answer}</licite>')
+        call = told or {"YES": asked, "NO": "PASS"}.get(answer, answer)
+        self.table.tells(PLAYERS, f'<licite type="info" playerid="{who}">{call}</licite>')
+
+    def take_talon(self) -> None:
+        self.table.tells(ANNA, f'<dial type="cards" from="talon" to="hand">{cards(self.talon)}</dial>')
+        info = f'<dial type="info" from="talon" to="hand" playerid="{ANNA}">{cards([None] * 2)}</dial>'
+        self.table.tells((BEDA, CYRIL), info)
+        self.hands[ANNA] += self.talon
+
+    def discard(self, *codes: str) -> None:
+        codes = codes or tuple(self.hands[ANNA][:2])
+        self.table.says(ANNA, f'<playcard type="cards" from="hand" to="talon">{cards(codes)}</playcard>')
+        info = (
+            f'<playcard type="info" from="hand" to="talon" playerid="{ANNA}">{cards([None] * 2)}</playcard>'
+        )
+        self.table.tells((BEDA, CYRIL), info)
+        self.discarded = [*codes]
+        self.hands[ANNA] = [card for card in self.hands[ANNA] if card not in codes]
+
+    def name_trumps(self, trumf: str | None = None, told: str | None = None) -> None:
+        self.table.tells(ANNA, '<gametype type="ask"><licite>7</licite></gametype>')
+        self.table.says(ANNA, f'<gametype type="answer">{self._game(trumf)}</gametype>')
+        self.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{self._game(told)}</gametype>')
+
+    def _game(self, trumf: str | None = None) -> str:
+        trumf = self.trumf if trumf is None else trumf
+        return f"<licite>{self.contract}</licite>" + (f"<trumf>{trumf}</trumf>" if trumf else "")
+
+    def double(self) -> None:
+        self.doubles(BEDA, "1", "2")
+        self.doubles(CYRIL, "2", "2")
+        self.doubles(ANNA, "2", "2")
+        self.sum_up("2")
+
+    def doubles(self, who: int, asked: str, answer: str) -> None:
+        self.table.tells(who, f'<flek type="ask">{asked}</flek>')
+        self.table.says(who, f'<flek type="answer">{answer}</flek>')
+        self.table.tells(PLAYERS, f'<flek type="info" playerid="{who}">{answer}</flek>')
+
+    def sum_up(self, level: str) -> None:
+        game = f"{self._game()}<flek>{level}</flek>"
+        self.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{game}</gametype>')
+
+    def until_play(self) -> None:
+        self.deal()
+        self.bid()
+        self.take_talon()
+        self.discard()
+        self.name_trumps()
+        self.double()
+
+    def order(self) -> list[int]:
+        at = PLAYERS.index(self.leader)
+        return [*PLAYERS[at:], *PLAYERS[:at]]
+
+    def plays(self, who: int, *codes: str, told: str | None = None) -> None:
+        self.table.tells(who, '<playcard type="ask"></playcard>')
+        self.table.says(who, f'<playcard type="cards" from="hand" to="desk">{cards(codes)}</playcard>')
+        self.shows(who, *(codes if told is None else (told,)))
+
+    def shows(self, who: int, *codes: str) -> None:
+        info = f'<playcard type="info" from="hand" to="desk" playerid="{who}">{cards(codes)}</playcard>'
+        self.table.tells([other for other in PLAYERS if other != who], info)
+
+    def trick(self, tell: bool = True) -> None:
+        """One trick, played at random by the rules."""
+        table: list[str] = []
+        order = self.order()
+        for who in order:
+            card = self.chance.choice(self.rules.allowed(table, self.hands[who]))
+            self.plays(who, card)
+            self.hands[who].remove(card)
+            table.append(card)
+        winner = order[self.rules.winner(table)]
+        self.tricks.append((winner, table))
+        self.leader = winner
+        if tell:
+            self.tells_trick()
+
+    def tells_trick(
+        self, number: int | None = None, winner: int | None = None, codes: Sequence[str] = ()
+    ) -> None:
+        latest, table = self.tricks[-1]
+        said = self._round(number or len(self.tricks), winner or latest, codes or table)
+        self.table.tells(PLAYERS, said)
+
+    def _round(self, number: int, winner: int, codes: Sequence[str]) -> str:
+        return f'<round number="{number}" playerid="{winner}">{cards(codes)}</round>'
+
+    def result(self, *money: int, **changed: str) -> None:
+        """The result; `money` is what Anna, Beda and Cyril have won."""
+        said = {"licite": self.contract, "trumf": self.trumf, "flek": "2"} | changed
+        rounds = "".join(
+            self._round(number, winner, table) for number, (winner, table) in enumerate(self.tricks, 1)
+        )
+        amounts = dict(zip(PLAYERS, money or (4, -2, -2), strict=True))
+        sides = "".join(
+            f'<{tag} playerid="{who}"><money type="{word}">{abs(amount)}</money></{tag}>'
+            for tag, word, sign in (("winer", "get", 1), ("loser", "lost", -1))
+            for who, amount in amounts.items()
+            if amount * sign > 0
+        )
+        game = "".join(f"<{tag}>{text}</{tag}>" for tag, text in said.items() if text)
+        self.table.tells(PLAYERS, f"<result>{LM}{game}{rounds}{sides}</result>")
+
+    def whole(self) -> None:
+        self.until_play()
+        for _ in range(10):
+            self.trick()
+        self.result()

@@ -1,0 +1,667 @@
+"""The CGML table: scripted conversations, what becomes of them, and which rule was broken by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from cgml_play import (
+    ANNA,
+    BEDA,
+    CYRIL,
+    GAME_SERVER,
+    LM,
+    LOGIN,
+    PLAYERS,
+    Cgml,
+    Hand,
+    cards,
+    player,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.cgml.cards import LADDER, WITH_TWO_SEVENS, WITHOUT_TRUMPS, Rules
+from dissectors.cgml.dissector import CGML
+
+
+def seated(seen: tuple[int, ...] = PLAYERS) -> Cgml:
+    table = Cgml(seen)
+    table.log_in()
+    table.join()
+    return table
+
+
+# What is played by the rules.
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    contract=st.sampled_from([game for game in LADDER if game != "PASS"]),
+    trumf=st.sampled_from("rgba"),
+    seen=st.sampled_from([PLAYERS, (ANNA,), (CYRIL,), (ANNA, BEDA)]),
+)
+@settings(max_examples=60)
+def test_nobody_is_accused_who_plays_by_the_rules(
+    seed: int, contract: str, trumf: str, seen: tuple[int, ...]
+) -> None:
+    table = seated(seen)
+    if contract in WITHOUT_TRUMPS:
+        trumf = ""
+    elif contract in WITH_TWO_SEVENS:
+        trumf += ":" + "rgba"["rgba".index(trumf) - 1]
+    hand = Hand(table, seed, contract, trumf)
+    hand.whole()
+    assert table.flaws == []
+    (game,) = table.games
+    assert game.label == "group 4, hand 1"
+    assert game.result == {
+        "contract": contract,
+        "declarer": ANNA,
+        "money": {str(ANNA): 4, str(BEDA): -2, str(CYRIL): -2},
+    }
+    assert [(data["winner"], data["cards"]) for data in table.data("trick")] == hand.tricks
+    assert len(table.data("played")) == 30
+    assert "games" not in table.state() or table.state()["games"] == {}
+
+
+def test_what_is_known_of_a_hand_in_its_middle() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.until_play()
+    hand.trick()
+    first = hand.order()[0]
+    card = hand.rules.allowed([], hand.hands[first])[0]
+    hand.plays(first, card)
+    (part,) = table.state()["games"].values()
+    assert part["seats"] == [ANNA, BEDA, CYRIL]
+    assert part["contract"] == "7"
+    assert part["declarer"] == ANNA
+    assert part["trump"] == "R"
+    assert part["flek"] == "2"
+    assert part["fleks"] == [{"player": who, "level": "2"} for who in (BEDA, CYRIL, ANNA)]
+    assert part["bidding"][-1] == {"player": CYRIL, "call": "PASS"}
+    assert part["talon"] == 2
+    assert part["private"][str(ANNA)]["talon"] == hand.discarded
+    assert part["table"] == [{"player": first, "card": card}]
+    assert part["hands"] == {str(who): 9 - (who == first) for who in PLAYERS}
+    for who in PLAYERS:
+        held = [held for held in hand.hands[who] if held != card or who != first]
+        assert part["private"][str(who)]["hand"] == held
+    _, played = hand.tricks[0]
+    assert [one["card"] for one in part["tricks"][0]["cards"]] == played
+    assert part["turn"] == hand.order()[1]
+    assert part["inferred"] == ["turn"]
+
+
+def test_only_his_own_cards_are_shown_as_a_player() -> None:
+    table = seated()
+    Hand(table).deal()
+    dealt = [event for event in table.events if event.kind == "dealt"]
+    for event in dealt:
+        for who in PLAYERS:
+            seen = CGML.seen_by(event, str(who))
+            assert seen is not None
+            assert (seen.data["cards"] == [None] * 10) == (event.data["player"] != who)
+
+
+def test_from_one_conversation_the_others_cards_are_known_once_they_are_played() -> None:
+    table = seated((BEDA,))
+    hand = Hand(table)
+    hand.until_play()
+    hand.trick()
+    (part,) = table.state()["games"].values()
+    assert {*part["private"]} == {str(BEDA)}
+    assert part["hands"] == {str(who): 9 for who in PLAYERS}
+    assert [one["card"] for one in part["tricks"][0]["cards"]] == hand.tricks[0][1]
+    assert table.data("talon_taken") == [{"player": ANNA, "cards": [None, None]}]
+    assert table.data("discarded") == [{"player": ANNA, "cards": [None, None]}]
+
+
+def test_all_cards_that_are_left_may_be_laid_down_at_once() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.until_play()
+    for _ in range(7):
+        hand.trick()
+    leader = hand.leader
+    laid = hand.hands[leader].copy()
+    hand.plays(leader, *laid)
+    for place, card in enumerate(laid):
+        others = [hand.hands[who][place] for who in hand.order()[1:]]
+        hand.tricks.append((leader, [card, *others]))
+        hand.tells_trick(winner=leader)
+    assert [code for code, _, _ in table.codes if code != "wrong-winner"] == []
+    assert table.data("played")[-1] == {"player": leader, "cards": laid}
+    (part,) = table.state()["games"].values()
+    assert [one["player"] for one in part["tricks"][-1]["cards"]] == hand.order()
+
+
+def test_a_pause_is_told_once_with_who_wants_it() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.deal()
+    for who, others in ((ANNA, (BEDA, CYRIL)), (BEDA, (ANNA, CYRIL))):
+        start = '<pause type="start"><message>pivo</message></pause>'
+        table.says(who, start)
+        table.tells(others, start)
+        assert table.state()["games"]["1"]["pause"] == {"player": who, "message": "pivo"}
+        table.waits(60)
+        table.says(who, '<pause type="finish"></pause>')
+        table.tells(others, '<pause type="finish"></pause>')
+    assert table.data("paused") == [{"player": who, "message": "pivo"} for who in (ANNA, BEDA)]
+    assert table.data("resumed") == [{"player": who} for who in (ANNA, BEDA)]
+    assert "pause" not in table.state()["games"]["1"]
+    assert table.flaws == []
+
+
+def test_a_card_that_waits_for_the_end_of_a_pause_is_played_once() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.until_play()
+    card = hand.hands[ANNA][0]
+    table.tells(ANNA, '<playcard type="ask"></playcard>')
+    table.says(ANNA, f'<playcard type="cards" from="hand" to="desk">{cards([card])}</playcard>')
+    table.waits(30)
+    hand.shows(ANNA, card)
+    assert table.data("played") == [{"player": ANNA, "cards": [card]}]
+    assert table.flaws == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "result"),
+    [
+        ("<cancelgame>pass</cancelgame>", "cancelled", {"cancelled": "pass"}),
+        (
+            f"<abort>{player(BEDA)}<message>timeout</message></abort>",
+            "aborted",
+            {"aborted": "timeout"},
+        ),
+    ],
+)
+def test_a_hand_may_end_early(text: str, kind: str, result: dict[str, str]) -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.deal()
+    table.tells(PLAYERS, text)
+    assert len(table.data(kind)) == 1
+    assert table.games[0].result == result
+    Hand(table, 2).whole()
+    assert [game.label for game in table.games] == ["group 4, hand 1", "group 4, hand 2"]
+    assert table.flaws == []
+
+
+def test_a_group_that_somebody_rejects() -> None:
+    table = Cgml()
+    table.log_in()
+    table.says(ANNA, f'<newgroup status="accept" id="4">{LM}{player(ANNA)}</newgroup>')
+    table.says(BEDA, f'<newgroup status="reject" id="4">{LM}{player(BEDA)}</newgroup>')
+    table.tells(ANNA, "<cancelgame>reject</cancelgame>")
+    table.tells(ANNA, "<disconnect>group canceled</disconnect>")
+    assert table.data("rejected") == [{"player": BEDA, "group": 4, "what": "group"}]
+    assert table.data("cancelled") == [{"why": "reject"}]
+    assert table.data("left") == [{"player": ANNA, "why": "group canceled"}]
+    assert table.games == []
+
+
+def test_when_nobody_is_left_the_hand_is_broken_off() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.until_play()
+    for who in PLAYERS:
+        table.closes(who)
+    assert table.games[0].result == {"aborted": "closed"}
+    assert table.data("left") == [{"player": who, "why": "closed"} for who in PLAYERS]
+    assert table.state() == {"groups": {}, "games": {}, "players": {}}
+
+
+def test_the_game_server_knows_from_the_login_server_who_is_expected() -> None:
+    table = Cgml()
+    table.log_in()
+    table.says(ANNA, f'<newgroup status="accept" id="4">{LM}{player(ANNA)}</newgroup>')
+    group = table.state()["groups"]["4"]
+    assert {*group["players"]} == {*PLAYERS}
+    assert group["accepted"] == [ANNA]
+    assert table.state()["players"][str(CYRIL)] == {"name": f"p{CYRIL}", "race": "human"}
+    assert table.data("group_formed")[0]["group"] == 4
+    assert table.state(LOGIN)["groups"]["4"]["url"] == f"127.0.0.1:{GAME_SERVER}"
+
+
+def test_without_the_login_server_nothing_is_missed() -> None:
+    table = Cgml()
+    table.join(7)
+    Hand(table).whole()
+    assert table.flaws == []
+    assert table.games[0].label == "group 7, hand 1"
+
+
+def test_two_groups_at_one_server_are_kept_apart() -> None:
+    others = (21, 22, 23)
+    table = seated((*PLAYERS, *others))
+    for who in others:
+        table.says(who, f'<newgroup status="accept" id="5">{LM}{player(who)}</newgroup>')
+    Hand(table).deal()
+    table.ask_for_hand(others)
+    table.tells(others, '<licite type="info" playerid="21">G</licite>')
+    table.tells(PLAYERS, f'<licite type="info" playerid="{BEDA}">G</licite>')
+    assert table.data("hand_asked") == [
+        {"group": 4, "players": [*PLAYERS]},
+        {"group": 5, "players": [*others]},
+    ]
+    assert [data["player"] for data in table.data("bid")] == [BEDA]
+
+
+# What is not.
+
+
+def bids_instead_of_yes(hand: Hand) -> None:
+    hand.deal()
+    hand.bids(BEDA, "", "G")
+    hand.bids(ANNA, "G", "100")
+
+
+def says_yes_to_nothing(hand: Hand) -> None:
+    hand.deal()
+    hand.bids(BEDA, "", "YES", told="PASS")
+
+
+def bids_lower(hand: Hand) -> None:
+    hand.deal()
+    hand.bids(BEDA, "", "100")
+    hand.bids(ANNA, "100", "NO")
+    hand.bids(CYRIL, "", "G")
+
+
+def bid_told_otherwise(hand: Hand) -> None:
+    hand.deal()
+    hand.bids(BEDA, "", "G", told="7")
+
+
+def contract_nobody_bid(hand: Hand) -> None:
+    hand.deal()
+    hand.bids(BEDA, "", "G")
+    hand.table.tells(PLAYERS, f'<licite type="result" playerid="{BEDA}">100</licite>')
+
+
+def card_dealt_twice(hand: Hand) -> None:
+    hand.dealt[BEDA][0] = hand.dealt[ANNA][0]
+    hand.deal()
+
+
+def too_few_dealt(hand: Hand) -> None:
+    del hand.dealt[CYRIL][9]
+    hand.deal()
+    hand.bids(BEDA, "", "G")
+
+
+def talon_for_the_wrong_one(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.table.tells(BEDA, f'<dial type="cards" from="talon" to="hand">{cards(hand.talon)}</dial>')
+
+
+def talon_of_three(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    three = cards([*hand.talon, hand.dealt[BEDA][0]])
+    hand.table.tells(ANNA, f'<dial type="cards" from="talon" to="hand">{three}</dial>')
+
+
+def discards_one(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    card = hand.hands[ANNA][0]
+    hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="talon">{cards([card])}</playcard>')
+
+
+def discards_what_he_has_not(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    wrong = cards([hand.hands[ANNA][0], hand.hands[BEDA][0]])
+    hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="talon">{wrong}</playcard>')
+
+
+def no_trumps(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps(trumf="")
+
+
+def second_colour(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps(trumf="r:g")
+
+
+def flek_lowered(hand: Hand) -> None:
+    hand.until_play()
+    hand.table.tells(BEDA, '<flek type="ask">4:2</flek>')
+    hand.table.says(BEDA, '<flek type="answer">4</flek>')
+
+
+def level_told_otherwise(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps()
+    hand.doubles(BEDA, "1", "2")
+    hand.sum_up("4")
+
+
+def game_told_otherwise(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps()
+    hand.trumf = "g"
+    hand.sum_up("1")
+
+
+def plays_what_he_has_not(hand: Hand) -> None:
+    hand.until_play()
+    hand.table.tells(ANNA, '<playcard type="ask"></playcard>')
+    wrong = cards([hand.hands[BEDA][0]])
+    hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="desk">{wrong}</playcard>')
+
+
+def does_not_follow(hand: Hand) -> None:
+    """The first player who has the colour that was led plays another one."""
+    hand.until_play()
+    for led in hand.hands[ANNA]:
+        held = hand.hands[BEDA]
+        other = [card for card in held if card[0] != led[0]]
+        if other and len(other) < len(held):
+            hand.plays(ANNA, led)
+            hand.table.tells(BEDA, '<playcard type="ask"></playcard>')
+            hand.table.says(
+                BEDA, f'<playcard type="cards" from="hand" to="desk">{cards(other[:1])}</playcard>'
+            )
+            return
+    raise AssertionError("with these cards nobody can break the rule")
+
+
+def plays_two(hand: Hand) -> None:
+    hand.until_play()
+    hand.table.tells(ANNA, '<playcard type="ask"></playcard>')
+    two = cards(hand.hands[ANNA][:2])
+    hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="desk">{two}</playcard>')
+
+
+def plays_unasked(hand: Hand) -> None:
+    hand.until_play()
+    one = cards(hand.hands[CYRIL][:1])
+    hand.table.says(CYRIL, f'<playcard type="cards" from="hand" to="desk">{one}</playcard>')
+
+
+def bids_twice(hand: Hand) -> None:
+    hand.deal()
+    hand.bids(BEDA, "", "G")
+    hand.table.says(BEDA, '<licite type="answer">7</licite>')
+
+
+def shown_of_two(hand: Hand) -> None:
+    hand.until_play()
+    card = hand.hands[ANNA][0]
+    hand.plays(ANNA, card)
+    hand.shows(BEDA, card)
+
+
+def wrong_winner(hand: Hand) -> None:
+    hand.until_play()
+    hand.trick(tell=False)
+    winner = hand.tricks[-1][0]
+    hand.tells_trick(winner=next(who for who in PLAYERS if who != winner))
+
+
+def trick_told_otherwise(hand: Hand) -> None:
+    hand.until_play()
+    hand.trick(tell=False)
+    table = hand.tricks[-1][1]
+    hand.tells_trick(codes=[table[0], table[1], hand.hands[ANNA][0]])
+
+
+def wrong_number(hand: Hand) -> None:
+    hand.until_play()
+    hand.trick(tell=False)
+    hand.tells_trick(number=5)
+
+
+def money_for_nothing(hand: Hand) -> None:
+    hand.until_play()
+    for _ in range(10):
+        hand.trick()
+    hand.result(5, -2, -2)
+
+
+def result_of_another_game(hand: Hand) -> None:
+    hand.until_play()
+    for _ in range(10):
+        hand.trick()
+    hand.result(licite="100")
+
+
+def result_with_other_trumps(hand: Hand) -> None:
+    hand.until_play()
+    hand.trick()
+    hand.result(trumf="g")
+
+
+def result_with_another_level(hand: Hand) -> None:
+    hand.until_play()
+    hand.trick()
+    hand.result(flek="8")
+
+
+def result_with_another_trick(hand: Hand) -> None:
+    hand.until_play()
+    hand.trick()
+    winner, table = hand.tricks[0]
+    hand.tricks[0] = winner, [table[1], table[0], table[2]]
+    hand.result()
+
+
+def won_and_lost(hand: Hand) -> None:
+    hand.until_play()
+    both = "".join(
+        f'<{tag} playerid="{ANNA}"><money type="{word}">2</money></{tag}>'
+        for tag, word in (("winer", "get"), ("loser", "lost"))
+    )
+    game = "<licite>7</licite><trumf>r</trumf><flek>2</flek>"
+    hand.table.tells(PLAYERS, f"<result>{LM}{game}{both}</result>")
+
+
+def plays_to_the_login_server(hand: Hand) -> None:
+    hand.deal()
+    hand.table.says(ANNA, '<playcard type="cards" from="hand" to="desk"><card>R07</card></playcard>', LOGIN)
+
+
+def logs_in_at_the_game_server(hand: Hand) -> None:
+    hand.deal()
+    hand.table.says(ANNA, f'<connect status="active">{player(ANNA)}{LM}</connect>')
+
+
+def joins_a_group_that_is_none(hand: Hand) -> None:
+    hand.table.says(ANNA, f'<newgroup status="accept" id="777">{LM}{player(ANNA)}</newgroup>')
+
+
+@pytest.mark.parametrize(
+    ("breaks", "code", "severity", "blame"),
+    [
+        (bids_instead_of_yes, "wrong-answer", "error", "client"),
+        (says_yes_to_nothing, "wrong-answer", "error", "client"),
+        (bids_lower, "bid-not-higher", "warning", "client"),
+        (bid_told_otherwise, "told-otherwise", "error", "server"),
+        (contract_nobody_bid, "not-bid", "error", "server"),
+        (card_dealt_twice, "dealt-twice", "error", "server"),
+        (too_few_dealt, "wrong-count", "warning", "server"),
+        (talon_for_the_wrong_one, "wrong-player", "error", "server"),
+        (talon_of_three, "wrong-count", "error", "server"),
+        (discards_one, "wrong-count", "error", "client"),
+        (discards_what_he_has_not, "not-in-hand", "error", "client"),
+        (no_trumps, "no-trumps", "error", "client"),
+        (second_colour, "second-colour", "warning", "client"),
+        (flek_lowered, "flek-lowered", "error", "client"),
+        (level_told_otherwise, "told-otherwise", "error", "server"),
+        (game_told_otherwise, "told-otherwise", "error", "server"),
+        (plays_what_he_has_not, "not-in-hand", "error", "client"),
+        (does_not_follow, "renonc", "error", "client"),
+        (plays_two, "not-all-cards", "error", "client"),
+        (plays_unasked, "unasked", "error", "client"),
+        (bids_twice, "unasked", "error", "client"),
+        (shown_of_two, "played-twice", "error", "server"),
+        (wrong_winner, "wrong-winner", "error", "server"),
+        (trick_told_otherwise, "told-otherwise", "error", "server"),
+        (wrong_number, "wrong-number", "error", "server"),
+        (money_for_nothing, "money", "error", "server"),
+        (result_of_another_game, "told-otherwise", "error", "server"),
+        (result_with_other_trumps, "told-otherwise", "error", "server"),
+        (result_with_another_level, "told-otherwise", "error", "server"),
+        (result_with_another_trick, "told-otherwise", "error", "server"),
+        (won_and_lost, "twice-in-result", "error", "server"),
+        (plays_to_the_login_server, "wrong-server", "error", "client"),
+        (logs_in_at_the_game_server, "wrong-server", "error", "client"),
+        (joins_a_group_that_is_none, "unknown-group", "warning", "client"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_breaks_a_rule_is_told_once_at_its_place(
+    breaks: Callable[[Hand], None], code: str, severity: str, blame: str
+) -> None:
+    table = seated()
+    breaks(Hand(table))
+    assert table.codes == [(code, severity, blame)]
+    (flaw,) = table.flaws
+    said = next(message for message in table.found.messages if message.id == flaw.message_id)
+    assert said.offset <= flaw.offset < flaw.offset + flaw.length <= said.offset + said.length
+    assert flaw.clause
+
+
+def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:
+    table = seated()
+    hand = Hand(table)
+    does_not_follow(hand)
+    (flaw,) = table.flaws
+    culprit = f"{player(BEDA)}<message>you must play something else!</message>"
+    table.tells(PLAYERS, f"<renonc>{culprit}</renonc>")
+    table.tells(PLAYERS, "<cancelgame>renonc</cancelgame>")
+    (renonc,) = table.data("renonc")
+    assert renonc["player"] == BEDA
+    led = table.data("played")[0]["cards"]
+    assert renonc["should"] == Rules("7", "R").allowed(led, hand.hands[BEDA])
+    assert renonc["card"] in flaw.text
+    assert flaw.expected == "one of " + ", ".join(renonc["should"])
+    assert table.games[0].result == {"cancelled": "renonc"}
+    assert len(table.data("played")) == 1
+
+
+def test_a_lower_card_after_trumps_were_played_is_only_doubtful() -> None:
+    """Whether trumps must have been played in the trick or in the hand, the specification leaves open."""
+    for seed in range(400):
+        table = seated()
+        hand = Hand(table, seed)
+        hand.until_play()
+        hand.trick()
+        first, second = hand.order()[:2]
+        for led in hand.hands[first]:
+            same = [card for card in hand.hands[second] if card[0] == led[0]]
+            allowed = hand.rules.allowed([led], hand.hands[second])
+            lower = [card for card in same if card not in allowed]
+            trumps = any(card[0] == "R" for card in hand.tricks[0][1])
+            if lower and trumps and led[0] != "R":
+                hand.plays(first, led)
+                hand.plays(second, lower[0])
+                assert table.codes == [("renonc", "warning", "client")]
+                # The server has shown it: it counts.
+                assert table.data("played")[-1] == {"player": second, "cards": [lower[0]]}
+                return
+    raise AssertionError("no such hand")
+
+
+@pytest.mark.parametrize(
+    ("table", "hand", "trump", "allowed"),
+    [
+        ([], ["R07", "B0A"], "R", ["R07", "B0A"]),
+        # The colour that was led: higher, if possible.
+        (["G0Q"], ["G07", "G0K", "G0A", "R07"], "R", ["G0K", "G0A"]),
+        (["G0A"], ["G07", "G0K", "R07"], "R", ["G07", "G0K"]),
+        # The ten is above the king.
+        (["G0K"], ["G10", "G0Q"], "R", ["G10"]),
+        # Trumps have been played: any card of the colour.
+        (["G0Q", "R07"], ["G07", "G0K"], "R", ["G07", "G0K"]),
+        (["R0Q", "R07"], ["R0K", "R08"], "R", ["R0K"]),
+        # Without the colour: a trump, a higher one if possible.
+        (["G0Q"], ["R07", "B0A"], "R", ["R07"]),
+        (["G0Q", "R0J"], ["R07", "R0K", "B0A"], "R", ["R0K"]),
+        (["G0Q", "R0A"], ["R07", "R0K", "B0A"], "R", ["R07", "R0K"]),
+        (["G0Q"], ["B0A", "A07"], "R", ["B0A", "A07"]),
+        # Without trumps the ten stands below the jack.
+        (["G0J"], ["G10", "G0Q", "R0A"], None, ["G0Q"]),
+    ],
+)
+def test_the_eleven_steps(table: list[str], hand: list[str], trump: str | None, allowed: list[str]) -> None:
+    rules = Rules("7" if trump else "SMALL", trump)
+    assert rules.allowed(table, hand) == allowed
+
+
+# What is missing.
+
+
+def test_after_a_gap_the_hand_is_judged_no_more_but_the_next_one_is() -> None:
+    table = seated((BEDA,))
+    hand = Hand(table)
+    hand.until_play()
+    table.loses(BEDA)
+    hand.trick()
+    hand.result(5, -2, -2, licite="100")
+    assert [flaw.code for flaw in table.flaws] == ["gap", "money"]
+    second = Hand(table, 2)
+    second.until_play()
+    second.trick(tell=False)
+    second.tells_trick(number=3)
+    assert [flaw.code for flaw in table.flaws] == ["gap", "money", "wrong-number"]
+
+
+def test_in_mid_stream_a_hand_is_met_with_what_is_not_known() -> None:
+    table = Cgml()
+    hand = Hand(table)
+    for who in PLAYERS:
+        table.loses(who)
+    hand.tricks = [(BEDA, ["R07", "R0A", "R08"])]
+    table.tells(BEDA, '<playcard type="ask"></playcard>')
+    hand.tells_trick(number=4)
+    (part,) = table.state()["games"].values()
+    assert part["unknown"] == ["bidding", "contract", "hands", "talon", "trump", "tricks"]
+    assert [data["number"] for data in table.data("trick")] == [4]
+    Hand(table, 2).whole()
+    assert [game.label for game in table.games] == ["group ?, hand 1", "group ?, hand 2"]
+    assert [flaw.group for flaw in table.flaws] == ["network"] * 3
+
+
+# What hostile peers say.
+
+
+def test_the_state_is_bounded_whatever_is_said() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.deal()
+    for number in range(3000):
+        table.tells(ANNA, f'<licite type="info" playerid="{number}">G</licite>')
+        table.tells(ANNA, f'<flek type="info" playerid="{number}">2</flek>')
+        table.says(
+            100 + number % 3, f'<newgroup status="accept" id="{number}">{LM}{player(number)}</newgroup>'
+        )
+        table.says(ANNA, f'<pause type="start"><message>{number}</message></pause>')
+        table.says(ANNA, f'<connect status="active">{player(number)}{LM}</connect>', LOGIN)
+    state = table.state()
+    assert len(str(state)) < 200_000
+    assert len(state["groups"]) <= 101
+    assert len(state["players"]) <= 1000
+    assert len(table.state(LOGIN)["players"]) <= 1000
