@@ -51,7 +51,11 @@ class Conversation(msgspec.Struct, eq=False):
     stream_id: int
     whole: bool = True
     in_hole: bool = False
-    """Whether something is missing since he was heard last."""
+    """Whether something is missing since he was told something last."""
+    told_ns: int = 0
+    """When he was told something last."""
+    hole_ns: int | None = None
+    """From when on something was missing last."""
     player: int | None = None
     requests: list[Request] = msgspec.field(default_factory=list)
 

@@ -97,6 +97,7 @@ class CatanTable(PlayTable):
             self._hearing.hear(message, row, frame)
             return
         conversation.in_hole = False
+        conversation.told_ns = message.ts_ns
         self._hearing.hear(message, row, frame, self._version(message, row, conversation))
 
     def _version(self, message: Message, row: Nachricht, conversation: Conversation) -> Hashable:
@@ -137,8 +138,12 @@ class CatanTable(PlayTable):
             return
         conversation.whole = False
         conversation.in_hole = True
+        conversation.hole_ns = conversation.told_ns
         self._hearing.silence(stream.id)
-        if all(other.in_hole for other in self.conversations.values() if other.player is not None):
+        # What is missing here the others were told at about the same time.
+        since = conversation.told_ns - OVERTAKEN_NS
+        players = [other for other in self.conversations.values() if other.player is not None]
+        if all(other.hole_ns is not None and other.hole_ns >= since for other in players):
             self._unsure()
 
     def _unsure(self) -> None:
