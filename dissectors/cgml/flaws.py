@@ -254,7 +254,7 @@ def _in_start_tag(frame: bytes, tag: Tag) -> Flaw | None:
     while not _ATTRIBUTES_END.match(text, at):
         found = _ATTRIBUTE.match(text, at)
         if found is None or found[4] is None:
-            return _broken_attribute(text, tag.start, at, found)
+            return _broken_attribute(text, tag.start, max(seen.values(), default=at), found)
         attribute = found[2]
         start = found.start(2)
         if attribute in seen:
@@ -270,7 +270,8 @@ def _in_start_tag(frame: bytes, tag: Tag) -> Flaw | None:
     return None
 
 
-def _broken_attribute(text: bytes, base: int, at: int, found: re.Match[bytes] | None) -> Flaw:
+def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes] | None) -> Flaw:
+    """What is wrong with an attribute, or, where none is found, with the one `before`."""
     if found is not None and found[3] is not None:
         # Everything up to the next blank was probably meant as its value.
         rest = _UNTIL_BLANK.match(text, found.end())
@@ -280,12 +281,8 @@ def _broken_attribute(text: bytes, base: int, at: int, found: re.Match[bytes] | 
     if found is not None:
         place = base + found.start(2), found.end() - found.start(2)
         return wrong("no-value", "this attribute has no value", place, 'name="value"')
-    # Where a quote is missing, the attribute before this one is the one without an end.
-    before = text.rfind(b"=", 0, at)
-    start = max(text.rfind(b" ", 0, before), 0) + 1 if before > 0 else at
-    while start > 1 and text.count(b'"', start, at) % 2:
-        start = max(text.rfind(b" ", 0, start - 1), 0) + 1
-    place = base + start, len(text) - start - text.endswith(b">")
+    # Where a quote is missing, the attribute before this is the one without an end.
+    place = base + before, len(text) - before - text.endswith(b">")
     return wrong("unterminated-value", "a quote is missing here", place, 'name="value"')
 
 
