@@ -66,7 +66,7 @@ class Play:
         colour = COLOUR_NAMES[allowed[0][0]]
         text = f"{cards[0]} breaks the rule of play: {player} has {', '.join(allowed)} ({colour})"
         # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour will do.
-        is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps(table)
+        is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps
         severity: Severity = "error" if is_sure else "warning"
         expected = "one of " + ", ".join(allowed)
         self._table.flaw(

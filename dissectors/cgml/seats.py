@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from typing import Any
 
 from dissectors.cgml.conversation import Conversation
-from dissectors.cgml.flaws import place_of
 from dissectors.cgml.hand import MOST_TOLD, Group, Hand
+from dissectors.cgml.places import place_of
 from dissectors.grammar import blame_of
 from dissectors.hearing import Fact
 from dissectors.records import Event, Findings, Severity, TableInfo

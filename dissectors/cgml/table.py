@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable
 from dissectors.cgml.bidding import Bidding
 from dissectors.cgml.cards import SEATS
 from dissectors.cgml.conversation import Conversation, is_answer
-from dissectors.cgml.flaws import place_of
 from dissectors.cgml.grammar import VERSION, ElementType, Server
 from dissectors.cgml.hand import Group, Hand
 from dissectors.cgml.lobby import Lobby
+from dissectors.cgml.places import place_of
 from dissectors.cgml.play import Play
 from dissectors.cgml.seats import SeatTable
 from dissectors.grammar import MessageType, blame_of, to_json
