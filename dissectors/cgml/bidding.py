@@ -133,8 +133,8 @@ class Bidding:
         if self._table.told_before(hand, key, fact):
             return
         hand.bids.append((player, call))
-        bids = [{"player": who, "call": what} for who, what in hand.bids]
-        self._table.put_in(hand, bids, "bidding")
+        bids = self._table.part(hand).get("bidding", ())
+        self._table.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
         self._table.put_in(hand, None, "turn")
         hand.told[key] = self._table.tell(fact, "bid", player, {"player": player, "call": call}, hand)
         if not by_server:
@@ -319,7 +319,7 @@ class Bidding:
             return
         else:
             hand.level = level_of(text)
-            fleks = self._table.state.get("games", {}).get(str(hand.game.id), {}).get("fleks", [])
+            fleks = self._table.part(hand).get("fleks", ())
             self._table.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
             self._table.put_in(hand, text, "flek")
             self._table.put_in(hand, None, "turn")

@@ -164,16 +164,14 @@ class Play:
                     "played", fact.ts_ns, str(player), {"player": player, "cards": [card]}, hand.game
                 )
             hand.played.setdefault(card, player)
-        hand.tricks.append(Trick(number, list(zip(players, cards, strict=True)), winner))
-        tricks = [
-            {
-                "number": trick.number,
-                "cards": [{"player": player, "card": card} for player, card in trick.cards],
-                "winner": trick.winner,
-            }
-            for trick in hand.tricks
-        ]
-        self._table.put_in(hand, tricks, "tricks")
+        played = list(zip(players, cards, strict=True))
+        hand.tricks.append(Trick(number, played, winner))
+        trick = {
+            "number": number,
+            "cards": [{"player": player, "card": card} for player, card in played],
+            "winner": winner,
+        }
+        self._table.put_in(hand, [*self._table.part(hand).get("tricks", ()), trick], "tricks")
         self._infer_turn(hand, winner if winner in hand.seats else None)
         self._table.put_hands(hand, *players)
         data = {"number": number, "cards": cards.copy(), "winner": winner}

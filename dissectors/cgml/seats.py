@@ -107,6 +107,11 @@ class SeatTable(GameTable):
 
     # The state.
 
+    def part(self, hand: Hand) -> dict[str, Any]:
+        """A hand's part of the state."""
+        found: dict[str, Any] = self.state.get("games", {}).get(str(hand.game.id), {})
+        return found
+
     def put_in(self, hand: Hand, value: Any, *path: str) -> None:
         """Change a hand's part of the state, as long as it is in it."""
         if not hand.ended:
@@ -114,8 +119,8 @@ class SeatTable(GameTable):
 
     def put_known(self, hand: Hand, what: str) -> None:
         """Something that could not be known is told."""
-        part = self.state.get("games", {}).get(str(hand.game.id), {})
-        unknown = [other for other in part.get("unknown", []) if other != what]
+        part = self.part(hand)
+        unknown = [other for other in part.get("unknown", ()) if other != what]
         if "unknown" in part:
             self.put_in(hand, unknown or None, "unknown")
 

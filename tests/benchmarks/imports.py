@@ -22,7 +22,7 @@ from pathlib import Path
 
 import click
 import msgspec
-from repeating import CATAN, MAEXCHEN, SCHAFKOPF, Recording, repeat
+from repeating import CATAN, CGML, MAEXCHEN, SCHAFKOPF, Recording, repeat
 from rich.console import Console
 from rich.table import Table
 from running import KIEBITZ, Cost, run
@@ -115,6 +115,20 @@ SUBJECTS = {
                 *("erfindung", "siegpunkt", "laengste_handelsstrasse", "groesste_rittermacht"),
             ),
             ITS_OWN_JSON,
+        ),
+        0,
+    ),
+    "cgml": Subject(
+        "cgml",
+        CGML,
+        "tcp",
+        (
+            in_lua(
+                "cgml",
+                *("status", "type", "id", "playerid", "to", "from", "number", "game", "numplayers", "url"),
+                *("name", "race", "card", "licite", "trumf", "flek", "money", "load", "disconnect"),
+                *("cancelgame", "message"),
+            ),
         ),
         0,
     ),
