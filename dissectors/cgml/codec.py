@@ -224,7 +224,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
         raise Unfit("wrong-direction", problem, expected)
     problem = f'{attribute}: "{value[:_SHOWN]}" is not known here'
     near = nearest_word(value, words)
-    raise Unfit("bad-value", problem + (f": did you mean {near}?" if near else ""), expected, f"={attribute}")
+    raise Unfit("bad-field", problem + (f": did you mean {near}?" if near else ""), expected, f"={attribute}")
 
 
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
