@@ -611,6 +611,30 @@ def test_the_eleven_steps(table: list[str], hand: list[str], trump: str | None, 
     assert rules.allowed(table, hand) == allowed
 
 
+def test_several_players_on_one_connection_are_not_accused() -> None:
+    """Nothing forbids a server of bots to speak for all of them at once; who is asked cannot be told then."""
+    table = Cgml()
+    for who in PLAYERS:
+        table.says(ANNA, f'<newgroup status="accept" id="4">{LM}{player(who)}</newgroup>')
+    table.tells(ANNA, '<licite type="ask"></licite>')
+    table.tells(ANNA, '<licite type="ask"></licite>')
+    table.says(ANNA, '<licite type="answer">PASS</licite>')
+    table.says(ANNA, '<licite type="answer">PASS</licite>')
+    assert table.flaws == []
+    assert [data["player"] for data in table.data("accepted")] == [*PLAYERS]
+
+
+def test_where_all_pass_somebody_may_have_to_play() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.deal()
+    for who in (BEDA, CYRIL, ANNA):
+        hand.bids(who, "", "PASS")
+    table.tells(PLAYERS, f'<licite type="result" playerid="{ANNA}">G</licite>')
+    assert table.flaws == []
+    assert table.data("contract") == [{"player": ANNA, "game": "G"}]
+
+
 # What is missing.
 
 

@@ -145,7 +145,8 @@ class Bidding:
         game: str = fact.fields["licite"]
         if self._table.told_before(hand, "contract", fact):
             return
-        if hand.whole and game != "PASS" and hand.bids and (player, game) not in hand.bids:
+        # Where all pass, a server may let somebody play all the same.
+        if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
             text = f"{player} is said to have won with {game}, which he has not bid"
             said = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
             self._table.flaw(fact, "error", "state", "not-bid", text, part="text", expected=said)
@@ -289,7 +290,8 @@ class Bidding:
                 fact, "error", "rule", "flek-lowered", problem, part="text", expected=f"{asked} or more"
             )
             return
-        if hand.whole and ":" in text and hand.contract is not None and hand.contract not in WITH_A_SEVEN:
+        without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
+        if hand.whole and without and ":" in text and ":" not in (asked or ":"):
             problem = f"{hand.contract} has no seven, and no game against it"
             self._table.flaw(
                 fact,

@@ -86,11 +86,12 @@ class CgmlTable(SeatTable):
             self._hearing.hear(message, row, frame, self._version(message, row, conversation))
             return
         if row.name in ("newgroup", "newgame") and "player" in message.fields:
-            conversation.player = message.fields["player"]["id"]
+            player: int = message.fields["player"]["id"]
+            conversation.is_of(player)
             if row.name == "newgroup":
                 conversation.group = str(message.fields["id"])
             elif not conversation.whole:
-                self._find_group(conversation, [conversation.player])
+                self._find_group(conversation, [player])
         if is_answer(row):
             asked = conversation.answers(message, row)
             if asked is None and conversation.sure and not self._has_flaw(message):
