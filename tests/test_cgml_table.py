@@ -339,6 +339,35 @@ def second_colour(hand: Hand) -> None:
     hand.name_trumps(trumf="r:g")
 
 
+def needless_trumps(hand: Hand) -> None:
+    hand.contract = "SMALL"
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps()
+
+
+def no_trumps_told(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    game = "<licite>7</licite>"
+    hand.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{game}</gametype>')
+
+
+def flek_against_nothing(hand: Hand) -> None:
+    hand.contract = "100"
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps()
+    hand.table.tells(BEDA, '<flek type="ask">1</flek>')
+    hand.table.says(BEDA, '<flek type="answer">1:2</flek>')
+
+
 def flek_lowered(hand: Hand) -> None:
     hand.until_play()
     hand.table.tells(BEDA, '<flek type="ask">4:2</flek>')
@@ -508,6 +537,9 @@ def joins_a_group_that_is_none(hand: Hand) -> None:
         (discards_what_he_has_not, "not-in-hand", "error", "client"),
         (no_trumps, "no-trumps", "error", "client"),
         (second_colour, "second-colour", "warning", "client"),
+        (needless_trumps, "needless-trumps", "error", "client"),
+        (no_trumps_told, "no-trumps", "error", "server"),
+        (flek_against_nothing, "flek-against", "error", "client"),
         (flek_lowered, "flek-lowered", "error", "client"),
         (level_told_otherwise, "told-otherwise", "error", "server"),
         (game_told_otherwise, "told-otherwise", "error", "server"),

@@ -220,6 +220,7 @@ class Bidding:
 
     def names(self, fact: Fact, hand: Hand) -> None:
         """The declarer says what is trumps; the server tells it then to everybody."""
+        hand.named = True
         self._fits_the_game(fact, hand)
 
     def _fits_the_game(self, fact: Fact, hand: Hand) -> None:
@@ -255,7 +256,7 @@ class Bidding:
             self._table.flaw(fact, "error", "state", "told-otherwise", text, expected=_spoken(before.data))
         if self._table.told_before(hand, key, fact):
             return
-        if hand.whole:
+        if hand.whole and not hand.named:
             self._fits_the_game(fact, hand)
         hand.declarer = player
         hand.trump, hand.second = trump or None, second or None

@@ -50,6 +50,8 @@ class Hand(msgspec.Struct, eq=False):
     """Whose bids the server has not told yet."""
     declarer: int | None = None
     contract: str | None = None
+    named: bool = False
+    """Whether the declarer was heard to name trumps: then the server only repeats it."""
     trump: str | None = None
     second: str | None = None
     level: Level = (1, 1)
