@@ -685,6 +685,20 @@ def test_after_a_gap_the_hand_is_judged_no_more_but_the_next_one_is() -> None:
     assert [flaw.code for flaw in table.flaws] == ["gap", "money", "wrong-number"]
 
 
+def test_a_deal_whose_question_is_missing_is_one_hand() -> None:
+    table = seated((BEDA,))
+    Hand(table).whole()
+    table.loses(BEDA)
+    second = Hand(table, 2)
+    table.ask_for_hand = lambda order=PLAYERS: None  # type: ignore[method-assign]  # it is in the gap
+    second.until_play()
+    second.trick()
+    assert [game.label for game in table.games] == ["group 4, hand 1", "group 4, hand 2"]
+    assert [data["player"] for data in table.data("dealt")][3:] == [*PLAYERS]
+    assert table.data("dealt")[4]["cards"] == second.dealt[BEDA]
+    assert [flaw.code for flaw in table.flaws] == ["gap"]
+
+
 def test_in_mid_stream_a_hand_is_met_with_what_is_not_known() -> None:
     table = Cgml()
     hand = Hand(table)

@@ -40,7 +40,7 @@ class Hand(msgspec.Struct, eq=False):
     number: int
     seats: list[int]
     whole: bool
-    dealing: bool = True
+    dealing: bool = False
     dealt: dict[int, list[str | None]] = msgspec.field(default_factory=dict)
     """By player the cards that he was dealt; None for each that nobody was shown."""
     told: dict[Hashable, Event] = msgspec.field(default_factory=dict)

@@ -85,7 +85,6 @@ class SeatTable(GameTable):
         name = group.key if group.number is not None else "?"
         game = self.open_game(f"group {name}, hand {group.count}", fact.ts_ns)
         hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), whole)
-        hand.dealing = whole
         group.asked = None
         self.put_in(hand, group.key, "group")
         self.put_in(hand, group.count, "hand")

@@ -266,6 +266,7 @@ class CgmlTable(SeatTable):
         row = fact.row
         assert isinstance(row, ElementType)
         key = (row.name, row.mark[1] if row.mark is not None else "")
+        asked = self._asked.pop(fact.message.id, None)
         lobby = self._of_nobody.get(key)
         if lobby is not None:
             lobby(fact)
@@ -285,11 +286,12 @@ class CgmlTable(SeatTable):
         if handler is not None:
             handler(fact, hand)
         elif conversation.player is not None and not hand.ended:
-            self._of_a_player(fact, hand, key, conversation.player)
+            self._of_a_player(fact, hand, key, conversation.player, asked)
 
-    def _of_a_player(self, fact: Fact, hand: Hand, key: tuple[str, str], player: int) -> None:
+    def _of_a_player(
+        self, fact: Fact, hand: Hand, key: tuple[str, str], player: int, asked: str | None
+    ) -> None:
         """What one player is asked, or answers."""
-        asked = self._asked.pop(fact.message.id, None)
         if key[1] == "ask":
             self._play.turn(fact, hand, player)
         elif key == ("licite", "answer"):
@@ -328,6 +330,7 @@ class CgmlTable(SeatTable):
                 return
             # The end of the hand before was missed.
             hand = self.open_hand(group, fact, whole=False)
+        hand.dealing = True
         fact.game_id = hand.game.id
         self._bidding.dealt(fact, hand, player)
 
