@@ -705,7 +705,7 @@ def test_in_mid_stream_a_hand_is_met_with_what_is_not_known() -> None:
     for who in PLAYERS:
         table.loses(who)
     hand.tricks = [(BEDA, ["R07", "R0A", "R08"])]
-    table.tells(BEDA, '<playcard type="ask"></playcard>')
+    hand.shows(CYRIL, "R08")
     hand.tells_trick(number=4)
     (part,) = table.state()["games"].values()
     assert part["unknown"] == ["bidding", "contract", "hands", "talon", "trump", "tricks"]

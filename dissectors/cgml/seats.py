@@ -68,7 +68,9 @@ class SeatTable(GameTable):
             return None
         group = self.group(conversation.group, None)
         hand = group.hand
-        if (hand is None or hand.ended) and not conversation.whole and not self._is_late(hand, fact):
+        # Of whom only one is known may yet turn out to be of another group that was heard of.
+        is_met = not conversation.whole and len(group.players) > 1
+        if (hand is None or hand.ended) and is_met and not self._is_late(hand, fact):
             hand = self.open_hand(group, fact, whole=False)
         if hand is not None:
             fact.game_id = hand.game.id
