@@ -586,6 +586,8 @@ def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:
     table.tells(PLAYERS, "<cancelgame>renonc</cancelgame>")
     (renonc,) = table.data("renonc")
     assert renonc["player"] == BEDA
+    assert renonc["known_to"] == [str(BEDA)]
+    assert renonc["others_see"] == {"card": None, "should": None}
     led = table.data("played")[0]["cards"]
     assert renonc["should"] == Rules("7", "R").allowed(led, hand.hands[BEDA])
     assert renonc["card"] in flaw.text

@@ -6,14 +6,9 @@ from typing import Any
 
 from dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WITH_TWO_SEVENS, has_trumps
 from dissectors.cgml.hand import MOST_TOLD, Hand, level_of
-from dissectors.cgml.seats import SeatTable
+from dissectors.cgml.seats import SeatTable, private
 from dissectors.hearing import Fact
 from dissectors.records import OPPOSITE, Severity
-
-
-def private(player: int, **hidden: Any) -> dict[str, Any]:
-    """What goes into an event's data that only one player knows: what others see in place of it."""
-    return {"known_to": [str(player)], "others_see": hidden}
 
 
 class Bidding:

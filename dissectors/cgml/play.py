@@ -7,7 +7,7 @@ from typing import Any
 from dissectors.broadcast import LATEST_COPY_NS
 from dissectors.cgml.cards import COLOUR_NAMES, SEATS
 from dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
-from dissectors.cgml.seats import SeatTable, short
+from dissectors.cgml.seats import SeatTable, private, short
 from dissectors.grammar import to_json
 from dissectors.hearing import Fact
 from dissectors.records import Event, Severity
@@ -313,7 +313,10 @@ class Play:
         if self._table.told_before(hand, ("renonc", player), fact):
             return
         card, should = hand.refused.get(player, (None, None)) if player is not None else (None, None)
-        data = {"player": player, "card": card, "should": should}
+        data: dict[str, Any] = {"player": player, "card": card, "should": should}
+        if player is not None and card is not None:
+            # The others are not shown the card, and do not know what else he has.
+            data |= private(player, card=None, should=None)
         hand.told["renonc", player] = self._table.tell(fact, "renonc", player, data, hand)
 
     def cancelled(self, fact: Fact, hand: Hand | None, group: Group) -> None:

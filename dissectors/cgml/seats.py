@@ -26,6 +26,11 @@ def short(text: str) -> str:
     return text if len(text) <= _LONGEST_WORDS else f"{text[:60]}…"
 
 
+def private(player: int, **hidden: Any) -> dict[str, Any]:
+    """What goes into an event's data that only one player knows: what others see in place of it."""
+    return {"known_to": [str(player)], "others_see": hidden}
+
+
 class SeatTable(GameTable):
     """What a server's table knows of its groups and their hands."""
 
