@@ -235,6 +235,20 @@ def test_without_the_login_server_nothing_is_missed() -> None:
     assert table.games[0].label == "group 7, hand 1"
 
 
+def test_one_server_may_be_both() -> None:
+    table = Cgml()
+    for who in PLAYERS:
+        table.says(who, f'<connect status="active">{player(who)}{LM}</connect>')
+    for who in PLAYERS:
+        others = "".join(player(other) for other in PLAYERS if other != who)
+        url = f"<url>127.0.0.1:{GAME_SERVER}</url>"
+        table.tells(who, f'<connect status="complete" id="4">{LM}{others}{url}</connect>')
+    table.join()
+    Hand(table).whole()
+    assert table.flaws == []
+    assert table.games[0].label == "group 4, hand 1"
+
+
 def test_two_groups_at_one_server_are_kept_apart() -> None:
     others = (21, 22, 23)
     table = seated((*PLAYERS, *others))

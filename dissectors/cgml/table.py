@@ -35,8 +35,8 @@ class CgmlTable(SeatTable):
         self.lobby = Lobby(self)
         self._bidding = Bidding(self)
         self._play = Play(self)
-        self._server: Server | None = None
-        """What this server has shown itself to be."""
+        self._roles: set[Server | None] = {None}
+        """What this server has shown itself to be; nothing forbids that it is both."""
         self._asked: dict[int, str] = {}
         """By the id of its message, what the question said that a client answers."""
         lobby, bidding, play = self.lobby, self._bidding, self._play
@@ -77,7 +77,7 @@ class CgmlTable(SeatTable):
             return
         conversation = self._conversation(message.stream)
         if message.direction == "s2c":
-            self._server = self._server or row.server
+            self._roles.add(row.server)
             conversation.asks(message, row)
             if row.mark == ("status", "complete"):
                 self.lobby.announce(message, conversation)
@@ -103,8 +103,12 @@ class CgmlTable(SeatTable):
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
         """Tell of a message that belongs to the other kind of server."""
-        if row.server is None or self._server in (None, row.server) or message.direction == "s2c":
+        if message.direction == "s2c" or row.server in self._roles or self._roles == {None}:
             return False
+        if any(known.url == self.info.server for known in self.lobby.announced.values()):
+            # It sends the players of a group to itself.
+            return False
+        assert row.server is not None
         self.diagnose(
             message,
             "error",
