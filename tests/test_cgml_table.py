@@ -235,6 +235,20 @@ def test_without_the_login_server_nothing_is_missed() -> None:
     assert table.games[0].label == "group 7, hand 1"
 
 
+def test_one_server_may_be_both() -> None:
+    table = Cgml()
+    for who in PLAYERS:
+        table.says(who, f'<connect status="active">{player(who)}{LM}</connect>')
+    for who in PLAYERS:
+        others = "".join(player(other) for other in PLAYERS if other != who)
+        url = f"<url>127.0.0.1:{GAME_SERVER}</url>"
+        table.tells(who, f'<connect status="complete" id="4">{LM}{others}{url}</connect>')
+    table.join()
+    Hand(table).whole()
+    assert table.flaws == []
+    assert table.games[0].label == "group 4, hand 1"
+
+
 def test_two_groups_at_one_server_are_kept_apart() -> None:
     others = (21, 22, 23)
     table = seated((*PLAYERS, *others))
@@ -337,6 +351,35 @@ def second_colour(hand: Hand) -> None:
     hand.take_talon()
     hand.discard()
     hand.name_trumps(trumf="r:g")
+
+
+def needless_trumps(hand: Hand) -> None:
+    hand.contract = "SMALL"
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps()
+
+
+def no_trumps_told(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    game = "<licite>7</licite>"
+    hand.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{game}</gametype>')
+
+
+def flek_against_nothing(hand: Hand) -> None:
+    hand.contract = "100"
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.name_trumps()
+    hand.table.tells(BEDA, '<flek type="ask">1</flek>')
+    hand.table.says(BEDA, '<flek type="answer">1:2</flek>')
 
 
 def flek_lowered(hand: Hand) -> None:
@@ -508,6 +551,9 @@ def joins_a_group_that_is_none(hand: Hand) -> None:
         (discards_what_he_has_not, "not-in-hand", "error", "client"),
         (no_trumps, "no-trumps", "error", "client"),
         (second_colour, "second-colour", "warning", "client"),
+        (needless_trumps, "needless-trumps", "error", "client"),
+        (no_trumps_told, "no-trumps", "error", "server"),
+        (flek_against_nothing, "flek-against", "error", "client"),
         (flek_lowered, "flek-lowered", "error", "client"),
         (level_told_otherwise, "told-otherwise", "error", "server"),
         (game_told_otherwise, "told-otherwise", "error", "server"),
@@ -554,6 +600,8 @@ def test_a_renonc_is_named_with_the_cards_that_could_have_been_played() -> None:
     table.tells(PLAYERS, "<cancelgame>renonc</cancelgame>")
     (renonc,) = table.data("renonc")
     assert renonc["player"] == BEDA
+    assert renonc["known_to"] == [str(BEDA)]
+    assert renonc["others_see"] == {"card": None, "should": None}
     led = table.data("played")[0]["cards"]
     assert renonc["should"] == Rules("7", "R").allowed(led, hand.hands[BEDA])
     assert renonc["card"] in flaw.text
@@ -611,6 +659,30 @@ def test_the_eleven_steps(table: list[str], hand: list[str], trump: str | None, 
     assert rules.allowed(table, hand) == allowed
 
 
+def test_several_players_on_one_connection_are_not_accused() -> None:
+    """Nothing forbids a server of bots to speak for all of them at once; who is asked cannot be told then."""
+    table = Cgml()
+    for who in PLAYERS:
+        table.says(ANNA, f'<newgroup status="accept" id="4">{LM}{player(who)}</newgroup>')
+    table.tells(ANNA, '<licite type="ask"></licite>')
+    table.tells(ANNA, '<licite type="ask"></licite>')
+    table.says(ANNA, '<licite type="answer">PASS</licite>')
+    table.says(ANNA, '<licite type="answer">PASS</licite>')
+    assert table.flaws == []
+    assert [data["player"] for data in table.data("accepted")] == [*PLAYERS]
+
+
+def test_where_all_pass_somebody_may_have_to_play() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.deal()
+    for who in (BEDA, CYRIL, ANNA):
+        hand.bids(who, "", "PASS")
+    table.tells(PLAYERS, f'<licite type="result" playerid="{ANNA}">G</licite>')
+    assert table.flaws == []
+    assert table.data("contract") == [{"player": ANNA, "game": "G"}]
+
+
 # What is missing.
 
 
@@ -629,13 +701,27 @@ def test_after_a_gap_the_hand_is_judged_no_more_but_the_next_one_is() -> None:
     assert [flaw.code for flaw in table.flaws] == ["gap", "money", "wrong-number"]
 
 
+def test_a_deal_whose_question_is_missing_is_one_hand() -> None:
+    table = seated((BEDA,))
+    Hand(table).whole()
+    table.loses(BEDA)
+    second = Hand(table, 2)
+    table.ask_for_hand = lambda order=PLAYERS: None  # type: ignore[method-assign]  # it is in the gap
+    second.until_play()
+    second.trick()
+    assert [game.label for game in table.games] == ["group 4, hand 1", "group 4, hand 2"]
+    assert [data["player"] for data in table.data("dealt")][3:] == [*PLAYERS]
+    assert table.data("dealt")[4]["cards"] == second.dealt[BEDA]
+    assert [flaw.code for flaw in table.flaws] == ["gap"]
+
+
 def test_in_mid_stream_a_hand_is_met_with_what_is_not_known() -> None:
     table = Cgml()
     hand = Hand(table)
     for who in PLAYERS:
         table.loses(who)
     hand.tricks = [(BEDA, ["R07", "R0A", "R08"])]
-    table.tells(BEDA, '<playcard type="ask"></playcard>')
+    hand.shows(CYRIL, "R08")
     hand.tells_trick(number=4)
     (part,) = table.state()["games"].values()
     assert part["unknown"] == ["bidding", "contract", "hands", "talon", "trump", "tricks"]

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WITH_TWO_SEVENS
-from dissectors.cgml.grammar import has_trumps
+from dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WITH_TWO_SEVENS, has_trumps
 from dissectors.cgml.hand import MOST_TOLD, Hand, level_of
-from dissectors.cgml.seats import SeatTable
+from dissectors.cgml.seats import SeatTable, private
 from dissectors.hearing import Fact
-from dissectors.records import OPPOSITE
-
-
-def private(player: int, **hidden: Any) -> dict[str, Any]:
-    """What goes into an event's data that only one player knows: what others see in place of it."""
-    return {"known_to": [str(player)], "others_see": hidden}
+from dissectors.records import OPPOSITE, Severity
 
 
 class Bidding:
@@ -121,12 +115,12 @@ class Bidding:
         said: str = fact.fields["licite"]
         call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
         heard = [bid for bid in hand.bids if bid[0] == player]
-        if hand.whole and heard and heard[-1] != (player, call) and ("awaited", player) in hand.told:
+        if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
             text = f"the server tells {call} of {player}, who has bid {heard[-1][1]}"
             self._table.flaw(
                 fact, "error", "state", "told-otherwise", text, part="text", expected=heard[-1][1]
             )
-        hand.told.pop(("awaited", player), None)
+        hand.awaited.discard(player)
         self._bid(fact, hand, player, call, by_server=True)
 
     def _bid(self, fact: Fact, hand: Hand, player: int, call: str, by_server: bool = False) -> None:
@@ -134,20 +128,20 @@ class Bidding:
         if self._table.told_before(hand, key, fact):
             return
         hand.bids.append((player, call))
-        bids = [{"player": who, "call": what} for who, what in hand.bids]
-        self._table.put_in(hand, bids, "bidding")
+        bids = self._table.part(hand).get("bidding", ())
+        self._table.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
         self._table.put_in(hand, None, "turn")
-        event = self._table.tell(fact, "bid", player, {"player": player, "call": call}, hand)
-        hand.told[key] = event
+        hand.told[key] = self._table.tell(fact, "bid", player, {"player": player, "call": call}, hand)
         if not by_server:
-            hand.told["awaited", player] = event
+            hand.awaited.add(player)
 
     def result(self, fact: Fact, hand: Hand) -> None:
         player: int = fact.fields["playerid"]
         game: str = fact.fields["licite"]
         if self._table.told_before(hand, "contract", fact):
             return
-        if hand.whole and game != "PASS" and hand.bids and (player, game) not in hand.bids:
+        # Where all pass, a server may let somebody play all the same.
+        if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
             text = f"{player} is said to have won with {game}, which he has not bid"
             said = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
             self._table.flaw(fact, "error", "state", "not-bid", text, part="text", expected=said)
@@ -221,24 +215,26 @@ class Bidding:
 
     def names(self, fact: Fact, hand: Hand) -> None:
         """The declarer says what is trumps; the server tells it then to everybody."""
+        hand.named = True
         self._fits_the_game(fact, hand)
 
     def _fits_the_game(self, fact: Fact, hand: Hand) -> None:
         game: str = fact.fields["licite"]
         trumf: str = fact.fields.get("trumf", "")
-        place = {"part": "tag", "path": (0,)} if not trumf else {"part": "text", "path": (1,)}
-        problem = None
+        severity: Severity = "error"
         # In the better games red is trumps, which need not be said.
         if has_trumps(game) and not trumf and not game.startswith("B"):
-            problem = "no-trumps", f"{game} needs trumps", "<trumf>"
+            code, text, expected = "no-trumps", f"{game} needs trumps", "<trumf>"
         elif trumf and not has_trumps(game):
-            problem = "needless-trumps", f"{game} has no trumps", "no <trumf>"
-        if problem is not None:
-            code, text, expected = problem
-            self._table.flaw(fact, "error", "rule", code, text, expected=expected, **place)  # type: ignore[arg-type]
-        elif (":" in trumf) != (game in WITH_TWO_SEVENS) and has_trumps(game):
-            text = f"{game} has {'a' if game in WITH_TWO_SEVENS else 'no'} second colour"
-            self._table.flaw(fact, "warning", "rule", "second-colour", text, **place)  # type: ignore[arg-type]
+            code, text, expected = "needless-trumps", f"{game} has no trumps", "no <trumf>"
+        elif trumf and (":" in trumf) != (game in WITH_TWO_SEVENS):
+            severity = "warning"
+            has, expected = ("a", "two colours") if game in WITH_TWO_SEVENS else ("no", "one colour")
+            code, text = "second-colour", f"{game} has {has} second colour"
+        else:
+            return
+        part, path = ("text", (1,)) if trumf else ("tag", (0,))
+        self._table.flaw(fact, severity, "rule", code, text, part=part, path=path, expected=expected)
 
     def game(self, fact: Fact, hand: Hand) -> None:
         """The server tells what is played: once when trumps are named, once more before the first card."""
@@ -255,7 +251,7 @@ class Bidding:
             self._table.flaw(fact, "error", "state", "told-otherwise", text, expected=_spoken(before.data))
         if self._table.told_before(hand, key, fact):
             return
-        if hand.whole:
+        if hand.whole and not hand.named:
             self._fits_the_game(fact, hand)
         hand.declarer = player
         hand.trump, hand.second = trump or None, second or None
@@ -290,7 +286,8 @@ class Bidding:
                 fact, "error", "rule", "flek-lowered", problem, part="text", expected=f"{asked} or more"
             )
             return
-        if hand.whole and ":" in text and hand.contract is not None and hand.contract not in WITH_A_SEVEN:
+        without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
+        if hand.whole and without and ":" in text and ":" not in (asked or ":"):
             problem = f"{hand.contract} has no seven, and no game against it"
             self._table.flaw(
                 fact,
@@ -320,7 +317,7 @@ class Bidding:
             return
         else:
             hand.level = level_of(text)
-            fleks = self._table.state.get("games", {}).get(str(hand.game.id), {}).get("fleks", [])
+            fleks = self._table.part(hand).get("fleks", ())
             self._table.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
             self._table.put_in(hand, text, "flek")
             self._table.put_in(hand, None, "turn")

@@ -32,6 +32,11 @@ _WITH_TRUMPS = {height: rank for rank, height in enumerate(("07", "08", "09", "0
 _WITHOUT = {height: rank for rank, height in enumerate(HEIGHTS)}
 
 
+def has_trumps(game: str) -> bool:
+    """Whether a game of table 3-1 has trumps."""
+    return game not in WITHOUT_TRUMPS and game != "PASS"
+
+
 class Rules:
     """What counts in a game: `trump` is a colour, None where there are no trumps."""
 

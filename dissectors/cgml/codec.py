@@ -2,31 +2,31 @@
 
 The parser is expat, by way of ElementTree. A message that declares a document type is not given to it at all,
 so nothing is expanded or fetched. It is not asked for offsets: where a flaw stands is looked up in the bytes
-(`flaws.py`), which costs nothing where nothing is wrong.
+(`places.py`), which costs nothing where nothing is wrong.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from dissectors.cgml.flaws import (
-    DEPTH_LIMIT,
-    characters,
-    control,
-    declared,
-    empty_lines,
-    first_flaw,
-    place_of,
-    repaired,
-    too_deep,
-    unusual,
-    wrong,
-)
+from dissectors.cgml.flaws import DEPTH_LIMIT, control, declared, first_flaw, too_deep
 from dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
-from dissectors.cgml.markup import BLANK_LINE, BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
+from dissectors.cgml.layout import (
+    FOLLOWED,
+    characters,
+    empty_lines,
+    extras,
+    of_envelopes,
+    of_framing,
+    unknown_version,
+)
+from dissectors.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
+from dissectors.cgml.misprints import repaired
+from dissectors.cgml.places import place_of, unusual, wrong
 from dissectors.cgml.values import Unfit, as_xml, read, written
 from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
 from dissectors.records import DIRECTIONS, OPPOSITE, Direction
@@ -37,22 +37,12 @@ _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     for name in GRAMMAR.names(direction)
 }
 
-_BLANK_LINE = re.compile(BLANK_LINE)
 _BEGIN = re.compile(rf"<{ENVELOPE}(\s[^<>]*+)?>\s*+")
 _END = re.compile(rf"</{ENVELOPE}\s*+>\s*+\Z")
-_VERSION = re.compile(r"""\sversion\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _SMALL = 4096
 """In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
 _SHOWN = 40
 _MARK = BYTE_ORDER_MARK.decode()
-_FOLLOWED = ("no-empty-line", "same-line")
-"""The codes for a message that another one follows at once."""
-_EXTRAS = {
-    "comment": ("comment", "a comment", 4),
-    "cdata": ("cdata", "a CDATA section", 9),
-    "declaration": ("xml-declaration", "an XML declaration", 5),
-}
-"""By kind of tag: the code, the words, and how many bytes of it are shown."""
 
 
 def decode(frame: bytes, direction: Direction) -> Decoded:
@@ -65,7 +55,7 @@ def decode(frame: bytes, direction: Direction) -> Decoded:
         flaw = declared(frame)
         if flaw is not None:
             return unreadable(flaw)
-        notes += _extras(frame)
+        notes += extras(frame)
     if (
         not frame.endswith(b"\r\n\r\n")
         or not frame.startswith(b"<")
@@ -94,34 +84,21 @@ def truncated(frame: bytes, direction: Direction) -> Decoded:
     at = frame.rfind(b"<")
     text = "the stream ends without the empty line behind the message"
     note = unusual("no-empty-line", text, (at, len(frame) - at), "an empty line")
-    others = (flaw for flaw in decoded.flaws if flaw.code not in _FOLLOWED)
+    others = (flaw for flaw in decoded.flaws if flaw.code not in FOLLOWED)
     return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))
-
-
-def _extras(frame: bytes) -> list[Flaw]:
-    """What XML has and the specification does not: it is read, and noted."""
-    notes: dict[str, Flaw] = {}
-    for tag in tags(frame):
-        if tag.kind in _EXTRAS:
-            code, what, length = _EXTRAS[tag.kind]
-            place = tag.start, min(length, tag.end - tag.start)
-            notes.setdefault(code, unusual(code, f"{what} is not in the specification", place, None))
-    return list(notes.values())
 
 
 def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> Decoded:
     """Read the one element of a frame."""
     version: str | None = None
     body = text.strip(BLANK_TEXT)
-    enveloped = None
+    envelope = None
     if body.startswith(("<?", "<!")):
         body = _without_prolog(body)
     if body.startswith("<cgml"):
-        enveloped = _BEGIN.match(body)
-        if enveloped is not None:
-            found = _VERSION.search(enveloped[1] or "")
-            version = (found[1] or found[2] or "") if found is not None else None
-            body = body[enveloped.end() :]
+        envelope = _BEGIN.match(body)
+        if envelope is not None:
+            body = body[envelope.end() :]
     closed = _END.search(body) if body.endswith(">") else None
     if closed is not None:
         body = body[: closed.start()]
@@ -129,16 +106,21 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
         flaw = _too_deep(frame)
         if flaw is not None:
             return unreadable(flaw)
-    if enveloped is not None and (not body or body.startswith("<cgml")):
-        return unreadable(_of_envelopes(frame))
+    if envelope is not None and (not body or body.startswith("<cgml")):
+        return unreadable(of_envelopes(frame))
     try:
+        if envelope is not None:
+            version = _version_of(envelope[1] or "")
         element = fromstring(body)
     except ParseError:
-        element_or_flaw = _mended(frame, direction, notes)
-        if isinstance(element_or_flaw, Decoded):
-            return element_or_flaw
-        return unreadable(element_or_flaw)
-    return _message(frame, element, version, direction, notes, enveloped is not None, closed is not None)
+        return _mended(frame, direction, notes)
+    return _message(frame, element, version, direction, notes, envelope is not None, closed is not None)
+
+
+@lru_cache(maxsize=64)
+def _version_of(attributes: str) -> str | None:
+    """The version in an envelope's attributes. Raises ParseError."""
+    return fromstring(f"<{ENVELOPE}{attributes}/>").get(VERSION.name)
 
 
 def _without_prolog(body: str) -> str:
@@ -146,15 +128,15 @@ def _without_prolog(body: str) -> str:
     return re.sub(r"\A(?:\s*+(?:<\?[^<>]*+>|<!--.*?-->))++\s*+", "", body, flags=re.DOTALL)
 
 
-def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded | Flaw:
+def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded:
     """Read a frame once more without the misprints of the specification, or say what is wrong in it."""
     mended, misprints = repaired(frame)
-    if misprints:
+    if misprints and not repaired(mended)[1]:
         text, _ = characters(mended)
         decoded = _read(mended, text, direction, [*notes, *misprints])
         if decoded.row is not None:
             return decoded
-    return first_flaw(frame)
+    return unreadable(first_flaw(frame))
 
 
 def _too_deep(frame: bytes) -> Flaw | None:
@@ -169,16 +151,6 @@ def _too_deep(frame: bytes) -> Flaw | None:
         elif tag.kind == "end":
             depth -= 1
     return None
-
-
-def _of_envelopes(frame: bytes) -> Flaw:
-    """An envelope with nothing in it, or with another one."""
-    outer, *inner = (tag for tag in tags(frame) if tag.name == ENVELOPE)
-    second = inner[0] if inner else outer
-    place = second.start, second.end - second.start
-    if second.kind == "start" and second is not outer:
-        return wrong("envelope-twice", "an envelope stands in an envelope", place, "a message")
-    return wrong("empty-envelope", "there is no message in this envelope", place, "a message")
 
 
 def _message(
@@ -213,7 +185,7 @@ def _message(
             error.code, str(error), place_of(frame, error.part, error.path), error.expected, row.clause
         )
         return Decoded(row, {}, "{}", False, (flaw,))
-    framing = _of_framing(frame, row, opened, closed)
+    framing = of_framing(frame, row, opened, closed)
     if framing is not None and framing.severity == "error":
         return Decoded(row, {}, "{}", False, (framing,))
     if framing is not None:
@@ -221,7 +193,7 @@ def _message(
     if version is not None:
         fields[VERSION.name] = version
     if VERSION.name in fields and fields[VERSION.name] not in VERSIONS:
-        notes.append(_unknown_version(frame, fields[VERSION.name]))
+        notes.append(unknown_version(frame, fields[VERSION.name]))
     if lowered is not None:
         notes.append(lowered)
     return Decoded(row, fields, to_json(fields), True, tuple(notes))
@@ -252,7 +224,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
         raise Unfit("wrong-direction", problem, expected)
     problem = f'{attribute}: "{value[:_SHOWN]}" is not known here'
     near = nearest_word(value, words)
-    raise Unfit("bad-value", problem + (f": did you mean {near}?" if near else ""), expected, f"={attribute}")
+    raise Unfit("bad-field", problem + (f": did you mean {near}?" if near else ""), expected, f"={attribute}")
 
 
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
@@ -267,33 +239,6 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
     elif near is not None:
         text += f": did you mean <{near}>?"
     return wrong(code, text, place_of(frame), "one of " + ", ".join(names))
-
-
-def _of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
-    """What is wrong, or unusual, about the empty lines of a message."""
-    end = len(frame.rstrip(BLANKS))
-    start = len(frame) - len(frame.lstrip(BLANKS))
-    inside = _BLANK_LINE.search(frame, start, end)
-    if inside is not None:
-        text = "an empty line stands inside the message"
-        place = inside.start(), len(inside[0])
-        return wrong("empty-line-inside", text, place, "no empty line before the end")
-    if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
-        if opened and not closed:
-            tag = next(tag for tag in tags(frame) if tag.name == ENVELOPE)
-            text = f"<{ENVELOPE}> is not closed"
-            return wrong("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{ENVELOPE}>")
-    elif not opened and not closed and row.name != "dial" and len(frame) < _SMALL:
-        text = "another element follows without an empty line; only <dial> is said to repeat"
-        return unusual(_FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
-    return None
-
-
-def _unknown_version(frame: bytes, version: str) -> Flaw:
-    at = max(frame.find(as_xml(version).encode()), 0)
-    place = at, min(len(version), len(frame) - at)
-    text = f"version {version[:_SHOWN]} is not known"
-    return unusual("unknown-version", text, place, f"{VERSIONS[0]} to {VERSIONS[-1]}")
 
 
 def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:

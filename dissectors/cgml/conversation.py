@@ -16,7 +16,9 @@ class Conversation(msgspec.Struct, eq=False):
     sure: bool = False
     """Whether what he was asked is known: since the first question nothing is missing or unreadable."""
     player: int | None = None
-    """Who plays on it."""
+    """Who plays on it, if it is one player only."""
+    shared: bool = False
+    """Whether several players speak on it: then it cannot be told who was asked, or answers."""
     group: str | None = None
     """His group, as in the table's state."""
     logins: list[int] = msgspec.field(default_factory=list)
@@ -33,7 +35,13 @@ class Conversation(msgspec.Struct, eq=False):
                 # What was asked before a hand is over is not answered any more.
                 self.asked.clear()
             self.asked[question] = message.fields.get(row.name, "") if row.shape.text is not None else ""
-            self.sure = True
+            self.sure = not self.shared
+
+    def is_of(self, player: int) -> None:
+        """A player says that he is on it."""
+        self.shared = self.shared or self.player not in (None, player)
+        self.player = None if self.shared else player
+        self.sure = self.sure and not self.shared
 
     def answers(self, message: Message, row: ElementType) -> str | None:
         """What the question said that is answered here; None if this was not asked."""

@@ -45,12 +45,29 @@ _NO_TAG_ENDS = {
 }
 """How a comment or a CDATA section ends: one that has no end goes up to an empty line before a message."""
 
+_TEXT = rb"[^<]*+"
+_END_TAG = rb"</(?!(?i:cgml))[A-Za-z][^<>]*+>"
+
+
+def _element(names: bytes, inside: bytes) -> bytes:
+    """An element with one of these names, empty or with something inside."""
+    return rb"<(?:%s)(?:[\s/][^<>]*+)?(?:(?<=/)>|(?<!/)>%s%s%s)" % (names, inside, _TEXT, _END_TAG)
+
+
+_LEAF = _element(rb"card|name|race|game|url|message|money|trumf|numplayers", b"")
+_BRANCH = _element(rb"player|winer|loser", rb"(?:%s%s)*+" % (_TEXT, _LEAF))
+_TRICK = _element(rb"round", rb"(?:%s%s)*+" % (_TEXT, _LEAF))
+_SIMPLE = rb"<(?:licite|flek)>%s%s" % (_TEXT, _END_TAG)
+_START = rb"<(?:%s)(?:\s[^<>]*+)?"
 _WHOLE = re.compile(
     rb"(?:<cgml(?:\s[^<>]*+)?>[ \t\r\n]*+)?+"
-    rb"<(?:%s)(?:\s[^<>]*+)?(?<!/)>"
-    rb"(?:[^<]*+<(?:card|name|race|game|url|message|money|trumf|numplayers)(?:[\s/][^<>]*+)?"
-    rb"(?:(?<=/)>|(?<!/)>[^<]*+</(?!(?i:cgml))[A-Za-z][^<>]*+>))*+"
-    rb"[^<]*+</(?!(?i:cgml))[A-Za-z][^<>]*+>(?:\r\n</cgml>)?+\r\n\r\n" % _ROOTS
+    + rb"(?:%s(?<!/)>" % (_START % b"result|gametype")
+    + rb"(?:%s(?:%s))*+" % (_TEXT, b"|".join((_LEAF, _BRANCH, _TRICK, _SIMPLE)))
+    + rb"|%s(?<!/)>" % (_START % _ROOTS)
+    + rb"(?:%s(?:%s|%s))*+)" % (_TEXT, _LEAF, _BRANCH)
+    + _TEXT
+    + _END_TAG
+    + rb"(?:(?:\r\n</cgml>)?+\r\n\r\n|\r\n[ \t]*+(?=%s>))" % (_START % _ROOTS)
 )
 """Most messages look like this, and are then seen at once; all others, by going from tag to tag."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dissectors.cgml.cards import HAND, LADDER, SEATS, WITHOUT_TRUMPS
+from dissectors.cgml.cards import HAND, LADDER, SEATS
 from dissectors.cgml.events import EVENTS
 from dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from dissectors.fields import Number, Text
@@ -116,8 +116,7 @@ _URL = Child(
     )
 )
 _WHOSE = Field("playerid", Number(), "whose it is")
-_PLACES = {"hand": "the hand", "desk": "the table", "talon": "the talon"}
-_TO = Field("to", Choice(*_PLACES), "where the cards go")
+_TO = Field("to", Choice("hand", "desk", "talon"), "where the cards go")
 _FROM = Field("from", Choice("desk", "talon"), "where the cards come from")
 _FROM_HAND = Field("from", Choice("hand"), "where the card comes from")
 _TO_DESK = Field("to", Choice("desk", "talon"), "where the card goes")
@@ -564,8 +563,3 @@ ROWS = (
 )
 
 GRAMMAR = Grammar("cgml", "CGML (licitovaný mariáš)", ROWS, EVENTS, foreign=True)
-
-
-def has_trumps(game: str) -> bool:
-    """Whether a game of table 3-1 has trumps."""
-    return game not in WITHOUT_TRUMPS and game != "PASS"

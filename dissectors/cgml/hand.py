@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 import msgspec
 
@@ -40,14 +40,18 @@ class Hand(msgspec.Struct, eq=False):
     number: int
     seats: list[int]
     whole: bool
-    dealing: bool = True
+    dealing: bool = False
     dealt: dict[int, list[str | None]] = msgspec.field(default_factory=dict)
     """By player the cards that he was dealt; None for each that nobody was shown."""
     told: dict[Hashable, Event] = msgspec.field(default_factory=dict)
     """What was told, for copies that come late."""
     bids: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    awaited: set[int] = msgspec.field(default_factory=set)
+    """Whose bids the server has not told yet."""
     declarer: int | None = None
     contract: str | None = None
+    named: bool = False
+    """Whether the declarer was heard to name trumps: then the server only repeats it."""
     trump: str | None = None
     second: str | None = None
     level: Level = (1, 1)
@@ -105,9 +109,10 @@ class Hand(msgspec.Struct, eq=False):
         """Who leads the next trick, if that follows from the last one."""
         return self.tricks[-1].winner if self.tricks else None
 
-    def has_shown_trumps(self, before: Sequence[str]) -> bool:
-        """Whether a trump was played, in the cards before this trick or in these."""
-        return any(card[0] == self.trump for card in (*self.played, *before))
+    @property
+    def has_shown_trumps(self) -> bool:
+        """Whether a trump was played."""
+        return any(card[0] == self.trump for card in self.played)
 
 
 class Pause(msgspec.Struct, eq=False):

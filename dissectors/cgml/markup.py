@@ -42,8 +42,6 @@ BLANK_LINE = rb"(?:\r\n?+|\n)[ \t]{0,64}+(?:\r\n?+|\n)"
 
 _NAME = re.compile(rb"[^\s<>/]*+")
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
-_WAS_CALLED = re.compile(rb"[\w:.-]{1,32}")
-_ATTRIBUTE = re.compile(rb"""([^\s<>"'=/]++)(\s*+=\s*+)("[^"<>]*+"|'[^'<>]*+'|[^\s<>"'/]++)""")
 _TAG = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[^<>]*+>?", re.DOTALL)
 
 Kind = Literal["start", "end", "empty", "comment", "cdata", "declaration", "text"]
@@ -93,12 +91,3 @@ def begins_message(name: str, tag: bytes, root: str) -> bool:
         return False
     # `licite` and `flek` have a type as messages, and none inside another.
     return root not in ALSO_INSIDE.get(name, ()) or (name != "round" and b"type" in tag)
-
-
-def attribute_places(tag: bytes) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
-    """Of each attribute in a tag: its name, the place of the whole and that of its value without quotes."""
-    for found in _ATTRIBUTE.finditer(tag, 1):
-        start, end = found.span(3)
-        if tag[start] in b"\"'":
-            start, end = start + 1, end - 1
-        yield found[1].decode("latin-1"), found.span(), (start, end)

@@ -7,7 +7,7 @@ from typing import Any
 from dissectors.broadcast import LATEST_COPY_NS
 from dissectors.cgml.cards import COLOUR_NAMES, SEATS
 from dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
-from dissectors.cgml.seats import SeatTable, short
+from dissectors.cgml.seats import SeatTable, private, short
 from dissectors.grammar import to_json
 from dissectors.hearing import Fact
 from dissectors.records import Event, Severity
@@ -66,7 +66,7 @@ class Play:
         colour = COLOUR_NAMES[allowed[0][0]]
         text = f"{cards[0]} breaks the rule of play: {player} has {', '.join(allowed)} ({colour})"
         # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour will do.
-        is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps(table)
+        is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps
         severity: Severity = "error" if is_sure else "warning"
         expected = "one of " + ", ".join(allowed)
         self._table.flaw(
@@ -164,16 +164,14 @@ class Play:
                     "played", fact.ts_ns, str(player), {"player": player, "cards": [card]}, hand.game
                 )
             hand.played.setdefault(card, player)
-        hand.tricks.append(Trick(number, list(zip(players, cards, strict=True)), winner))
-        tricks = [
-            {
-                "number": trick.number,
-                "cards": [{"player": player, "card": card} for player, card in trick.cards],
-                "winner": trick.winner,
-            }
-            for trick in hand.tricks
-        ]
-        self._table.put_in(hand, tricks, "tricks")
+        played = list(zip(players, cards, strict=True))
+        hand.tricks.append(Trick(number, played, winner))
+        trick = {
+            "number": number,
+            "cards": [{"player": player, "card": card} for player, card in played],
+            "winner": winner,
+        }
+        self._table.put_in(hand, [*self._table.part(hand).get("tricks", ()), trick], "tricks")
         self._infer_turn(hand, winner if winner in hand.seats else None)
         self._table.put_hands(hand, *players)
         data = {"number": number, "cards": cards.copy(), "winner": winner}
@@ -315,7 +313,10 @@ class Play:
         if self._table.told_before(hand, ("renonc", player), fact):
             return
         card, should = hand.refused.get(player, (None, None)) if player is not None else (None, None)
-        data = {"player": player, "card": card, "should": should}
+        data: dict[str, Any] = {"player": player, "card": card, "should": should}
+        if player is not None and card is not None:
+            # The others are not shown the card, and do not know what else he has.
+            data |= private(player, card=None, should=None)
         hand.told["renonc", player] = self._table.tell(fact, "renonc", player, data, hand)
 
     def cancelled(self, fact: Fact, hand: Hand | None, group: Group) -> None:

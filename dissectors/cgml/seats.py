@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from typing import Any
 
 from dissectors.cgml.conversation import Conversation
-from dissectors.cgml.flaws import place_of
 from dissectors.cgml.hand import MOST_TOLD, Group, Hand
+from dissectors.cgml.places import place_of
 from dissectors.grammar import blame_of
 from dissectors.hearing import Fact
 from dissectors.records import Event, Findings, Severity, TableInfo
@@ -24,6 +24,11 @@ _LONGEST_WORDS = 200
 def short(text: str) -> str:
     """A text as it stands in events and in the state: one that is very long is cut short."""
     return text if len(text) <= _LONGEST_WORDS else f"{text[:60]}…"
+
+
+def private(player: int, **hidden: Any) -> dict[str, Any]:
+    """What goes into an event's data that only one player knows: what others see in place of it."""
+    return {"known_to": [str(player)], "others_see": hidden}
 
 
 class SeatTable(GameTable):
@@ -68,7 +73,9 @@ class SeatTable(GameTable):
             return None
         group = self.group(conversation.group, None)
         hand = group.hand
-        if (hand is None or hand.ended) and not conversation.whole and not self._is_late(hand, fact):
+        # Of whom only one is known may yet turn out to be of another group that was heard of.
+        is_met = not conversation.whole and len(group.players) > 1
+        if (hand is None or hand.ended) and is_met and not self._is_late(hand, fact):
             hand = self.open_hand(group, fact, whole=False)
         if hand is not None:
             fact.game_id = hand.game.id
@@ -85,7 +92,6 @@ class SeatTable(GameTable):
         name = group.key if group.number is not None else "?"
         game = self.open_game(f"group {name}, hand {group.count}", fact.ts_ns)
         hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), whole)
-        hand.dealing = whole
         group.asked = None
         self.put_in(hand, group.key, "group")
         self.put_in(hand, group.count, "hand")
@@ -107,6 +113,11 @@ class SeatTable(GameTable):
 
     # The state.
 
+    def part(self, hand: Hand) -> dict[str, Any]:
+        """A hand's part of the state."""
+        found: dict[str, Any] = self.state.get("games", {}).get(str(hand.game.id), {})
+        return found
+
     def put_in(self, hand: Hand, value: Any, *path: str) -> None:
         """Change a hand's part of the state, as long as it is in it."""
         if not hand.ended:
@@ -114,8 +125,8 @@ class SeatTable(GameTable):
 
     def put_known(self, hand: Hand, what: str) -> None:
         """Something that could not be known is told."""
-        part = self.state.get("games", {}).get(str(hand.game.id), {})
-        unknown = [other for other in part.get("unknown", []) if other != what]
+        part = self.part(hand)
+        unknown = [other for other in part.get("unknown", ()) if other != what]
         if "unknown" in part:
             self.put_in(hand, unknown or None, "unknown")
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable
 from dissectors.cgml.bidding import Bidding
 from dissectors.cgml.cards import SEATS
 from dissectors.cgml.conversation import Conversation, is_answer
-from dissectors.cgml.flaws import place_of
 from dissectors.cgml.grammar import VERSION, ElementType, Server
 from dissectors.cgml.hand import Group, Hand
 from dissectors.cgml.lobby import Lobby
+from dissectors.cgml.places import place_of
 from dissectors.cgml.play import Play
 from dissectors.cgml.seats import SeatTable
 from dissectors.grammar import MessageType, blame_of, to_json
@@ -35,8 +35,8 @@ class CgmlTable(SeatTable):
         self.lobby = Lobby(self)
         self._bidding = Bidding(self)
         self._play = Play(self)
-        self._server: Server | None = None
-        """What this server has shown itself to be."""
+        self._roles: set[Server | None] = {None}
+        """What this server has shown itself to be; nothing forbids that it is both."""
         self._asked: dict[int, str] = {}
         """By the id of its message, what the question said that a client answers."""
         lobby, bidding, play = self.lobby, self._bidding, self._play
@@ -77,7 +77,7 @@ class CgmlTable(SeatTable):
             return
         conversation = self._conversation(message.stream)
         if message.direction == "s2c":
-            self._server = self._server or row.server
+            self._roles.add(row.server)
             conversation.asks(message, row)
             if row.mark == ("status", "complete"):
                 self.lobby.announce(message, conversation)
@@ -86,11 +86,12 @@ class CgmlTable(SeatTable):
             self._hearing.hear(message, row, frame, self._version(message, row, conversation))
             return
         if row.name in ("newgroup", "newgame") and "player" in message.fields:
-            conversation.player = message.fields["player"]["id"]
+            player: int = message.fields["player"]["id"]
+            conversation.is_of(player)
             if row.name == "newgroup":
                 conversation.group = str(message.fields["id"])
             elif not conversation.whole:
-                self._find_group(conversation, [conversation.player])
+                self._find_group(conversation, [player])
         if is_answer(row):
             asked = conversation.answers(message, row)
             if asked is None and conversation.sure and not self._has_flaw(message):
@@ -102,8 +103,12 @@ class CgmlTable(SeatTable):
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
         """Tell of a message that belongs to the other kind of server."""
-        if row.server is None or self._server in (None, row.server) or message.direction == "s2c":
+        if message.direction == "s2c" or row.server in self._roles or self._roles == {None}:
             return False
+        if any(known.url == self.info.server for known in self.lobby.announced.values()):
+            # It sends the players of a group to itself.
+            return False
+        assert row.server is not None
         self.diagnose(
             message,
             "error",
@@ -265,6 +270,7 @@ class CgmlTable(SeatTable):
         row = fact.row
         assert isinstance(row, ElementType)
         key = (row.name, row.mark[1] if row.mark is not None else "")
+        asked = self._asked.pop(fact.message.id, None)
         lobby = self._of_nobody.get(key)
         if lobby is not None:
             lobby(fact)
@@ -284,11 +290,12 @@ class CgmlTable(SeatTable):
         if handler is not None:
             handler(fact, hand)
         elif conversation.player is not None and not hand.ended:
-            self._of_a_player(fact, hand, key, conversation.player)
+            self._of_a_player(fact, hand, key, conversation.player, asked)
 
-    def _of_a_player(self, fact: Fact, hand: Hand, key: tuple[str, str], player: int) -> None:
+    def _of_a_player(
+        self, fact: Fact, hand: Hand, key: tuple[str, str], player: int, asked: str | None
+    ) -> None:
         """What one player is asked, or answers."""
-        asked = self._asked.pop(fact.message.id, None)
         if key[1] == "ask":
             self._play.turn(fact, hand, player)
         elif key == ("licite", "answer"):
@@ -327,6 +334,7 @@ class CgmlTable(SeatTable):
                 return
             # The end of the hand before was missed.
             hand = self.open_hand(group, fact, whole=False)
+        hand.dealing = True
         fact.game_id = hand.game.id
         self._bidding.dealt(fact, hand, player)
 

@@ -97,7 +97,7 @@ class Pattern(FieldType):
     def decode(self, text: str) -> str:
         if not self.pattern.fullmatch(text):
             problem = f'"{text[:_SHOWN]}" is not {self.title}' if text else "there is nothing here"
-            raise Mismatch(0, len(text), problem, self.title, "bad-value")
+            raise Mismatch(0, len(text), problem, self.title)
         return text
 
     def encode(self, value: Any) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import click
 import msgspec
-from repeating import CATAN, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
+from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
 from rich.console import Console
 from rich.table import Table
 from running import KIEBITZ, Cost, run
@@ -129,6 +129,20 @@ SUBJECTS = {
                 *("joinsuccessful", "startdeck", "playeridx", "exchangestacks", "currentplayeridx"),
                 *("drawstack", "tile", "deck", "valid", "won", "messagetype", "message", "whisperrecipient"),
                 *("sender", "highscores", "debugmessage"),
+            ),
+        ),
+        0,
+    ),
+    "cgml": Subject(
+        "cgml",
+        CGML,
+        "tcp",
+        (
+            in_lua(
+                "cgml",
+                *("status", "type", "id", "playerid", "to", "from", "number", "game", "numplayers", "url"),
+                *("name", "race", "card", "licite", "trumf", "flek", "money", "load", "disconnect"),
+                *("cancelgame", "message"),
             ),
         ),
         0,

@@ -51,7 +51,7 @@ def _new_clients_and_cards(packets: bytearray, places: Sequence[int], number: in
 
     The players then break the rules now and then, which is a diagnostic for every thirty messages.
     """
-    _move_clients(packets, places, number, 35555)
+    _move_clients(packets, places, number, (35555,))
     renamed = dict(zip(_CARD_WORDS, _CARD_NAMES[number % len(_CARD_NAMES)], strict=True))
     return _CARD_WORD.sub(lambda found: renamed[found[0]], packets)
 
@@ -67,7 +67,7 @@ def _new_clients_and_players(packets: bytearray, places: Sequence[int], number: 
 
     The game is the same, and breaks the same rules.
     """
-    _move_clients(packets, places, number, 6789)
+    _move_clients(packets, places, number, (6789,))
     mine = dict(zip(b"123", _PLAYER_NUMBERS[number * _ODD % len(_PLAYER_NUMBERS)], strict=True))
     renewed = _PLAYER_NUMBER.sub(lambda found: b"%c" % mine[found[0][0]], packets)
     return _PLACE.sub(rb'"x":\2,"y":\1', renewed) if number % 2 else renewed
@@ -83,7 +83,7 @@ _PLACE = re.compile(rb'"x":(-?\d),"y":(-?\d)')
 
 def _new_clients_and_tiles(packets: bytearray, places: Sequence[int], number: int) -> bytes:
     """Other ports, and the tiles from 1 to 9 under each other's numbers: only who wins does so no more."""
-    _move_clients(packets, places, number, 8090)
+    _move_clients(packets, places, number, (8090,))
     mine = dict(zip(b"123456789", _TILE_NUMBERS[number % len(_TILE_NUMBERS)], strict=True))
     return _TILE_NUMBER.sub(lambda found: b"%c" % mine[found[0][0]], packets)
 
@@ -92,12 +92,25 @@ _TILE_NUMBERS = list(islice(permutations(b"123456789"), 0, None, 997))
 _TILE_NUMBER = re.compile(rb"(?<![0-9])[1-9](?=:(?:RED|BLUE|YELLOW|BLACK))")
 
 
-def _move_clients(packets: bytearray, places: Sequence[int], number: int, server_port: int) -> None:
+def _new_clients_and_colours(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+    """Other ports, and the cards' colours under each other's names: the same games by the same rules."""
+    _move_clients(packets, places, number, (7001, 7002, 7003))
+    mine = dict(zip(b"RBGArbga", _COLOURS[number % len(_COLOURS)], strict=True))
+    return _COLOUR.sub(lambda found: b"%c" % mine[found[0][0]], packets)
+
+
+_COLOURS = [bytes(upper + [code + 32 for code in upper]) for upper in map(list, permutations(b"RBGA"))]
+_COLOUR = re.compile(rb"(?<=<card>)[RBGA]|(?<=<trumf>)[rbga]|(?<=<trumf>.:)[rbga]")
+
+
+def _move_clients(
+    packets: bytearray, places: Sequence[int], number: int, server_ports: Sequence[int]
+) -> None:
     """Let the clients of TCP connections come from other ports."""
     for place in places:
         for port_at in (place + _SOURCE_PORT, place + _SOURCE_PORT + _PORT.size):
             (port,) = _PORT.unpack_from(packets, port_at)
-            if port != server_port:
+            if port not in server_ports:
                 # No two clients' ports are a multiple of 7 apart, so that none comes twice.
                 _PORT.pack_into(packets, port_at, port - 7 * number)
 
@@ -109,7 +122,7 @@ _PORT = Struct(">H")
 MAEXCHEN = Recording("maexchen-old-20111003.pcap", 9007, 9007, 60, _new_tokens)
 SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_clients_and_cards)
 CATAN = Recording("catan-infrarot-game2-3p.pcap.gz", 7233, 4837, 180, _new_clients_and_players)
-
+CGML = Recording("cgml-hands.pcap.gz", 5072, 4270, 60, _new_clients_and_colours)
 OKEY = Recording("okey-head-game-win.pcap.gz", 1055, 739, 10, _new_clients_and_tiles)
 
 
