@@ -130,6 +130,7 @@ def out_of_order(head: bool) -> Iterator[Broken]:
 
     for name in ("DRAW m", "PUTT 1:RED 2:RED", "WINC", "REDY"):
         yield broken(f"{name} outside a lobby", LOGGED_IN, name, "outside-lobby", "JLOB before it")
+    yield broken("CATC l outside a lobby", LOGGED_IN, "CATC l x", "outside-lobby", "JLOB", "warning")
     for name in ("DRAW m", "PUTT 1:RED 2:RED", "WINC"):
         yield broken(f"{name} before the game", IN_LOBBY, name, "no-game", "STRT before it")
     turn = "a STAT with his index before it"

@@ -28,7 +28,7 @@ class Moves:
 
     def may_ask(self, message: Message, row: MessageType, talk: Conversation, frame: bytes) -> bool:
         """Whether a client may ask for that now; it is told if he may not."""
-        found = objection(talk, message.name)
+        found = objection(talk, message)
         if found is None and message.name == "PUTT" and talk.game is not None and talk.seat is not None:
             fields = message.fields
             place = talk.game.places[talk.seat]

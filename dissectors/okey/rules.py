@@ -11,7 +11,7 @@ import msgspec
 from dissectors.okey.conversation import Conversation
 from dissectors.okey.game import OkeyGame, Place
 from dissectors.okey.tiles import DECK, counted, is_joker, kind, tiles
-from dissectors.records import Group, Severity
+from dissectors.records import Group, Message, Severity
 
 GAME_RULES = "the rules of the game"
 
@@ -33,8 +33,12 @@ class Objection(msgspec.Struct, frozen=True):
     part: int | None = None
 
 
-def objection(talk: Conversation, name: str) -> Objection | None:
-    """What speaks against asking for this now, whatever its arguments; None if nothing is sure to."""
+def objection(talk: Conversation, request: Message) -> Objection | None:
+    """What speaks against asking for this now, whatever the tiles; None if nothing is sure to."""
+    name = request.name
+    if talk.whole and talk.lobby is None and request.fields.get("messagetype") == "l":
+        text = "a message for the lobby outside a lobby; servers do not answer"
+        return Objection("warning", "sequence", "outside-lobby", text, "JLOB before it")
     if name not in _NEEDS_LOBBY or not talk.whole:
         return None
     if talk.lobby is None:
