@@ -174,7 +174,7 @@ class CgmlFramer(ByteFramer):
             # A line end may be the first half of an empty line; keep to the last one.
             self._at = max(start, limit - _TAIL)
             return _GOES_ON
-        if found.end() == limit and self._held[limit - 1] == ord("\r") and limit < FRAME_LIMIT:
+        if found.end() == limit < FRAME_LIMIT and _may_go_on(found[0]):
             self._at = start
             return _GOES_ON
         return found.end()
@@ -253,7 +253,7 @@ class CgmlFramer(ByteFramer):
             return _GOES_ON
         if found[0].startswith(b"<"):
             return found.start()
-        if found.end() == len(held) and held.endswith(b"\r"):
+        if found.end() == len(held) and _may_go_on(found[0]):
             self._at = found.start()
             return _GOES_ON
         return found.end()
@@ -269,6 +269,11 @@ class CgmlFramer(ByteFramer):
         del self._held[: self._at]
         self._dropped += self._at
         self._at = 0
+
+
+def _may_go_on(blank_line: bytes) -> bool:
+    """Whether a line feed that follows an empty line would still belong to it."""
+    return blank_line.endswith(b"\r") and b"\n" in blank_line
 
 
 def _begin_of(tag: bytes) -> bytes:

@@ -37,8 +37,11 @@ BLANKS = b" \t\r\n"
 BLANK_TEXT = BLANKS.decode()
 """What XML takes for blanks: fewer characters than Python does."""
 
-BLANK_LINE = rb"(?:\r\n?+|\n)[ \t]{0,64}+(?:\r\n?+|\n)"
-"""A line end, and a line with nothing on it; of blanks only so many, to tell it from few bytes."""
+BLANK_LINE = rb"(?:\r(?!\n)[ \t]{0,64}+[\r\n]|\r?+\n[ \t]{0,64}+(?:\r\n?+|\n))"
+"""A line end, and a line with nothing on it; of blanks only so many, to tell it from few bytes.
+
+Where lines end in CR alone, the second CR ends it, though it might be the first half of CR LF.
+"""
 
 _NAME = re.compile(rb"[^\s<>/]*+")
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
