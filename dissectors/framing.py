@@ -105,6 +105,59 @@ class ByteFramer(Framer):
         self._cut = None
 
 
+GOES_ON = -1
+"""Stands for the end of a frame that cannot be told yet."""
+
+
+class StructuredFramer(ByteFramer):
+    """Finds the end of a frame by the structure of what has come, be it many lines.
+
+    What needs no such look is taken as a whole, and what is too long up to the next beginning is not kept.
+    """
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        frames: list[Frame] = []
+        if not held and not self._dropped:
+            size = self._take_whole(offset, data, frames)
+            self._start = offset + size
+            data = data[size:] if size else data
+        held += data
+        while held:
+            end = self._frame_end()
+            if end != GOES_ON:
+                self._release(end, frames)
+            elif self._cut is not None:
+                self._drop()
+                break
+            elif len(held) > FRAME_LIMIT:
+                self._cut = "limit"
+                self._overflow()
+            else:
+                break
+        return frames
+
+    @abstractmethod
+    def _take_whole(self, offset: int, data: bytes, frames: list[Frame]) -> int:
+        """Make frames of the messages that are seen at once to be whole, if a message can begin here; say how
+        many bytes they take."""
+
+    @abstractmethod
+    def _frame_end(self) -> int:
+        """Look at what has come; say where in `_held` the frame ends, or that it goes on.
+
+        Of one that is cut, it ends where the next message can begin.
+        """
+
+    @abstractmethod
+    def _overflow(self) -> None:
+        """The frame is too long: what follows is skipped. Set the place of what has no end."""
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Keep nothing but what may be part of a beginning."""
+
+
 class DatagramFramer(Framer):
     """Each datagram is a frame, an empty one too."""
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dissectors import framing
 from dissectors.catan import framer as framer_module
 from dissectors.catan.framer import CatanFramer
 from dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
@@ -302,7 +303,8 @@ def test_valid_messages_come_out_whole_whatever_line_precedes(
 @settings(max_examples=500, deadline=None)
 def test_any_cut_gives_the_same_frames_over_the_limit(data: bytes, places: list[int], limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(framer_module, "FRAME_LIMIT", limit)
+        for module in (framer_module, framing):
+            patch.setattr(module, "FRAME_LIMIT", limit)
         frames = cut([data] if data else [])
         assert cut(split(data, places)) == frames
         assert cut(single(data)) == frames

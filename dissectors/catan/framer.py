@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
 from dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from dissectors.catan.scanner import DEPTH_LIMIT, Scanner
-from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
+from dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
 from dissectors.records import Direction
 
 
@@ -58,10 +58,8 @@ _State = Literal["between", "object", "after", "broken", "skipping", "seeking"]
 """Where the next byte stands: between two messages, in an object, in the blanks after one, in what is broken,
 in what is too long, or after a gap, where nothing can be told before a place where a message can begin."""
 
-_GOES_ON = -1
 
-
-class CatanFramer(ByteFramer):
+class CatanFramer(StructuredFramer):
     """The objects of one direction; both directions are framed alike."""
 
     def __init__(self, direction: Direction) -> None:
@@ -75,30 +73,12 @@ class CatanFramer(ByteFramer):
         self._line_from: int | None = 0
         """From where on the first line end is looked for, to take the line as a whole; None if it is not."""
 
-    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
-        held = self._held
-        frames: list[Frame] = []
-        if not held and not self._dropped:
-            if self._state == "between":
-                size = _take_lines(offset, data, frames)
-                offset += size
-                data = data[size:]
-            self._start = offset
-        held += data
-        while held:
-            end = self._frame_end()
-            if end != _GOES_ON:
-                self._release(end, frames)
-            elif self._state in ("skipping", "seeking"):
-                self._drop()
-                break
-            elif len(held) > FRAME_LIMIT:
-                self._state = "skipping"
-                self._cut = "limit"
-                self._place = self._begun
-            else:
-                break
-        return frames
+    def _take_whole(self, offset: int, data: bytes, frames: list[Frame]) -> int:
+        return _take_lines(offset, data, frames) if self._state == "between" else 0
+
+    def _overflow(self) -> None:
+        self._state = "skipping"
+        self._place = self._begun
 
     def _seek(self) -> None:
         self._state = "seeking"
@@ -112,12 +92,12 @@ class CatanFramer(ByteFramer):
             return self._next_mark(len(held))
         # No frame is longer: nothing beyond may have a say, as it may come at once or later.
         limit = min(len(held), FRAME_LIMIT)
-        if self._line_from is not None and (end := self._whole_line(limit)) != _GOES_ON:
+        if self._line_from is not None and (end := self._whole_line(limit)) != GOES_ON:
             return end
         if self._state == "between":
             at = self._at = self._blanks_end(limit)
             if at == limit:
-                return _GOES_ON
+                return GOES_ON
             if held[at] == ord("\n"):
                 return at + 1
             self._begun = at
@@ -126,7 +106,7 @@ class CatanFramer(ByteFramer):
                 self._state = "object"
                 self._scanner = Scanner(at, raw_controls=True)
                 self._at = at + 1
-        if self._state == "object" and (end := self._in_object(limit)) != _GOES_ON:
+        if self._state == "object" and (end := self._in_object(limit)) != GOES_ON:
             return end
         if self._state == "after":
             at = self._at = self._blanks_end(limit)
@@ -134,13 +114,13 @@ class CatanFramer(ByteFramer):
                 return at + (held[at] == ord("\n"))
         if self._state == "broken":
             return self._next_mark(limit)
-        return _GOES_ON
+        return GOES_ON
 
     def _whole_line(self, limit: int) -> int:
         """Where the first line ends, if it is a frame: almost always, and soon seen."""
         end = self._held.find(b"\n", self._line_from, limit) + 1
         self._line_from = None if end else limit
-        return end if end and _is_frame(bytes(self._held[:end])) else _GOES_ON
+        return end if end and _is_frame(bytes(self._held[:end])) else GOES_ON
 
     def _in_object(self, limit: int) -> int:
         held, scanner = self._held, self._scanner
@@ -157,7 +137,7 @@ class CatanFramer(ByteFramer):
             if scanner.is_broken:
                 self._state = "broken"
                 self._at = upto
-                return held.find(b"\n", scanner.at, upto) + 1 or _GOES_ON
+                return held.find(b"\n", scanner.at, upto) + 1 or GOES_ON
             if start is None:
                 self._at = upto
                 if stretch == limit:
@@ -166,7 +146,7 @@ class CatanFramer(ByteFramer):
                 self._at = upto + 1
             else:
                 return upto
-        return _GOES_ON
+        return GOES_ON
 
     def _next_mark(self, limit: int) -> int:
         """Where what is broken or too long ends."""
@@ -174,7 +154,7 @@ class CatanFramer(ByteFramer):
         mark = _START_OR_LINE_END.search(self._held, self._at, certain)
         if mark is None:
             self._at = certain
-            return _GOES_ON
+            return GOES_ON
         return mark.start() if mark[1] else mark.end()
 
     def _next_beginning(self) -> int:
@@ -188,7 +168,7 @@ class CatanFramer(ByteFramer):
             if start[1] not in _ATTRIBUTES or self._dropped + at == 0:
                 return at
         self._at = certain - held.endswith(b"\n", 0, certain)
-        return line or _GOES_ON
+        return line or GOES_ON
 
     def _certain(self, limit: int) -> int:
         """Up to where the bytes before `limit` tell whether there is a message start."""

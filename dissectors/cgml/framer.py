@@ -10,7 +10,6 @@ is whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 from dissectors.cgml.markup import (
@@ -22,7 +21,7 @@ from dissectors.cgml.markup import (
     begins_message,
     kind_of,
 )
-from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
+from dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
 from dissectors.records import Direction
 
 _ROOTS = "|".join(sorted(ROOTS)).encode()
@@ -75,10 +74,8 @@ _State = Literal["before", "inside", "after", "broken", "skipping", "seeking"]
 """Where the next byte stands: before an element, in one, behind one, in what is none, in what is too long, or
 after a gap, where nothing can be told before a place where a message can begin."""
 
-_GOES_ON = -1
 
-
-class CgmlFramer(ByteFramer):
+class CgmlFramer(StructuredFramer):
     """The messages of one direction; both directions are framed alike."""
 
     def __init__(self, direction: Direction) -> None:
@@ -93,31 +90,18 @@ class CgmlFramer(ByteFramer):
         self._begun: int | None = None
         """Where in `_held` the message begins, the blanks before it being over."""
 
-    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
-        held = self._held
-        frames: list[Frame] = []
-        if not held and not self._dropped:
-            if self._state == "before":
-                size = _take_whole(offset, data, frames)
-                offset += size
-                data = data[size:]
-            self._start = offset
-        held += data
-        while held:
-            end = self._frame_end()
-            if end != _GOES_ON:
-                self._release(end, frames)
-            elif self._state in ("skipping", "seeking"):
-                self._drop()
-                break
-            elif len(held) > FRAME_LIMIT:
-                self._state = "skipping"
-                self._at = FRAME_LIMIT - _TAIL
-                self._cut = "limit"
-                self._place = self._begun or 0
-            else:
-                break
-        return frames
+    def _take_whole(self, offset: int, data: bytes, frames: list[Frame]) -> int:
+        at = 0
+        if self._state == "before":
+            while (found := _WHOLE.match(data, at, at + FRAME_LIMIT)) is not None:
+                frames.append(Frame(offset + at, found[0], found.end() - at))
+                at = found.end()
+        return at
+
+    def _overflow(self) -> None:
+        self._state = "skipping"
+        self._at = FRAME_LIMIT - _TAIL
+        self._place = self._begun or 0
 
     def _seek(self) -> None:
         self._state = "seeking"
@@ -134,7 +118,7 @@ class CgmlFramer(ByteFramer):
                 at = held.find(b"<", self._at, limit)
                 if at < 0:
                     self._at = limit
-                    return _GOES_ON
+                    return GOES_ON
             else:
                 blanks = _BLANKS.match(held, self._at, limit)
                 assert blanks is not None
@@ -145,7 +129,7 @@ class CgmlFramer(ByteFramer):
                         return end
                 elif at == limit:
                     self._at = limit
-                    return _GOES_ON
+                    return GOES_ON
                 if held[at] != ord("<"):
                     word = _WORD.match(held, at, limit)
                     assert word is not None
@@ -158,9 +142,9 @@ class CgmlFramer(ByteFramer):
                 if self._begun is None:
                     self._begun = at
             end = self._tag_end(at, limit)
-            if end == _GOES_ON:
+            if end == GOES_ON:
                 self._at = at
-                return _GOES_ON
+                return GOES_ON
             self._looked = 0
             if self._take(at, end):
                 return at
@@ -173,10 +157,10 @@ class CgmlFramer(ByteFramer):
                 return None
             # A line end may be the first half of an empty line; keep to the last one.
             self._at = max(start, limit - _TAIL)
-            return _GOES_ON
+            return GOES_ON
         if found.end() == limit < FRAME_LIMIT and _may_go_on(found[0]):
             self._at = start
-            return _GOES_ON
+            return GOES_ON
         return found.end()
 
     def _tag_end(self, at: int, limit: int) -> int:
@@ -188,13 +172,13 @@ class CgmlFramer(ByteFramer):
                 found = pattern.search(held, start, limit)
                 if found is None:
                     self._looked = max(start, limit - _TAIL)
-                    return _GOES_ON
+                    return GOES_ON
                 if found[1] is None:
                     return found.end()
                 # It has no end: the tag at the end of what was found begins the next message.
                 return held.rfind(b"<", at, found.end())
             if limit - at < len(begin) and begin.startswith(held[at:limit]):
-                return _GOES_ON
+                return GOES_ON
         start = max(self._looked, at + 1)
         end = held.find(b">", start, limit)
         next_tag = held.find(b"<", start, limit if end < 0 else end)
@@ -203,7 +187,7 @@ class CgmlFramer(ByteFramer):
         if end >= 0:
             return end + 1
         self._looked = limit
-        return _GOES_ON
+        return GOES_ON
 
     def _take(self, at: int, end: int) -> bool:
         """Take the tag at `at`; whether it rather begins the next message."""
@@ -250,12 +234,12 @@ class CgmlFramer(ByteFramer):
         found = _BEGINNING.search(held, self._at)
         if found is None:
             self._at = certain
-            return _GOES_ON
+            return GOES_ON
         if found[0].startswith(b"<"):
             return found.start()
         if found.end() == len(held) and _may_go_on(found[0]):
             self._at = found.start()
-            return _GOES_ON
+            return GOES_ON
         return found.end()
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
@@ -279,12 +263,3 @@ def _may_go_on(blank_line: bytes) -> bool:
 def _begin_of(tag: bytes) -> bytes:
     """What begins a comment or a CDATA section, if this is one."""
     return next((begin for begin in _NO_TAGS if tag.startswith(begin)), b"")
-
-
-def _take_whole(offset: int, data: bytes, frames: list[Frame]) -> int:
-    """Make frames of the messages that are seen to be whole."""
-    at = 0
-    while (found := _WHOLE.match(data, at, at + FRAME_LIMIT)) is not None:
-        frames.append(Frame(offset + at, found[0], found.end() - at))
-        at = found.end()
-    return at
