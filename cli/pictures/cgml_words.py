@@ -101,10 +101,10 @@ def taken(part: Part) -> dict[str, Any] | None:
 
 
 def on_table(part: Part) -> dict[int, str]:
-    """By player the card that lies before him."""
+    """By player the card that lies before him; of whom it is not known, none does."""
     trick = taken(part)
     cards = trick["cards"] if trick is not None else part.get("table", ())
-    return {played["player"]: played["card"] for played in cards}
+    return {played["player"]: played["card"] for played in cards if played["player"] is not None}
 
 
 def tricks_words(part: Part, player: int) -> str:

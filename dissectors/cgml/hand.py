@@ -23,10 +23,10 @@ def level_of(text: str) -> Level:
 
 
 class Trick(msgspec.Struct, eq=False):
-    """A trick that is over: its cards in the order played, each with its player."""
+    """A trick that is over: its cards in the order played, each with its player, if he is known."""
 
     number: int
-    cards: list[tuple[int, str]]
+    cards: list[tuple[int | None, str]]
     winner: int
 
 

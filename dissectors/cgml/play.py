@@ -156,6 +156,8 @@ class Play:
             hand.table = []
         self._put_table(hand)
         for player, card in zip(players, cards, strict=True):
+            if player is None:
+                continue
             refused = hand.refused.get(player)
             if refused is not None and refused[0] == card:
                 # He has been let off: the card counts after all.
@@ -173,7 +175,7 @@ class Play:
         }
         self._table.put_in(hand, [*self._table.part(hand).get("tricks", ()), trick], "tricks")
         self._infer_turn(hand, winner if winner in hand.seats else None)
-        self._table.put_hands(hand, *players)
+        self._table.put_hands(hand, *(player for player in players if player is not None))
         data = {"number": number, "cards": cards.copy(), "winner": winner}
         hand.told["trick", number] = self._table.tell(fact, "trick", winner, data, hand)
 
@@ -205,13 +207,13 @@ class Play:
             return True
         return False
 
-    def _players(self, hand: Hand, table: list[tuple[int, str]], cards: list[str]) -> list[int]:
-        """Who has played the cards of a trick: whoever was seen to, or else by the seats."""
+    def _players(self, hand: Hand, table: list[tuple[int, str]], cards: list[str]) -> list[int | None]:
+        """Who has played the cards of a trick: whoever was seen to, or else by the seats, if known."""
         seen = {card: player for player, card in table} | hand.laid
         leader = seen.get(cards[0], hand.leader)
         order = hand.order_from(leader) if leader is not None else []
         if len(order) < SEATS:
-            order = [seen.get(card, leader or 0) for card in cards]
+            return [leader, *(seen.get(card) for card in cards[1:])]
         return [seen.get(card, player) for card, player in zip(cards, order, strict=True)]
 
     def _check_winner(
@@ -219,7 +221,7 @@ class Play:
         fact: Fact,
         hand: Hand,
         table: list[tuple[int, str]],
-        players: list[int],
+        players: list[int | None],
         cards: list[str],
         winner: int,
     ) -> None:
