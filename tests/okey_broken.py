@@ -218,17 +218,17 @@ def wrong_deals() -> Iterator[Broken]:
     second = Place("s2c", "STRT", client="ben")
     own = [*map(str, step(second).fields["startdeck"])]
 
-    def broken(title: str, place: Place, tiles: list[str]) -> Broken:
+    def broken(title: str, place: Place, tiles: list[str], severity: Severity = "error") -> Broken:
         written = f'"{" ".join(tiles)} "'
         data = line(f"STRT {written} {CLIENTS.index(place.client)}")
-        return Broken(title, place, data, "wrong-deal", 5, len(written), "14 tiles, one more")
+        return Broken(title, place, data, "wrong-deal", 5, len(written), "14 tiles, one more", severity)
 
     yield broken("13 tiles", second, own[:13])
     yield broken("16 tiles", second, [*own, "1:RED", "1:BLUE"])
-    yield broken("two begin", second, [*own, next(tile for tile in own if own.count(tile) == 1)])
+    yield broken("two begin", second, [*own, next(tile for tile in own if own.count(tile) == 1)], "warning")
     yield broken("a tile thrice", second, [own[0]] * 3 + own[3:])
     twice = next(tile for tile in deck if deck.count(tile) == 1)
-    yield broken("a tile thrice in two decks", second, [twice] * 2 + own[2:])
+    yield broken("a tile thrice in two decks", second, [twice] * 2 + own[2:], "warning")
 
 
 def too_long() -> Iterator[Broken]:

@@ -138,6 +138,22 @@ class Script:
         for seat in range(SEATS):
             self._deal_to(table, seat)
 
+    def race(self, table: Table) -> None:
+        """Two threads deal at once; the second deal counts, whoever hears of which first."""
+        deals = []
+        for _ in range(2):
+            begin = len(self.steps)
+            self.deal(table)
+            deals.append(self.steps[begin:])
+            del self.steps[begin:]
+        told: dict[str, list[Step]] = {name: [] for name in table.players if name is not None}
+        for name, steps in told.items():
+            for deal in deals if self.chance(0.7) else reversed(deals):
+                steps += [step for step in deal if step.client == name]
+        while any(told.values()):
+            name = self.random.choice([name for name, steps in told.items() if steps])
+            self.steps.append(told[name].pop(0))
+
     def _deal_to(self, table: Table, seat: int) -> None:
         name = table.players[seat]
         assert name is not None

@@ -89,6 +89,21 @@ def test_a_game_of_which_another_lobby_is_heard_too(head: bool, seed: int) -> No
     assert moves_of(found) == [move for move in script.moves if move.lobby == 1]
 
 
+@each_dialect
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_deals_that_race(head: bool, seed: int) -> None:
+    script = Script(seed, head)
+    script.login(*NAMES)
+    script.join(1, *NAMES)
+    script.race(script.tables[1])
+    script.play(script.tables[1], 8)
+    found = heard(script.steps)
+    assert [flaw for flaw in found.diagnostics if flaw.severity == "error"] == []
+    assert moves_of(found) == script.moves
+    assert len(events_of(found, "dealt")) == 8
+
+
 @given(seed=st.integers(0, 10**6), seat=st.integers(0, 3))
 @settings(max_examples=60)
 def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: int) -> None:

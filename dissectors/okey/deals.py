@@ -44,10 +44,13 @@ class Deals:
         talk.game, talk.seat = game, seat
         hall.put_place(game, seat, talk.name)
         hall.put_deck(game, seat)
-        if returns or not self._is_right(message, game, place, frame):
-            talk.turn = None
-        else:
-            self._first_turn(game, talk, seat)
+        talk.turn = None
+        if not returns and self._is_right(message, game, place, frame):
+            if game.alone:
+                self._first_turn(game, talk, seat)
+            else:
+                # Which of the deals counts for whom only the server knows.
+                place.sure, place.count = False, None
         hidden = {"known_to": [talk.name], "others_see": {"deck": None}}
         data = {"seat": seat, "name": talk.name, "deck": tiles(deck), **hidden}
         hall.tell(message, "returned" if returns else "dealt", talk.name, data, game)
@@ -73,13 +76,14 @@ class Deals:
 
     def _is_right(self, message: Message, game: OkeyGame, place: Place, frame: bytes) -> bool:
         """Whether a deck can be dealt so; from one that cannot nobody is held to anything."""
-        text = wrong_start(game, place)
-        if text is None:
+        wrong = wrong_start(game, place)
+        if wrong is None:
             return True
+        severity, text = wrong
         row = GRAMMAR.rows_named("s2c", "STRT")[0]
         self._hall.diagnose(
             message,
-            "error",
+            severity,
             "rule",
             "wrong-deal",
             text,

@@ -10,7 +10,7 @@ import msgspec
 
 from dissectors.okey.conversation import Conversation
 from dissectors.okey.game import OkeyGame, Place
-from dissectors.okey.tiles import DECK, counted, is_joker, kind, tiles
+from dissectors.okey.tiles import DECK, OF_EACH, counted, is_joker, kind, tiles
 from dissectors.records import Group, Message, Severity
 
 GAME_RULES = "the rules of the game"
@@ -131,13 +131,20 @@ def _order(tile: str) -> tuple[str, int]:
     return colour, int(number)
 
 
-def wrong_start(game: OkeyGame, place: Place) -> str | None:
-    """What speaks against a deck that is dealt."""
+def wrong_start(game: OkeyGame, place: Place) -> tuple[Severity, str] | None:
+    """What speaks against a deck that is dealt.
+
+    What only shows beside other decks is a warning: where deals race, those may be another deal's.
+    """
     count = place.count or 0
     if count not in (DECK, DECK + 1):
-        return f"a deck of {count} tiles"
+        return "error", f"a deck of {count} tiles"
+    own = counted(place.deck or ())
+    tile = next((tile for tile in own if own[tile] > OF_EACH), None)
+    if tile is not None:
+        return "error", f"{tile} stands {own[tile]} times in one deck"
     others = (other.count or 0 for other in game.places if other is not place)
     if count > DECK and game.alone and not any(game.exchange or ()) and max(others) > DECK:
-        return f"a second deck of {count} tiles: two players would begin"
+        return "warning", f"a second deck of {count} tiles: two players would begin"
     tile = game.too_many()
-    return f"{tile} is dealt more often than the pack has it" if tile is not None else None
+    return None if tile is None else ("warning", f"{tile} is dealt more often than the pack has it")
