@@ -12,27 +12,24 @@ from typing import Any
 import msgspec
 
 from dissectors.okey.game import OkeyGame
-from dissectors.records import Message, Stream
+from dissectors.records import Stream
 
 _MOST_WAITING = 1000
 """So many requests can wait for a response; with more of them the oldest will get none."""
 
 
 class Request(msgspec.Struct, eq=False):
-    """What a client asks for.
+    """What a client asks for; of its arguments those are kept that a response needs.
 
     `event_id` is set once it is known from elsewhere that it was done. A `doubtful` one is against the rules:
     if the server takes it all the same, what it has made of it is not known.
     """
 
-    message: Message
+    name: str
+    fields: dict[str, Any]
     sound: bool
     doubtful: bool
     event_id: int | None = None
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return self.message.fields
 
 
 class Conversation(msgspec.Struct, eq=False):
@@ -62,12 +59,12 @@ class Conversation(msgspec.Struct, eq=False):
 
     def waiting(self, name: str) -> Request | None:
         """The first request of a name that is not answered yet."""
-        return next((request for request in self.requests if request.message.name == name), None)
+        return next((request for request in self.requests if request.name == name), None)
 
     def answered(self, name: str, refused: bool) -> Request | None:
         """The request that a response belongs to; an unsound one can only have been refused."""
         for number, request in enumerate(self.requests):
-            if request.message.name == name and (request.sound or refused):
+            if request.name == name and (request.sound or refused):
                 del self.requests[: number + 1]
                 return request
         return None

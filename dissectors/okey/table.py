@@ -23,6 +23,9 @@ _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")
 """What gets a response at the wrong time even if it is not right in itself; all else gets none."""
 
+_NEEDED = ("JLOB", *_REFUSED)
+"""Whose arguments tell what the response is about; all of them are short."""
+
 _CLAUSE = "Einige Eigenheiten unseres Protokolls"
 
 
@@ -93,7 +96,8 @@ class OkeyTable(Hall):
             return
         doubtful = sound and not self._moves.may_ask(message, row, talk, frame)
         if sound or message.name in _REFUSED:
-            talk.asks(Request(message, sound, doubtful))
+            fields = message.fields if message.name in _NEEDED else {}
+            talk.asks(Request(message.name, fields, sound, doubtful))
 
     def _acknowledged(self, message: Message, row: MessageType, talk: Conversation) -> None:
         name = message.name[1:]
