@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from string import Formatter
 from typing import Any, Literal
@@ -129,6 +129,13 @@ class Dissector(ABC):
             return event
         data = {key: part for key, part in event.data.items() if key not in ("known_to", "others_see")}
         return msgspec.structs.replace(event, data=data | event.data.get("others_see", {}))
+
+
+def likeness(decoded: Sequence[Decoded]) -> Likeness | None:
+    """How sure a protocol can be that these frames are its own."""
+    if any(message.sound for message in decoded):
+        return "certain"
+    return "similar" if any(message.row is not None for message in decoded) else None
 
 
 def recognise(

@@ -10,7 +10,7 @@ from dissectors.catan.framer import CatanFramer
 from dissectors.catan.grammar import GRAMMAR
 from dissectors.catan.objects import OBJECTS
 from dissectors.catan.table import CatanTable
-from dissectors.dissector import Dissector, Likeness
+from dissectors.dissector import Dissector, Likeness, likeness
 from dissectors.framing import Framer
 from dissectors.grammar import Decoded
 from dissectors.records import Direction, Findings, TableInfo
@@ -40,10 +40,7 @@ class Catan(Dissector):
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = CatanFramer(direction)
         frames = [*framer.feed(0, data), *framer.eof()]
-        decoded = [decode(frame.data, direction) for frame in frames if frame.data]
-        if any(message.sound for message in decoded):
-            return "certain"
-        return "similar" if any(message.row is not None for message in decoded) else None
+        return likeness([decode(frame.data, direction) for frame in frames if frame.data])
 
     @property
     def productions(self) -> tuple[str, ...]:

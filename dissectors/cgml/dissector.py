@@ -9,7 +9,7 @@ from dissectors.cgml.codec import decode, encode, truncated
 from dissectors.cgml.framer import CgmlFramer
 from dissectors.cgml.grammar import GRAMMAR, ElementType
 from dissectors.cgml.table import CgmlTable
-from dissectors.dissector import Dissector, Likeness
+from dissectors.dissector import Dissector, Likeness, likeness
 from dissectors.framing import Framer
 from dissectors.grammar import Decoded, MessageType
 from dissectors.records import Direction, Event, Findings, TableInfo
@@ -40,10 +40,9 @@ class Cgml(Dissector):
             return None
         framer = CgmlFramer(direction)
         frames = [*framer.feed(0, data), *framer.eof()]
-        decoded = [decode(frame.data, direction) for frame in frames if frame.data and frame.cut is None]
-        if any(message.sound for message in decoded):
-            return "certain"
-        return "similar" if any(message.row is not None for message in decoded) else None
+        return likeness(
+            [decode(frame.data, direction) for frame in frames if frame.data and frame.cut is None]
+        )
 
     def notation(self, row: MessageType) -> str | None:
         if isinstance(row, ElementType) and row.mark is not None:

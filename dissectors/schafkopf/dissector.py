@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.dissector import Dissector, Likeness
+from dissectors.dissector import Dissector, Likeness, likeness
 from dissectors.framing import Framer
 from dissectors.grammar import Decoded, MessageType
 from dissectors.records import Direction, Findings, TableInfo
@@ -39,10 +39,8 @@ class Schafkopf(Dissector):
         framer = SchafkopfFramer(direction)
         frames = [frame for frame in framer.feed(0, data) if frame.cut is None]
         decoded = [decode(frame.data, direction) for frame in frames]
-        if any(message.sound for message in decoded):
-            return "certain"
-        if any(message.row is not None for message in decoded):
-            return "similar"
+        if (how_sure := likeness(decoded)) is not None:
+            return how_sure
         lines = {line.rstrip(b"\r") for line in data[:1024].split(b"\n")[:-1]}
         return "similar" if any(f"!{name}".encode() in lines for name in GRAMMAR.names(direction)) else None
 
