@@ -67,9 +67,6 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
         if tag.start == len(frame):
             break
         if tag.kind == "text":
-            end = tag.start + 1
-            shown = _UNTIL_BLANK.match(frame, end)
-            assert shown is not None
             if _looks_like_tag(frame, tag):
                 return wrong("unclosed-tag", "this tag has no end", (tag.start, tag.end - tag.start), '">"')
             place = tag.start, max(1, min(3, tag.end - tag.start))
@@ -92,7 +89,7 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
                 return flaw
         elif tag.kind == "comment" and not frame.endswith(b"-->", tag.start + 4, tag.end):
             return wrong("unclosed-comment", "this comment has no end", (tag.start, 4), '"-->"')
-    if opened and (opened[-1].name != ENVELOPE):
+    if opened and opened[-1].name != ENVELOPE:
         return _unclosed(frame, opened[-1], len(frame))
     if not rooted:
         start = len(frame) - len(frame.lstrip(BLANKS))
