@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dissectors.grammar import MessageType
 from dissectors.okey.codec import argument_place
 from dissectors.okey.conversation import Conversation
 from dissectors.okey.game import OkeyGame, Place
-from dissectors.okey.grammar import GRAMMAR
 from dissectors.okey.hall import RACE_NS, Hall, LobbyRoom
 from dissectors.okey.moves import Moves
 from dissectors.okey.rules import wrong_start
@@ -21,7 +21,7 @@ class Deals:
         self._hall = hall
         self._moves = moves
 
-    def dealt(self, message: Message, talk: Conversation, frame: bytes) -> None:
+    def dealt(self, message: Message, row: MessageType, talk: Conversation, frame: bytes) -> None:
         """`STRT`: a new game, or, to who comes into a lobby while one is on, his old deck."""
         hall = self._hall
         seat: int = message.fields["playeridx"]
@@ -45,7 +45,7 @@ class Deals:
         hall.put_place(game, seat, talk.name)
         hall.put_deck(game, seat)
         talk.turn = None
-        if not returns and self._is_right(message, game, place, frame):
+        if not returns and self._is_right(message, row, game, place, frame):
             if game.alone:
                 self._first_turn(game, talk, seat)
             else:
@@ -58,7 +58,7 @@ class Deals:
     def _deal(self, room: LobbyRoom, seat: int, message: Message) -> OkeyGame:
         """The deal that this is a part of: the first of the last moments in which this seat has no deck."""
         for game in room.games:
-            if game.places[seat].deck is None and message.ts_ns - game.started_ns < RACE_NS:
+            if game.places[seat].deck is None and message.ts_ns - game.game.started_ns < RACE_NS:
                 return game
         return self._hall.begin(room, message.ts_ns, True)
 
@@ -74,13 +74,14 @@ class Deals:
             # Not his, in any case.
             talk.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
 
-    def _is_right(self, message: Message, game: OkeyGame, place: Place, frame: bytes) -> bool:
+    def _is_right(
+        self, message: Message, row: MessageType, game: OkeyGame, place: Place, frame: bytes
+    ) -> bool:
         """Whether a deck can be dealt so; from one that cannot nobody is held to anything."""
         wrong = wrong_start(game, place)
         if wrong is None:
             return True
         severity, text = wrong
-        row = GRAMMAR.rows_named("s2c", "STRT")[0]
         self._hall.diagnose(
             message,
             severity,
@@ -104,9 +105,10 @@ class Deals:
         game = winner.game if winner is not None and winner.game is not None else self._played_by(name, talk)
         if game is None:
             return
-        if winner is not None and winner.game is game:
-            self._moves.settle_put(message, winner)
-        if game.winner == name and game.ending is not None:
+        request = winner.waiting("PUTT") if winner is not None and winner.game is game else None
+        if winner is not None and request is not None:
+            self._moves.settle_put(message, winner, request)
+        if game.ending is not None and game.ending.data.get("name") == name:
             message.event_id, message.game_id = game.ending.id, game.game.id
             return
         self._moves.wins(message, game, name)

@@ -45,8 +45,6 @@ class OkeyGame(msgspec.Struct, eq=False):
     """
 
     game: Game
-    lobby: int | None
-    started_ns: int
     places: list[Place] = msgspec.field(default_factory=four_places)
     exchange: Slots | None = None
     turn: int | None = None
@@ -59,7 +57,6 @@ class OkeyGame(msgspec.Struct, eq=False):
     latest_put: Event | None = None
     alone: bool = True
     cheated: bool = False
-    winner: str | None = None
     ended: bool = False
     gone: bool = False
     """Whether it has left the state."""

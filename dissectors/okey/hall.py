@@ -147,12 +147,14 @@ class Hall(GameTable):
     def begin(self, room: LobbyRoom, ts_ns: int, deal: bool) -> OkeyGame:
         """A new game in a lobby, after a `deal`, or met in its middle; the one before it is over."""
         label = f"lobby {room.number}" if room.number is not None else "a lobby"
-        game = OkeyGame(self.open_game(label, ts_ns), room.number, ts_ns)
+        game = OkeyGame(self.open_game(label, ts_ns))
         for before in room.games:
             self.end(before, ts_ns)
             self.leave_state(before)
         # The deals of a race stand beside each other for a moment.
-        room.games = [*(each for each in room.games if ts_ns - each.started_ns < RACE_NS), game][-_DEALS:]
+        room.games = [*(each for each in room.games if ts_ns - each.game.started_ns < RACE_NS), game][
+            -_DEALS:
+        ]
         if len(room.games) > 1:
             for each in room.games:
                 each.alone = False

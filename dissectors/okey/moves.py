@@ -167,15 +167,9 @@ class Moves:
             return None
         return latest if seat in (None, latest.data["seat"]) else None
 
-    def settle_put(self, message: Message, talk: Conversation) -> None:
-        """Somebody else hears first that this client's put is done."""
-        request = talk.waiting("PUTT")
-        if (
-            request is not None
-            and request.event_id is None
-            and talk.game is not None
-            and talk.seat is not None
-        ):
+    def settle_put(self, message: Message, talk: Conversation, request: Request) -> None:
+        """Somebody else hears first that the put that this client has asked for is done."""
+        if request.event_id is None and talk.game is not None and talk.seat is not None:
             request.event_id = self._puts(message, talk, talk.game, talk.seat, request, True).id
 
     def _puts(
@@ -240,7 +234,6 @@ class Moves:
 
     def wins(self, message: Message, game: OkeyGame, name: str | None) -> None:
         """Somebody has won a game."""
-        game.winner = name
         self._hall.put_in(game, name, "winner")
         self._hall.end(game, message.ts_ns, {"winner": name})
         game.ending = self._hall.emit("won", message.ts_ns, name, {"name": name}, game.game)

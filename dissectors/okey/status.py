@@ -133,7 +133,7 @@ class Status:
         request = talk.waiting("PUTT")
         if request is None or request.event_id is not None or request.fields.get("tile") != tile:
             return False
-        self._moves.settle_put(message, talk)
+        self._moves.settle_put(message, talk, request)
         return True
 
     def _may_be_of_others(self, talk: Conversation, own: OkeyGame, stacks: Slots, turn: int) -> bool:

@@ -80,7 +80,7 @@ class OkeyTable(Hall):
         else:
             talk.pushed[message.name] += 1
             if message.name == "STRT":
-                self._deals.dealt(message, talk, frame)
+                self._deals.dealt(message, row, talk, frame)
             elif message.name in self._pushes:
                 self._pushes[message.name](message, talk)
 
