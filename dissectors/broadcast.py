@@ -10,6 +10,7 @@ twice in a row on one stream is told to two players behind one address, or was d
 from __future__ import annotations
 
 from collections.abc import Hashable
+from hashlib import sha256
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -24,6 +25,14 @@ REORDERED_NS = 100_000_000
 
 LOG_SIZE = 256
 """At least so many events are kept, and fewer than twice as many."""
+
+
+_LONGEST_KEPT = 1000
+
+
+def text_key(text: str) -> Hashable:
+    """A text as a part of a key; of a long one a digest is kept, so that the log stays small."""
+    return text if len(text) < _LONGEST_KEPT else sha256(text.encode()).digest()
 
 
 class Timed(Protocol):
@@ -133,9 +142,13 @@ class BroadcastLog(Generic[Told]):
 class EventLog(BroadcastLog[Event]):
     """The log of a table where each thing told is an event at once."""
 
-    def is_copy(self, message: Message, key: Hashable) -> bool:
-        """Whether a message tells again what another has told; then its event and its game are set."""
-        event = self.witness(message.stream.id, key, message.ts_ns)
+    def is_copy(self, message: Message, key: Hashable, hearer: int | None = None) -> bool:
+        """Whether a message tells again what another has told; then its event and its game are set.
+
+        Its stream hears it, or another `hearer` where one stream hears the same twice, for two reasons.
+        """
+        stream_id = message.stream.id if hearer is None else hearer
+        event = self.witness(stream_id, key, message.ts_ns)
         if event is None:
             return False
         message.event_id = event.id

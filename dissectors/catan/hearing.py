@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from hashlib import sha256
 
+from dissectors.broadcast import text_key
 from dissectors.catan.hand import plain, total
 from dissectors.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
 from dissectors.hearing import Version
@@ -66,9 +66,8 @@ def version_of(message: Message) -> Version:
     if name == "Entwicklungskarte gekauft":
         card = fields.get("Entwicklungskarte", 1)
         return Version((name, fields["Spieler"]), None if card == 1 else card)
-    # Its text has its names in order, and the same words for the same thing; of a long one a digest is kept.
-    text = message.fields_json
-    return Version((name, text if len(text) < 1000 else sha256(text.encode()).digest()), ())
+    # Its text has its names in order, and the same words for the same thing.
+    return Version((name, text_key(message.fields_json)), ())
 
 
 def _comparable(counts: dict[str, int] | None) -> Hashable:

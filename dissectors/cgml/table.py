@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+from dissectors.broadcast import text_key
 from dissectors.cgml.bidding import Bidding
 from dissectors.cgml.cards import SEATS
 from dissectors.cgml.conversation import Conversation, is_answer
@@ -155,9 +156,9 @@ class CgmlTable(SeatTable):
         if not row.broadcast or key is None or row.name in ("connect", "disconnect"):
             return None
         if VERSION.name not in fields:
-            return (row.name, key, message.fields_json)
-        said = {name: value for name, value in fields.items() if name != VERSION.name}
-        return (row.name, key, to_json(said))
+            return (row.name, key, text_key(message.fields_json))
+        without = {name: value for name, value in fields.items() if name != VERSION.name}
+        return (row.name, key, text_key(to_json(without)))
 
     def _may_reveal(self, fact: Fact) -> set[int]:
         """On which stream a copy of a deal may come that shows the cards."""

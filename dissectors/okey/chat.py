@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dissectors.broadcast import EventLog
+from dissectors.broadcast import EventLog, text_key
 from dissectors.okey.conversation import Conversation, Request
 from dissectors.okey.hall import Hall
 from dissectors.records import Message
@@ -51,11 +51,8 @@ class Chat:
         to: str | None,
         text: str,
     ) -> None:
-        # Of a long text its hash is kept, not the text itself.
-        key = (scope, sender, to, len(text), hash(text))
-        told = self._log.witness(hearer, key, message.ts_ns)
-        if told is not None:
-            message.event_id, message.game_id = told.id, told.game_id
+        key = (scope, sender, to, text_key(text))
+        if self._log.is_copy(message, key, hearer):
             return
         data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
         if to is not None:
