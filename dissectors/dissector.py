@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType, unreadable
+from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType, Rename, unreadable
 from dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
 from dissectors.table import GameTable, Ids
 
@@ -57,6 +57,21 @@ class Dissector(ABC):
     @abstractmethod
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """The frame of a message; raises ValueError where no row of the grammar has these fields."""
+
+    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """A frame that decodes, with these values in its fields, and spelt as it was in all else.
+
+        Raises ValueError where no row of the grammar has these fields.
+        """
+        decoded = self.decode(frame, direction)
+        if decoded.row is None:
+            raise ValueError(f"no message can be made out in this frame of {len(frame)} bytes")
+        return frame if fields == decoded.fields else self.encode(decoded.row.name, direction, fields)
+
+    def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+        """The fields of a message of this row with another name wherever they name something."""
+        types = {field.name: field.type for field in row.fields}
+        return {name: types[name].renamed(value, rename) for name, value in fields.items()}
 
     @abstractmethod
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:

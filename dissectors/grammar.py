@@ -44,11 +44,30 @@ class Mismatch(Exception):
         self.code = code
 
 
+@dataclass(frozen=True)
+class Handle:
+    """A kind of value by which a protocol names something: a token, a player's number, a lobby.
+
+    Another playing of the same game has other such values in the same places. One that is `per_stream` names
+    something in one conversation only.
+    """
+
+    title: str
+    per_stream: bool = False
+
+
+Rename = Callable[[Handle, Any], Any]
+"""Gives the value to stand in place of one that names something."""
+
+
 class FieldType(ABC):
     """How a field's text and its JSON value belong together."""
 
     title: str
     """What a person reads in the reference, such as "dice, higher die first"."""
+
+    handle: Handle | None = None
+    """What a value names, if it names something that has another name in another playing."""
 
     @abstractmethod
     def decode(self, text: str) -> Any:
@@ -61,6 +80,10 @@ class FieldType(ABC):
     def remark(self, text: str) -> str | None:
         """What is unusual but harmless about a text that decodes, or None."""
         return None
+
+    def renamed(self, value: Any, rename: Rename) -> Any:
+        """A value of this type with another name wherever it has one; types with parts look into them."""
+        return rename(self.handle, value) if self.handle is not None and value is not None else value
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,7 @@ class MessageType:
     `answers` names the messages that this one replies to; `broadcast` says that the server sends a copy to
     each client; `deviation` tells in a sentence how the row differs from the specification, None if it does
     not, and makes a note once per table. `brief` says in a listing what a message is about, with fields in
-    braces; the gloss, where it is None.
+    braces; the gloss, where it is None. A `heartbeat` comes when the clock says so and tells nothing.
     """
 
     name: str
@@ -96,6 +119,7 @@ class MessageType:
     broadcast: bool = False
     deviation: str | None = None
     brief: str | None = None
+    heartbeat: bool = False
 
     @cached_property
     def is_fresh(self) -> bool:

@@ -67,11 +67,10 @@ def _element(
         clause,
         answers,
         broadcast,
-        None,
-        brief,
-        shape,
-        told_apart,
-        server,
+        brief=brief,
+        shape=shape,
+        mark=told_apart,
+        server=server,
     )
 
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from dissectors.fields import Number, Text, Word
-from dissectors.grammar import EventKind, Field, FieldType, Grammar, MessageType, Mismatch
+from dissectors.grammar import EventKind, Field, FieldType, Grammar, Handle, MessageType, Mismatch
 from dissectors.maexchen.dice import written
 
 REASONS = (
@@ -26,10 +26,14 @@ REASONS = (
 )
 
 
+TOKEN = Handle("token", per_stream=True)
+
+
 class Token(FieldType):
     """A server's question mark: 36-character UUIDs in practice, but any text without blanks will do."""
 
     title = "token"
+    handle = TOKEN
     _good = re.compile(r"[^\s\x00-\x1f]+")
 
     def decode(self, text: str) -> str:

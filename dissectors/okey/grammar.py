@@ -578,10 +578,10 @@ ROWS = (
     ),
     MessageType("+CATS", "c2s", (), "has heard what was said", _CHAT_PASSED_ON, ("CATS",)),
     # PING · +PING, both ways
-    MessageType("PING", "c2s", (), "are you there?", _PING),
-    MessageType("+PING", "s2c", (), "is there", _PING, ("PING",)),
-    MessageType("PING", "s2c", (), "are you there?", _PING),
-    MessageType("+PING", "c2s", (), "is there", _PING, ("PING",)),
+    MessageType("PING", "c2s", (), "are you there?", _PING, heartbeat=True),
+    MessageType("+PING", "s2c", (), "is there", _PING, ("PING",), heartbeat=True),
+    MessageType("PING", "s2c", (), "are you there?", _PING, heartbeat=True),
+    MessageType("+PING", "c2s", (), "is there", _PING, ("PING",), heartbeat=True),
     # WINC · +WINC <deck>
     MessageType("WINC", "c2s", (), "wants a deck that wins (a cheat)", _CHEAT),
     MessageType("+WINC", "s2c", (_DECK,), "gets a deck that wins (a cheat)", _CHEAT, ("WINC",)),
