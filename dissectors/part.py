@@ -132,8 +132,8 @@ class Part:
         self._policy = policy
         self._dissectors = dissectors
         self._talks: dict[int, _Talk] = {}
-        self._acted: Step | None = None
-        """What we did last, if the peer has not been waited for since."""
+        self._acted: set[tuple[int, int | None]] = set()
+        """What we have done since the peer was last waited for: role and event."""
         self._overdue: int | None = None
         """The line that was told to be overdue, and is waited for nevertheless."""
         self._played = {
@@ -170,7 +170,7 @@ class Part:
                 yield from self._say(played, step, since_ns)
             else:
                 while played.cues.awaits(step) and not self.stopped:
-                    self._acted = None
+                    self._acted.clear()
                     yield Listen(played.role, step)
             if self.stopped:
                 return
@@ -188,7 +188,7 @@ class Part:
             if come is not None:
                 self._give(come, played)
             else:
-                self._acted = None
+                self._acted.clear()
                 yield Listen(played.role, None)
 
     def _say(self, played: _Played, line: Line, since_ns: int) -> Iterator[Action]:
@@ -210,16 +210,18 @@ class Part:
         return dissector.rewrite(line.data, line.direction, fields)
 
     def _act(self, step: Step) -> bool:
-        """Note that we act, and say whether that comes right after we have acted on another stream.
+        """Note that we act, and say whether something else was just done on another stream.
 
         Copies of one broadcast may arrive in any order.
         """
-        before, self._acted = self._acted, step
-        if before is None or before.role is step.role:
-            return False
-        if not (isinstance(before, Line) and isinstance(step, Line)):
-            return True
-        return before.event_id is None or before.event_id != step.event_id
+        event = step.event_id if isinstance(step, Line) else None
+        apart = any(
+            number != step.role.number and (event is None or event != other) for number, other in self._acted
+        )
+        if apart:
+            self._acted.clear()
+        self._acted.add((step.role.number, event))
+        return apart
 
     # What the peer does.
 
