@@ -122,7 +122,7 @@ class Actor:
         elif isinstance(happening, Said):
             await self._react(self._part.heard(happening.connection, happening.data))
         else:
-            await self._react(self._part.ended(happening.connection))
+            await self._react(self._part.ended(happening.connection, happening.how))
 
     async def _react(self, reaction: Reaction) -> None:
         for divergence in reaction.divergences:

@@ -19,9 +19,10 @@ _HIGHEST = 65_535
 def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place]:
     """Where each server is, by the first role that it has.
 
-    One address alone is the first server's; the others' ports are as far from its port as they were in the
-    record, as with CGML's 7001 and 7002. Raises click.UsageError.
+    One address alone is for the server with the lowest port; the others' ports are as far from that as they
+    were in the record, as with CGML's 7001 to 7003. Raises click.UsageError.
     """
+    lowest = min(map(_port, servers))
     named: dict[Role, Place] = {}
     base: Place | None = None
     for text in given:
@@ -38,7 +39,7 @@ def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place
         if server not in places:
             if base is None:
                 raise click.UsageError(f"where is {server.server}? Add {_example([server])}")
-            port = base[1] + _port(server) - _port(servers[0]) if base[1] else 0
+            port = base[1] + _port(server) - lowest if base[1] else 0
             if not 0 <= port <= _HIGHEST:
                 raise click.UsageError(f"port {port} for {server.server} is none: add {_example([server])}")
             places[server] = (base[0], port)

@@ -14,6 +14,7 @@ from cli.acting import Actor
 from cli.addresses import places_of
 from cli.live import LiveView
 from cli.main import VIOLATIONS
+from cli.players import no_such_player
 from cli.recording_options import summary
 from dissectors.cast import names_of_roles
 from dissectors.dissector import Dissector
@@ -176,6 +177,5 @@ def _only(script: Script, dissectors: dict[str, Dissector], player: str) -> Scri
     names = names_of_roles(script, dissectors)
     roles = {number for number, known in names.items() if player in known}
     if not roles:
-        known = ", ".join(sorted({printable(name) for some in names.values() for name in some})) or "nobody"
-        raise StorageError(f"no conversation of {player} is in this session; there is {known}")
+        raise no_such_player(player, set[str]().union(*names.values()))
     return script.only(roles)

@@ -35,7 +35,9 @@ def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[
         found: set[str] = set()
 
         def note(handle: Handle, name: Any, found: set[str] = found) -> Any:
-            found.add(str(name))
+            # What is good for one conversation only, such as a token, is nobody's name.
+            if not handle.per_stream:
+                found.add(str(name))
             return name
 
         dissector.renamed(decoded.row, fields, note)

@@ -242,8 +242,8 @@ class Part:
         # It may be our turn now: what could still belong to a line end is not waited for.
         return self._read(connection, [*frames, *talk.framer.settle()])
 
-    def ended(self, connection: int) -> Reaction:
-        """The peer has hung up: what it was still to say will not come."""
+    def ended(self, connection: int, how: str) -> Reaction:
+        """What the peer was still to say will not come; `how` is a predicate, as in "has hung up"."""
         talk = self._talks[connection]
         talk.ended = True
         reaction = self._read(connection, talk.framer.eof())
@@ -251,7 +251,7 @@ class Part:
         line = played.cues.next if played is not None else None
         if played is None or line is None or self.stopped:
             return reaction
-        text = f"{self._peer} has hung up, where the record goes on with {played.cues.recorded(line)}"
+        text = f"{self._peer} {how}, where the record goes on with {played.cues.recorded(line)}"
         played.cues.give_all_up()
         divergence = self._diverge(played, text, line)
         return Reaction((*reaction.divergences, divergence), reaction.replies)

@@ -38,9 +38,10 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """The peer says nothing more on a connection."""
+    """The peer says nothing more on a connection; `how` goes with it as in "the server has hung up"."""
 
     connection: int
+    how: str
 
 
 Happening = Came | Said | Gone
@@ -78,11 +79,11 @@ class Connection(ABC):
         self._tell(OPPOSITE[self._peers.plays], data)
         self._peers.happen(Said(self.stream.id, data))
 
-    def gone(self) -> None:
+    def gone(self, how: str = "has hung up") -> None:
         """Nothing more comes."""
         if not self.over.is_set():
             self.over.set()
-            self._peers.happen(Gone(self.stream.id))
+            self._peers.happen(Gone(self.stream.id, how))
 
     def _tell(self, direction: Direction, data: bytes) -> None:
         offset = self._offsets[direction]

@@ -93,8 +93,8 @@ async def call(peers: Peers, host: str, port: int) -> int:
                 data = sock.recv(_LARGEST)
             except BlockingIOError:
                 return
-            except OSError:
-                connection.gone()
+            except OSError as error:
+                connection.gone(f"cannot be reached ({error.strerror})")
                 return
             connection.came(data)
 
