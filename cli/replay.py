@@ -45,9 +45,9 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     "--serve",
     multiple=True,
     metavar="ADDR",
-    help="Play the server to clients that connect to ADDR, as in 127.0.0.1:9000. Of several servers that is the "
-    "one with the lowest port, and the others' ports are as far from it as recorded; or say RECORDED=ADDR for "
-    "each, as in 7002=127.0.0.1:9002.",
+    help="Play the server to clients that connect to ADDR, as in 127.0.0.1:9000. Of several servers that is "
+    "the one with the lowest port, and the others' ports are as far from it as recorded; or say "
+    "RECORDED=ADDR for each, as in 7002=127.0.0.1:9002.",
 )
 @click.option(
     "--connect",
