@@ -68,8 +68,8 @@ class Dissector(ABC):
     def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """A frame that decodes, with these values in its fields, and spelt as it was in all else.
 
-        If that cannot be, it is spelt as in the specification. Raises ValueError where no row of this name has
-        these fields.
+        If that cannot be, it is spelt as in the specification. Raises ValueError where no row of this name
+        has these fields.
         """
         decoded = self.decode(frame, direction)
         row = decoded.row
@@ -99,7 +99,8 @@ class Dissector(ABC):
     ) -> bytes:
         """A frame of this row, whose fields were `before`, with only the bytes of other values changed.
 
-        It may say something else in the end: `rewrite` sees to that. Raises ValueError where it cannot be done.
+        It may say something else in the end: `rewrite` sees to that. Raises ValueError where it cannot be
+        done.
         """
         return self.encode(row.name, row.direction, fields)
 

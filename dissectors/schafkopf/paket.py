@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from dissectors.grammar import FieldType, Flaw, MessageType, Mismatch
 from dissectors.records import Direction
 from dissectors.schafkopf.grammar import (
     EMPTY,
+    EMPTY_SPELLINGS,
+    END,
     GRAMMAR,
     TWICE_ENCODED,
     Nonterminal,
@@ -87,6 +90,26 @@ def _in_some_charset(line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         return line.decode("cp1252", "replace")
+
+
+def spelt_as_in(frame: bytes, text: str) -> bytes:
+    """A line's bytes as the writer of a Paket has them: in its charset, and with its § where it shows one."""
+    if text == EMPTY:
+        lines = {line.removesuffix(b"\r") for line in frame.split(b"\n")}
+        shown = next((spelt for spelt in EMPTY_SPELLINGS if spelt in lines), None)
+        if shown is not None:
+            return shown
+    try:
+        frame.decode()
+    except UnicodeDecodeError:
+        with suppress(UnicodeEncodeError):
+            return text.encode("cp1252")
+    return text.encode()
+
+
+def is_line(text: str) -> bool:
+    """Whether a text can stand on a line for a value: it is no end, neither of the Paket nor of the line."""
+    return text != END and "\n" not in text and text[-1:] != "\r"
 
 
 def _charset(error: UnicodeDecodeError) -> Flaw:
