@@ -170,7 +170,7 @@ def respelt(frame: bytes, row: MessageType, before: Mapping[str, Any], fields: M
         for at, (text, was) in enumerate(zip(new, old, strict=True), start + 1):
             if text != was:
                 line_end = b"\r" if lines[at].endswith(b"\r") else b""
-                lines[at] = spelt_as_in(frame, text) + line_end
+                lines[at] = spelt_as_in(frame, lines[at], text) + line_end
     return b"\n".join(lines)
 
 

@@ -92,15 +92,16 @@ def _in_some_charset(line: bytes) -> str:
         return line.decode("cp1252", "replace")
 
 
-def spelt_as_in(frame: bytes, text: str) -> bytes:
-    """A line's bytes as the writer of a Paket has them: in its charset, and with its § where it shows one."""
+def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
+    """The bytes of a text in place of a line of a Paket, as its writer has them: in the charset of that line,
+    or of all of it if the line does not tell, and with its § if it shows one."""
     if text == EMPTY:
-        lines = {line.removesuffix(b"\r") for line in frame.split(b"\n")}
+        lines = {each.removesuffix(b"\r") for each in frame.split(b"\n")}
         shown = next((spelt for spelt in EMPTY_SPELLINGS if spelt in lines), None)
         if shown is not None:
             return shown
     try:
-        frame.decode()
+        (frame if line.isascii() else line).decode()
     except UnicodeDecodeError:
         with suppress(UnicodeEncodeError):
             return text.encode("cp1252")
