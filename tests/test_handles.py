@@ -15,6 +15,7 @@ import pytest
 import schafkopf_cases
 from bijections import back, onwards
 from cases import Case
+from one_way import is_one_frame
 from recorded import CAPTURES, Said, messages_of
 
 from dissectors.catan.dissector import CATAN
@@ -222,12 +223,6 @@ def with_row(said: Iterable[Said]) -> list[Said]:
     return [each for each in said if decoded(each).row is not None]
 
 
-def is_one_frame(said: Said) -> bool:
-    framer = said.dissector.framer(said.direction)
-    found = [*framer.feed(0, said.frame), *framer.eof()]
-    return [frame.data for frame in found] == [said.frame]
-
-
 def texts_in(messages: Iterable[Said]) -> set[str]:
     """All texts that name something in these messages."""
     return {value for said in messages for _, value in names_of(said) if isinstance(value, str)}
@@ -291,6 +286,6 @@ def test_other_names_go_in_and_out_again(capture: str) -> None:
         assert after.row == before.row
         assert after.fields == fields
         assert after.sound >= before.sound
-        assert is_one_frame(other) == is_one_frame(said)
+        assert is_one_frame(*other) == is_one_frame(*said)
         again = dissector.rewrite(other.frame, direction, renamed(other, back))
         assert dissector.decode(again, direction).fields == before.fields
