@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[str | int, ...]
-"""The steps to a value in a message's fields, keys and places in lists; () is all of them."""
+"""The steps to a part of a JSON value, keys and places in lists; () is the whole."""
 
 Place = tuple[int, int]
 """Where something stands in a frame: its first byte, and how many bytes it takes."""

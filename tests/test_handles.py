@@ -7,12 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import catan_cases
-import cgml_cases
-import maexchen_cases
-import okey_cases
 import pytest
-import schafkopf_cases
+from all_cases import CASES, each_protocol
 from bijections import back, onwards
 from cases import Case
 from one_way import is_one_frame
@@ -25,20 +21,11 @@ from dissectors.dissector import Dissector
 from dissectors.grammar import Decoded, Handle, Rename
 from dissectors.maexchen.dissector import MAEXCHEN
 from dissectors.okey.dissector import OKEY
-from dissectors.registry import BUILT_IN
 from dissectors.rewriting import Path, differences
 from dissectors.schafkopf.dissector import SCHAFKOPF
 
-RECORDED = sorted(path.name for pattern in ("*.pcap*",) for path in CAPTURES.glob(pattern))
-CASES: dict[Dissector, list[Case]] = {
-    MAEXCHEN: [*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED],
-    SCHAFKOPF: [*schafkopf_cases.SOUND, *schafkopf_cases.LOOSE, *schafkopf_cases.FLAWED],
-    CATAN: [*catan_cases.SOUND, *catan_cases.DIALECTS, *catan_cases.LOOSE, *catan_cases.FLAWED],
-    OKEY: [*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.FLAWED],
-    CGML: [*cgml_cases.SOUND, *cgml_cases.LOOSE],
-}
+RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 each_capture = pytest.mark.parametrize("capture", RECORDED)
-each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 
 # What carries a handle: kind, place in the fields, and the messages in which it stands there.
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-import catan_cases
-import cgml_cases
-import maexchen_cases
-import okey_cases
 import pytest
-import schafkopf_cases
+from all_cases import CASES, each_protocol
 from bijections import back, onwards
-from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_way import is_one_frame
@@ -24,18 +19,8 @@ from dissectors.grammar import to_json
 from dissectors.maexchen.dissector import MAEXCHEN
 from dissectors.okey.dissector import OKEY
 from dissectors.records import DIRECTIONS, Direction
-from dissectors.registry import BUILT_IN
 from dissectors.rewriting import changed_fields, differences, replaced, value_at
 from dissectors.schafkopf.dissector import SCHAFKOPF
-
-CASES: dict[Dissector, list[Case]] = {
-    MAEXCHEN: [*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED],
-    SCHAFKOPF: [*schafkopf_cases.SOUND, *schafkopf_cases.LOOSE, *schafkopf_cases.FLAWED],
-    CATAN: [*catan_cases.SOUND, *catan_cases.DIALECTS, *catan_cases.LOOSE, *catan_cases.FLAWED],
-    OKEY: [*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.FLAWED],
-    CGML: [*cgml_cases.SOUND, *cgml_cases.LOOSE],
-}
-each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 
 
 class Rewritten(NamedTuple):

@@ -213,7 +213,7 @@ class LobbyList(Argument):
         return [
             {
                 "lobby": LOBBY.renamed(lobby["lobby"], rename),
-                "players": [NAME.renamed(name, rename) for name in lobby["players"]],
+                "players": Names().renamed(lobby["players"], rename),
             }
             for lobby in value
         ]
