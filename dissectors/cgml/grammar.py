@@ -15,13 +15,18 @@ from dissectors.cgml.cards import HAND, LADDER, SEATS
 from dissectors.cgml.events import EVENTS
 from dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from dissectors.fields import Number, Text
-from dissectors.grammar import Field, Grammar, MessageType
+from dissectors.grammar import Field, Grammar, Handle, MessageType
 from dissectors.records import Direction
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(20))
 VERSION = Field("version", Text(), "the version of CGML that is used", optional=True)
 
 _GAME_NAME = "licitovany_marias"
+
+PLAYER = Handle("player")
+NAME = Handle("name", nobody=("",))
+GROUP = Handle("group")
+URL = Handle("url")
 
 Server = Literal["login", "game"]
 """Whom a message is for, or from: the servers on ports 7001 and 7003, or the one on 7002."""
@@ -89,11 +94,11 @@ def _clause(chapter: int, title: str) -> str:
     return _IN_SPEC[chapter] + title
 
 
-_ID = Field("id", Number(), "the player's id")
-_NAME = Child(Field("name", Text(), "the player's name", optional=True), 0)
+_ID = Field("id", Number(PLAYER), "the player's id")
+_NAME = Child(Field("name", Text(NAME), "the player's name", optional=True), 0)
 _RACE = Child(Field("race", Choice("human", "bot", empty=True), "a person or a program", optional=True), 0)
 _PLAYER = Compound("player", Shape((_ID,), None, (_NAME, _RACE)))
-_ID_IF = Field("id", Number(), "the player's id", optional=True)
+_ID_IF = Field("id", Number(PLAYER), "the player's id", optional=True)
 _CULPRIT = Compound("player", Shape((_ID_IF,), None, (_NAME, _RACE)))
 _OPPONENT = Compound(
     "opponent", Shape((), None, (Child(Field("player", _PLAYER, "players"), 1, MOST_CHILDREN),))
@@ -103,18 +108,19 @@ _GAME = Child(Field("game", Choice(_GAME_NAME), "which game is played"))
 _GAME_IF = Child(Field("game", Choice(_GAME_NAME), "which game is played", optional=True), 0)
 _ONE_PLAYER = Child(Field("player", _PLAYER, "who it is"))
 _WHO = Child(Field("player", _CULPRIT, "who has caused it", optional=True), 0)
-_GROUP = Field("id", Number(), "the group's id", fresh=True)
+_GROUP = Field("id", Number(GROUP), "the group's id", fresh=True)
 _URL = Child(
     Field(
         "url",
         Pattern(
             r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}",
             "an address and a port, as in 127.0.0.1:7002",
+            URL,
         ),
         "where the game server listens",
     )
 )
-_WHOSE = Field("playerid", Number(), "whose it is")
+_WHOSE = Field("playerid", Number(PLAYER), "whose it is")
 _TO = Field("to", Choice("hand", "desk", "talon"), "where the cards go")
 _FROM = Field("from", Choice("desk", "talon"), "where the cards come from")
 _FROM_HAND = Field("from", Choice("hand"), "where the card comes from")
@@ -139,7 +145,7 @@ def _cards(least: int, most: int, hidden: bool) -> Child:
 
 _TRICK = _with(
     Field("number", Range(1, HAND), "which trick it is"),
-    Field("playerid", Number(), "who takes it"),
+    Field("playerid", Number(PLAYER), "who takes it"),
     children=(_cards(SEATS, SEATS, False),),
 )
 

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from dissectors.fields import Number, Text, Word
-from dissectors.grammar import EventKind, Field, FieldType, Grammar, Handle, MessageType, Mismatch
+from dissectors.grammar import EventKind, Field, FieldType, Grammar, Handle, MessageType, Mismatch, Rename
 from dissectors.maexchen.dice import written
 
 REASONS = (
@@ -27,6 +27,7 @@ REASONS = (
 
 
 TOKEN = Handle("token", per_stream=True)
+PLAYER = Handle("player")
 
 
 class Token(FieldType):
@@ -98,6 +99,9 @@ class Names(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(value)
 
+    def renamed(self, value: Any, rename: Rename) -> list[Any]:
+        return [PLAYER.renamed(name, rename) for name in value]
+
 
 class Scores(FieldType):
     """Each player's points, `name:points` with commas between; empty before anybody has played."""
@@ -119,8 +123,11 @@ class Scores(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(f"{name}:{points}" for name, points in value.items())
 
+    def renamed(self, value: Any, rename: Rename) -> dict[Any, int]:
+        return {PLAYER.renamed(name, rename): points for name, points in value.items()}
 
-_NAME = Field("name", Text(), "player")
+
+_NAME = Field("name", Text(PLAYER), "player")
 _TOKEN = Field("token", Token(), "names the question that is asked or answered", fresh=True)
 _ROUND = Field("round", Number(), "number of the round")
 _DICE = Field("dice", Dice(), "two dice")
