@@ -28,6 +28,7 @@ REASONS = (
 
 TOKEN = Handle("token", per_stream=True)
 PLAYER = Handle("player")
+ROUND = Handle("round")
 
 
 class Token(FieldType):
@@ -129,7 +130,7 @@ class Scores(FieldType):
 
 _NAME = Field("name", Text(PLAYER), "player")
 _TOKEN = Field("token", Token(), "names the question that is asked or answered", fresh=True)
-_ROUND = Field("round", Number(), "number of the round")
+_ROUND = Field("round", Number(ROUND), "number of the round")
 _DICE = Field("dice", Dice(), "two dice")
 _PLAYERS = Field("players", Names(), "players in the order of play")
 _LOSERS = Field("names", Names(), "the players who lost")
