@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dissectors.cgml.cards import HAND, LADDER, SEATS
-from dissectors.cgml.events import EVENTS
+from dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
 from dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from dissectors.fields import Number, Text
 from dissectors.grammar import Field, Grammar, MessageType
@@ -561,4 +561,13 @@ ROWS = (
     ),
 )
 
-GRAMMAR = Grammar("cgml", "CGML (licitovaný mariáš)", ROWS, EVENTS, foreign=True)
+GRAMMAR = Grammar(
+    "cgml",
+    "CGML (licitovaný mariáš)",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    aliases={"id": "name"},
+)

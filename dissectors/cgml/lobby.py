@@ -38,7 +38,7 @@ class Lobby:
     def connect_server(self, fact: Fact) -> None:
         url = fact.fields["url"]
         self._table.put({"numplayers": fact.fields["numplayers"]}, "servers", short(url))
-        self._table.tell(fact, "connected", None, {"name": short(url), "id": None, "role": "server"}, None)
+        self._table.tell(fact, "server_connected", None, {"url": short(url)}, None)
 
     def connect_player(self, fact: Fact) -> None:
         player = fact.fields["player"]

@@ -10,7 +10,17 @@ import re
 from typing import Any
 
 from dissectors.fields import Number, Text, Word
-from dissectors.grammar import EventKind, Field, FieldType, Grammar, Handle, MessageType, Mismatch
+from dissectors.grammar import (
+    EventKind,
+    Field,
+    FieldType,
+    Grammar,
+    Handle,
+    Handles,
+    KeysOf,
+    MessageType,
+    Mismatch,
+)
 from dissectors.maexchen.dice import written
 
 REASONS = (
@@ -26,6 +36,9 @@ REASONS = (
 )
 
 
+PLAYER = Handle("player", of_player=True)
+ROUND = Handle("round")
+ADDRESS = Handle("address")
 TOKEN = Handle("token", per_stream=True)
 
 
@@ -273,4 +286,22 @@ EVENTS = (
     EventKind("score", ("scores",), "score: {scores}"),
 )
 
-GRAMMAR = Grammar("maexchen", "Mäxchen", ROWS, EVENTS)
+# What names something in the data of the events, and in the state.
+DATA_HANDLES: Handles = {
+    "actor": PLAYER,
+    "name": PLAYER,
+    "names": PLAYER,
+    "players": PLAYER,
+    "scores": KeysOf(PLAYER),
+    "round": ROUND,
+}
+STATE_HANDLES: Handles = {
+    **DATA_HANDLES,
+    "private": KeysOf(PLAYER),
+    "turn": PLAYER,
+    "rolling": PLAYER,
+    "seer": PLAYER,
+    "address": ADDRESS,
+}
+
+GRAMMAR = Grammar("maexchen", "Mäxchen", ROWS, EVENTS, data_handles=DATA_HANDLES, state_handles=STATE_HANDLES)
