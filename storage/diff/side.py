@@ -1,0 +1,108 @@
+"""One of two sessions that are compared: its tables with what happened at each, read from the database."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dissectors.grammar import Grammar
+from dissectors.registry import dissector_of
+from storage.diff.meaning import Reader
+from storage.timeline import GameRow, TableRow, Timeline
+
+# The filter language takes its time to load, and most comparisons are asked without a filter.
+if TYPE_CHECKING:
+    from storage.filters import Filter, Parameters, Target
+
+    Condition = tuple[str, Parameters]
+
+
+class TableSide(msgspec.Struct, eq=False):
+    """A table and its events, in order: their numbers, readings, and games (0 outside games).
+
+    `ranks` says of each how many events of the session come before it.
+    """
+
+    row: TableRow
+    reader: Reader
+    ids: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    readings: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    games: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    ranks: array[int] = msgspec.field(default_factory=lambda: array("q"))
+
+    def rank(self, place: int) -> int:
+        """How many events of the session come before a place at this table, which may be behind its last."""
+        if place < len(self.ranks):
+            return self.ranks[place]
+        return self.ranks[-1] + 1 if self.ranks else 0
+
+    def strands(self) -> dict[int, list[int]]:
+        """The places of its events by game, in the order in which the games begin; 0 is outside games."""
+        found: dict[int, list[int]] = {}
+        for place, game in enumerate(self.games):
+            found.setdefault(game, []).append(place)
+        return found
+
+
+class Side:
+    """A session: its tables and games, and a digest of all that is compared of its events."""
+
+    def __init__(self, timeline: Timeline, wanted: Filter | None) -> None:
+        self.timeline = timeline
+        self.tables = [TableSide(row, Reader(_grammar(row.protocol))) for row in timeline.tables()]
+        self.games: dict[int, GameRow] = {game.id: game for game in timeline.games()}
+        self.digest = self._read(condition(timeline, wanted, "events"))
+        _name_numbers(self.tables)
+
+    def _read(self, wanted: Condition) -> bytes:
+        """Read all events; give the digest."""
+        digest = blake2b()
+        for table in self.tables:
+            digest.update(f"{table.row.protocol} {table.row.server}\n".encode())
+        tables = {table.row.id: table for table in self.tables}
+        first = min(tables, default=0)
+        ordinals: dict[int, int] = {}
+        for rank, event in enumerate(self.timeline.stored_events(*wanted)):
+            table = tables[event.table_id]
+            game = event.game_id or 0
+            table.ids.append(event.id)
+            table.games.append(game)
+            table.ranks.append(rank)
+            table.readings.append(table.reader.read(event.kind, event.actor, event.data))
+            ordinal = ordinals.setdefault(game, len(ordinals))
+            told = (event.table_id - first, ordinal, event.kind, event.actor, event.data)
+            digest.update(repr(told).encode(errors="surrogatepass"))
+        return digest.digest()
+
+
+def condition(timeline: Timeline, wanted: Filter | None, target: Target) -> Condition:
+    """A filter as an SQL condition on this session's rows; without one, all meet it."""
+    if wanted is None:
+        return "1", []
+    from storage.filters import register_functions
+
+    register_functions(timeline.connection)
+    return wanted.sql(target)
+
+
+def _grammar(protocol: str) -> Grammar | None:
+    """A protocol's grammar; None where a plug-in that is not installed brought it."""
+    dissector = dissector_of(protocol)
+    return dissector.grammar if dissector is not None else None
+
+
+def _name_numbers(tables: Sequence[TableSide]) -> None:
+    """Whoever is only a number at one table may have told his name at another of the same protocol."""
+    named: dict[tuple[str, str], str] = {}
+    for table in tables:
+        for number, name in table.reader.cast.numbers_with_names():
+            named.setdefault((table.row.protocol, number), name)
+    for table in tables:
+        for person in table.reader.cast.people:
+            known = named.get((table.row.protocol, person.name)) if person.is_numbered else None
+            if known is not None:
+                person.names.append(known)
