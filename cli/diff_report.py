@@ -60,9 +60,9 @@ def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
         yield players.removeprefix("; ")
     if difference.events:
         yield from _first(difference, difference.events[0], both)
-    if len(difference.events) > 1:
+    if rest := [one for one in _apart(difference) if one is not difference.events[0]]:
         yield Text("\nThe rest", "bold")
-        yield from _grouped(difference, difference.events[1:], both)
+        yield from _grouped(difference, rest, both)
     if difference.messages:
         yield Text("\nMessages that made no event", "bold")
         yield from _messages(difference)
@@ -74,11 +74,25 @@ def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
 def _summary(difference: Difference) -> str:
     """How much is the same and how much differs, in a line."""
     sorts = dict.fromkeys(_SORTS, 0)
-    for one in difference.events:
+    for one in _apart(difference):
         sorts[one.sort] += 1
-    told = ", ".join(f"{count} {_SORTS[sort]}" for sort, count in sorts.items() if count)
-    line = f"{_count(difference.same, 'event')} the same; {_count(len(difference.events), 'difference')}"
-    return f"{line}: {told}" if told else line
+    told = [f"{count} {_SORTS[sort]}" for sort, count in sorts.items() if count]
+    told += [
+        f"{_count(count, 'game')} only in {side}"
+        for side, count in (
+            ("A", sum(game.b is None for game in difference.games)),
+            ("B", sum(game.a is None for game in difference.games)),
+        )
+        if count
+    ]
+    if difference.messages:
+        told.append(_count(sum(one.count for one in difference.messages), "message") + " without an event")
+    return f"{_count(difference.same, 'event')} the same; {', '.join(told) or 'the events do not differ'}"
+
+
+def _apart(difference: Difference) -> list[EventDifference]:
+    """The differences of events but for games that only one side has."""
+    return [one for one in difference.events if one.game is None or not difference.games[one.game].is_alone]
 
 
 def _matched(difference: Difference) -> str:
@@ -260,10 +274,13 @@ def _place(difference: Difference, one: EventDifference) -> str:
     if one.game is None:
         return f"{table}, outside games"
     game = difference.games[one.game]
-    assert game.a is not None
-    assert game.b is not None
-    numbers = f"game {game.a.id}" if game.a.id == game.b.id else f"game {game.a.id} of A, {game.b.id} of B"
-    return f"{table}, {numbers} ({printable(game.a.label)})"
+    row = game.a or game.b
+    assert row is not None
+    if game.a is None or game.b is None:
+        numbers = f"game {row.id} of {_side(game.a)}"
+    else:
+        numbers = f"game {row.id}" if game.a.id == game.b.id else f"game {game.a.id} of A, {game.b.id} of B"
+    return f"{table}, {numbers} ({printable(row.label)})"
 
 
 def _messages(difference: Difference) -> Iterator[Text]:
@@ -282,14 +299,14 @@ def _messages(difference: Difference) -> Iterator[Text]:
 def _alone(difference: Difference) -> Iterator[str]:
     """What only one side has, a line each."""
     for table in difference.tables:
-        if table.a is None or table.b is None:
+        if table.is_alone:
             row = table.a or table.b
             assert row is not None
             count = _count(sum(table.events), "event")
             server = f"{game_title(row.protocol)} {printable(row.server)}"
             yield f"{_side(table.a)}: the server {server}, {count}"
     for game in difference.games:
-        if game.a is None or game.b is None:
+        if game.is_alone:
             only = game.a or game.b
             assert only is not None
             count = _count(sum(game.events), "event")

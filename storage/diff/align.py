@@ -3,7 +3,7 @@
 What is the same at both ends is cut off. Elements that come once in each of the two are anchors, of which the
 longest increasing chain is kept (patience), and between the anchors it begins anew. Where there are none, the
 first of a kind is taken for the first, the second for the second and so on. What then is small is aligned
-exactly, as the longest common subsequence; what is not, stays apart.
+exactly, as the longest common subsequence; what is not, piece by piece.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ Pair = tuple[int, int]
 
 _SMALL = 4096
 """So many comparisons (the product of two lengths) an exact alignment may take."""
+
+_PIECE = 64
+"""What is too long to be aligned exactly is cut into pieces of so many elements."""
 
 _DEEPEST = 20
 """So often anchors are looked for between anchors; every level costs as much as one pass."""
@@ -52,6 +55,7 @@ def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
             pairs += _exact(a, mine, b, other)
             continue
         if depth > _DEEPEST:
+            pairs += _piecewise(a, mine, b, other)
             continue
         anchors = _unique(a, mine, b, other) if depth < _DEEPEST else []
         if not anchors:
@@ -101,6 +105,18 @@ def _chain(pairs: list[Pair]) -> list[Pair]:
         chain.append(pairs[number])
         number = before[number]
     return chain[::-1]
+
+
+def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
+    """Both parts cut into as many pieces, of which the first is aligned with the first, and so on."""
+    count = -(-max(len(mine), len(other)) // _PIECE)
+    pairs: list[Pair] = []
+    for number in range(count):
+        piece, piece_b = (
+            part[len(part) * number // count : len(part) * (number + 1) // count] for part in (mine, other)
+        )
+        pairs += _exact(a, piece, b, piece_b)
+    return pairs
 
 
 def _exact(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:

@@ -19,15 +19,15 @@ def compare_conversations(
 ) -> list[Conversations]:
     """The conversations that one side has more of; `number` is the place of the pair of tables."""
     mine, others = _by_player(a, table_a), _by_player(b, table_b)
-    shared = shared_numbers(match, len(table_b.reader.cast.people))
+    shared = shared_numbers(match, len(table_b.reader.cast.players))
     theirs = {shared[who] if who is not None else None: streams for who, streams in others.items()}
     found: list[Conversations] = []
     for who, streams in mine.items():
         if who is not None and who not in theirs:
-            found.append(Conversations(number, table_a.reader.cast.people[who].name, tuple(streams), ()))
+            found.append(Conversations(number, table_a.reader.cast.players[who].name, tuple(streams), ()))
     for who, streams in others.items():
         if who is not None and shared[who] not in mine:
-            found.append(Conversations(number, table_b.reader.cast.people[who].name, (), tuple(streams)))
+            found.append(Conversations(number, table_b.reader.cast.players[who].name, (), tuple(streams)))
     nobodys, nobodys_b = mine.get(None, []), theirs.get(None, [])
     both = min(len(nobodys), len(nobodys_b))
     if len(nobodys) != len(nobodys_b):

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 import msgspec
 
@@ -42,12 +43,13 @@ class TableComparison:
         self._number = number
         self._first_game = first_game
         self._matching, self._match, keys_a, keys_b = _matched(a, b)
-        self._who_a = list(range(len(a.reader.cast.people)))
-        self._who_b = shared_numbers(self._match, len(b.reader.cast.people))
+        self._who_a, self._who_b = _stays(a, b, self._match)
         self._events_a = [keys_a[reading] for reading in a.readings]
         self._events_b = [keys_b[reading] for reading in b.readings]
         self._alike = [self._level(_kind_and_actor), self._level(_kind)]
         self._games: list[GamePair] = []
+        self._ends: list[Pair] = []
+        """Where games of both sides end."""
         self._found: list[EventDifference] = []
         self._same = 0
 
@@ -63,30 +65,50 @@ class TableComparison:
         for i, j in matched:
             number_a, number_b = numbers_a[i], numbers_b[j]
             strand_a, strand_b = strands_a.pop(number_a), strands_b.pop(number_b)
-            self._add_game(games_a[number_a], games_b[number_b], strand_a, strand_b)
-            self._put_beside(self._first_game + len(self._games) - 1, strand_a, strand_b)
-        for number, strand in strands_a.items():
-            self._add_game(games_a[number], None, strand, [])
-        for number, strand in strands_b.items():
-            self._add_game(None, games_b[number], [], strand)
+            game = self._add_game(games_a[number_a], games_b[number_b], strand_a, strand_b)
+            self._put_beside(game, strand_a, strand_b)
+            self._ends.append((strand_a[-1], strand_b[-1]))
+        self._add_alone(games_a, strands_a, games_b, strands_b)
         pair = TablePair(
             self._a.row,
             self._b.row,
             self._matching,
             _player_pairs(self._a, self._b, self._match),
             (len(self._a.ids), len(self._b.ids)),
-            (self._a.reader.cast.called(self._who_a), self._b.reader.cast.called(self._who_b)),
+            (
+                self._a.reader.cast.called(range(len(self._match))),
+                self._b.reader.cast.called(shared_numbers(self._match, len(self._b.reader.cast.players))),
+            ),
         )
         return TableFindings(pair, self._games, self._same, self._found, self._match)
 
     def _add_game(
-        self, a: GameRow | None, b: GameRow | None, strand_a: list[int], strand_b: list[int]
+        self, a: GameRow | None, b: GameRow | None, strand_a: Sequence[int], strand_b: Sequence[int]
+    ) -> int:
+        """Add a pair of games; give its place."""
+        self._games.append(GamePair(self._number, a, b, (len(strand_a), len(strand_b))))
+        return self._first_game + len(self._games) - 1
+
+    def _add_alone(
+        self,
+        games_a: Mapping[int, GameRow],
+        strands_a: Mapping[int, list[int]],
+        games_b: Mapping[int, GameRow],
+        strands_b: Mapping[int, list[int]],
     ) -> None:
-        first = (
-            self._a.ids[strand_a[0]] if strand_a else None,
-            self._b.ids[strand_b[0]] if strand_b else None,
-        )
-        self._games.append(GamePair(self._number, a, b, (len(strand_a), len(strand_b)), first))
+        """Add the games that only one side has, and of each the first event: there the sessions part."""
+        ends = sorted(self._ends)
+        for number, strand in strands_a.items():
+            game = self._add_game(games_a[number], None, strand, ())
+            known = bisect_left(ends, (strand[0], 0))
+            before = ends[known - 1][1] if known else -1
+            self._found.append(self._difference("only a", game, strand[0], None, (strand[0] - 1, before)))
+        ends_b = sorted((end_b, end_a) for end_a, end_b in self._ends)
+        for number, strand in strands_b.items():
+            game = self._add_game(None, games_b[number], (), strand)
+            known = bisect_left(ends_b, (strand[0], 0))
+            before = ends_b[known - 1][1] if known else -1
+            self._found.append(self._difference("only b", game, None, strand[0], (before, strand[0] - 1)))
 
     def _level(self, say: Callable[[Reading, Sequence[int]], Hashable]) -> Level:
         """Keys of all events that say no more than this."""
@@ -111,23 +133,24 @@ class TableComparison:
             ],
         )
         same = [(strand_a[x], strand_b[y]) for x, y in paired.same]
-        others = self._other_names(same)
-        self._same += len(same) - len(others)
-        found: list[tuple[Sort, int | None, int | None]] = [("name", i, j) for i, j in others]
+        odd = self._other_names(same)
+        found: list[tuple[Sort, int | None, int | None]] = []
+        found += [("name", i, j) for i, j in same if (self._a.readings[i], self._b.readings[j]) in odd]
+        self._same += len(same) - len(found)
         found += [("order", strand_a[x], strand_b[y]) for x, y in paired.moved]
         found += [("changed", strand_a[x], strand_b[y]) for x, y in paired.changed]
         found += [("only a", strand_a[x], None) for x in paired.only_a]
         found += [("only b", None, strand_b[y]) for y in paired.only_b]
-        starts = strand_a[0] if strand_a else 0, strand_b[0] if strand_b else 0
+        # Before the first that both have comes what is before the game.
+        start = (strand_a[0] if strand_a else 0) - 1, (strand_b[0] if strand_b else 0) - 1
         firsts, seconds = [i for i, _ in same], [j for _, j in same]
         for sort, i, j in found:
-            # What both sides have before: of two places the earlier one counts.
+            # Of two places the earlier one counts.
             before = min(
                 len(same) if i is None else bisect_left(firsts, i),
                 len(same) if j is None else bisect_left(seconds, j),
             )
-            after_a, after_b = same[before - 1] if before else (None, None)
-            self._found.append(self._difference(sort, game, i, j, after_a, after_b, starts))
+            self._found.append(self._difference(sort, game, i, j, same[before - 1] if before else start, odd))
 
     def _difference(
         self,
@@ -135,20 +158,19 @@ class TableComparison:
         game: int | None,
         i: int | None,
         j: int | None,
-        after_a: int | None,
-        after_b: int | None,
-        starts: tuple[int, int],
+        before: Pair,
+        odd: Mapping[Pair, tuple[str, ...]] = MappingProxyType({}),
     ) -> EventDifference:
+        """Two events by their places at the tables; `before` are those of the last ones before (-1: none)."""
         a, b = self._a, self._b
         mine = a.reader.readings[a.readings[i]] if i is not None else None
         other = b.reader.readings[b.readings[j]] if j is not None else None
         told = mine or other
         assert told is not None
         fields: tuple[str, ...] = ()
-        if mine is not None and other is not None:
-            fields = self._named_otherwise(mine, other) if sort == "name" else self._fields(mine, other)
-        place_a = i if i is not None else starts[0] if after_a is None else after_a + 1
-        place_b = j if j is not None else starts[1] if after_b is None else after_b + 1
+        if i is not None and j is not None and mine is not None and other is not None:
+            named = odd.get((a.readings[i], b.readings[j])) if sort == "name" else None
+            fields = self._fields(mine, other) if named is None else named
         return EventDifference(
             sort,
             self._number,
@@ -157,11 +179,8 @@ class TableComparison:
             fields,
             a.ids[i] if i is not None else None,
             b.ids[j] if j is not None else None,
-            (
-                a.ids[after_a] if after_a is not None else None,
-                b.ids[after_b] if after_b is not None else None,
-            ),
-            a.rank(place_a) + b.rank(place_b),
+            (a.ids[before[0]] if before[0] >= 0 else None, b.ids[before[1]] if before[1] >= 0 else None),
+            a.rank(before[0] + 1 if i is None else i) + b.rank(before[1] + 1 if j is None else j),
         )
 
     def _fields(self, mine: Reading, other: Reading) -> tuple[str, ...]:
@@ -171,29 +190,27 @@ class TableComparison:
         fields = [name for name in {**values, **others} if values.get(name) != others.get(name)]
         return tuple(name for name in fields if name != "actor") or tuple(fields)
 
-    def _named_otherwise(self, mine: Reading, other: Reading) -> tuple[str, ...]:
-        """The fields in which two events, otherwise the same, name another thing."""
-        fields = [
-            part.field
-            for part, part_b in zip(mine.parts, other.parts, strict=True)
-            if part.named != part_b.named
-        ]
-        return tuple(fields) or ("name",)
+    def _other_names(self, same: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
+        """Of events that are the same but for names, those that name another thing, or take another name.
 
-    def _other_names(self, same: Sequence[Pair]) -> list[Pair]:
-        """Of pairs that are the same but for names, those that name another thing, or take another name."""
+        They are given by the numbers of their readings, each with the fields in which it is so.
+        """
         readings_a, readings_b = self._a.reader.readings, self._b.reader.readings
         counts = Counter((self._a.readings[i], self._b.readings[j]) for i, j in same)
-        naming = {
-            pair: (readings_a[pair[0]].named, readings_b[pair[1]].named)
-            for pair in counts
-            if readings_a[pair[0]].named
-        }
-        chosen = partners((mine, other, counts[pair]) for pair, (mine, other) in naming.items())
-        odd = {pair for pair, (mine, other) in naming.items() if not agree(mine, other, chosen)}
-        if self._matching == "name":
-            odd |= {pair for pair in counts if readings_a[pair[0]].given != readings_b[pair[1]].given}
-        return [(i, j) for i, j in same if (self._a.readings[i], self._b.readings[j]) in odd]
+        beside = {pair: (readings_a[pair[0]], readings_b[pair[1]]) for pair in counts}
+        chosen = partners((mine.named, other.named, counts[pair]) for pair, (mine, other) in beside.items())
+        odd: dict[Pair, tuple[str, ...]] = {}
+        for pair, (mine, other) in beside.items():
+            fields = [
+                part.field
+                for part, part_b in zip(mine.parts, other.parts, strict=True)
+                if part.named and not agree(part.named, part_b.named, chosen)
+            ]
+            if self._matching == "name" and mine.given != other.given:
+                fields.append("name")
+            if fields:
+                odd[pair] = tuple(fields)
+        return odd
 
 
 def shared_numbers(match: Match, others: int) -> list[int]:
@@ -210,18 +227,24 @@ def shared_numbers(match: Match, others: int) -> list[int]:
 
 def _matched(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
     """How the players are matched, and the keys of both sides' readings then."""
-    mine, others = a.reader.cast.people, b.reader.cast.people
+    mine, others = a.reader.cast.players, b.reader.cast.players
     keys: dict[Hashable, int] = {}
-    keys_a = _numbered(keys, a, list(range(len(mine))))
     named, seated = by_name(mine, others), by_seat(mine, others)
-    keys_b = _numbered(keys, b, shared_numbers(named, len(others)))
+    who_a, who_b = _stays(a, b, named)
+    keys_a, keys_b = _numbered(keys, a, who_a), _numbered(keys, b, who_b)
     if seated != named:
-        keys_by_seat = _numbered(keys, b, shared_numbers(seated, len(others)))
+        keys_by_seat = _numbered(keys, b, _stays(a, b, seated)[1])
         equal = _equal_in_place(a, keys_a, b, keys_b)
         equal_by_seat = _equal_in_place(a, keys_a, b, keys_by_seat)
         if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _CLEARLY:
             return "seat", seated, keys_a, keys_by_seat
     return "name", named, keys_a, keys_b
+
+
+def _stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
+    """For each stay on either side the number of its player that both share."""
+    shared = shared_numbers(match, len(b.reader.cast.players))
+    return [*a.reader.cast.player_of], [shared[player] for player in b.reader.cast.player_of]
 
 
 def _numbered(keys: dict[Hashable, int], side: TableSide, who: Sequence[int]) -> list[int]:
@@ -237,7 +260,7 @@ def _equal_in_place(a: TableSide, keys_a: Keys, b: TableSide, keys_b: Keys) -> i
 
 
 def _player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
-    mine, others = a.reader.cast.people, b.reader.cast.people
+    mine, others = a.reader.cast.players, b.reader.cast.players
     pairs = [
         PlayerPair(person.name, others[other].name if other is not None else None)
         for person, other in zip(mine, match, strict=True)

@@ -1,6 +1,6 @@
 """What a stored event means: its kind and data without the names that another playing has others for.
 
-A reading is an event's text with holes. Players leave holes with their number in the `Cast`; what else names
+A reading is an event's text with holes. Players leave holes with the number of their stay; what else names
 something (a trade, a seat) leaves a hole with the value, which counts only by where else it stands. How a
 connection ended is no meaning. With who is who in the other session, readings become keys to compare.
 """
@@ -31,7 +31,8 @@ Keyed = tuple[tuple[int, bytes], ...]
 class Part(msgspec.Struct, frozen=True):
     """A field of an event with holes: `skeleton` is its JSON.
 
-    `players` and `keyed` tell who fills the holes, in order; `named` are the values of other handles.
+    `players` and `keyed` tell who fills the holes, in order, by the stays of the `Cast`; `named` are the
+    values of other handles.
     """
 
     field: str
@@ -62,7 +63,7 @@ Key = tuple[Any, ...]
 
 
 def part_key(part: Part, who: Sequence[int]) -> Key:
-    """What two fields have in common that mean the same; `who` gives the players numbers that both share."""
+    """What two fields have in common that mean the same; `who` gives the stays numbers that both share."""
     if not part.players and not part.keyed:
         return part.field, part.skeleton
     return (
@@ -102,6 +103,8 @@ class Reader:
             # A name is taken once; whoever is told so again takes none.
             if reading.given is None and self._version == self.cast.version:
                 self._known[kind, actor, data] = number
+            if self._ending(kind) is not None:
+                self.cast.leave([stay for part in reading.parts for stay in part.players])
         return number
 
     def _read(self, kind: str, actor: str | None, text: str) -> Reading:
@@ -183,7 +186,7 @@ class _Holes:
         if value is None or isinstance(value, dict | list):
             return value
         if handle.of_player:
-            self.players.append(self._cast.who(handle, value))
+            self.players.append(self._cast.stay(handle, value))
         else:
             self.named.append((handle.title, str(value)))
         return {"": handle.title}
@@ -192,6 +195,6 @@ class _Holes:
         if not handle.of_player:
             return [value[name] for name in sorted(value)]
         self.keyed.append(
-            tuple((self._cast.who(handle, name), _ENCODE(part)) for name, part in value.items())
+            tuple((self._cast.stay(handle, name), _ENCODE(part)) for name, part in value.items())
         )
         return {"": handle.title}

@@ -37,10 +37,10 @@ def compare_messages(
     a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int, wanted: Filter | None
 ) -> list[MessageDifference]:
     """What differs, by direction, name and field; `number` is the place of the pair of tables."""
-    people_a, people_b = table_a.reader.cast, table_b.reader.cast
+    cast_a, cast_b = table_a.reader.cast, table_b.reader.cast
     readers = (
-        _MessageReader(table_a, people_a, range(len(people_a.people))),
-        _MessageReader(table_b, people_b, shared_numbers(match, len(people_b.people))),
+        _MessageReader(table_a, cast_a, range(len(cast_a.players))),
+        _MessageReader(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
     )
     told: dict[tuple[Direction, str], dict[str, _Told]] = {}
     for place, (side, table, reader) in enumerate(((a, table_a, readers[0]), (b, table_b, readers[1]))):

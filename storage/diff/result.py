@@ -45,30 +45,40 @@ class TablePair(msgspec.Struct, frozen=True):
     events: tuple[int, int]
     called: tuple[Called, Called] = ({}, {})
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether only one session has this table."""
+        return self.a is None or self.b is None
+
     def mirrored(self) -> TablePair:
         players = [pair.mirrored() for pair in self.players]
         return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.called[::-1])
 
 
 class GamePair(msgspec.Struct, frozen=True):
-    """Two games that were compared, or one that the other session lacks; `first` is its first event there."""
+    """Two games that were compared, or one that the other session lacks; `events` are those of each side."""
 
     table: int
     a: GameRow | None
     b: GameRow | None
     events: tuple[int, int]
-    first: tuple[int | None, int | None]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether only one session has this game."""
+        return self.a is None or self.b is None
 
     def mirrored(self) -> GamePair:
-        return GamePair(self.table, self.b, self.a, self.events[::-1], self.first[::-1])
+        return GamePair(self.table, self.b, self.a, self.events[::-1])
 
 
 class EventDifference(msgspec.Struct, frozen=True):
     """An event that is another one on the other side, or not there.
 
-    `table` and `game` are places in the lists of pairs; outside games `game` is None. `before` is, of each
-    side, the last event of the same game that both have, or None. `place` is how many events of both
-    sessions come before.
+    `table` and `game` are places in the lists of pairs; outside games `game` is None. Of a game that only one
+    side has, it is the first event. `before` are the last events before it, on each side: those of the same
+    game that both have, or else what comes before the game; None if nothing does. `place` is how many events
+    of both sessions come before.
     """
 
     sort: Sort
@@ -143,7 +153,7 @@ class Difference(msgspec.Struct, frozen=True):
     def equal(self) -> bool:
         """Whether the two sessions mean the same."""
         pairs: list[TablePair | GamePair] = [*self.tables, *self.games]
-        alone = any(pair.a is None or pair.b is None for pair in pairs)
+        alone = any(pair.is_alone for pair in pairs)
         return not (alone or self.events or self.messages or self.conversations or self.strangers)
 
     @property
@@ -152,7 +162,6 @@ class Difference(msgspec.Struct, frozen=True):
         return [
             (number, pair)
             for number, table in enumerate(self.tables)
-            if table.a is not None and table.b is not None
             for pair in table.players
             if pair.a is None or pair.b is None
         ]

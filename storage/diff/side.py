@@ -55,26 +55,35 @@ class Side:
         self.timeline = timeline
         self.tables = [TableSide(row, Reader(_grammar(row.protocol))) for row in timeline.tables()]
         self.games: dict[int, GameRow] = {game.id: game for game in timeline.games()}
-        self.digest = self._read(condition(timeline, wanted, "events"))
-        _name_numbers(self.tables)
+        self.digest = self._read(None if wanted is None else self._met(wanted))
+        _settle(self.tables)
 
-    def _read(self, wanted: Condition) -> bytes:
-        """Read all events; give the digest."""
+    def _met(self, wanted: Filter) -> set[int]:
+        """The numbers of the events that meet a filter."""
+        events = self.timeline.stored_events(*condition(self.timeline, wanted, "events"))
+        return {event.id for event in events}
+
+    def _read(self, wanted: set[int] | None) -> bytes:
+        """Read all events, and keep those that are wanted; give the digest."""
         digest = blake2b()
         for table in self.tables:
             digest.update(f"{table.row.protocol} {table.row.server}\n".encode())
         tables = {table.row.id: table for table in self.tables}
         first = min(tables, default=0)
         ordinals: dict[int, int] = {}
-        for rank, event in enumerate(self.timeline.stored_events(*wanted)):
+        for rank, event in enumerate(self.timeline.stored_events()):
             table = tables[event.table_id]
             game = event.game_id or 0
-            table.ids.append(event.id)
-            table.games.append(game)
-            table.ranks.append(rank)
-            table.readings.append(table.reader.read(event.kind, event.actor, event.data))
+            # Who is who is told by events that need not be wanted.
+            reading = table.reader.read(event.kind, event.actor, event.data)
+            is_wanted = wanted is None or event.id in wanted
+            if is_wanted:
+                table.ids.append(event.id)
+                table.games.append(game)
+                table.ranks.append(rank)
+                table.readings.append(reading)
             ordinal = ordinals.setdefault(game, len(ordinals))
-            told = (event.table_id - first, ordinal, event.kind, event.actor, event.data)
+            told = (event.table_id - first, ordinal, event.kind, event.actor, event.data, is_wanted)
             digest.update(repr(told).encode(errors="surrogatepass"))
         return digest.digest()
 
@@ -95,14 +104,12 @@ def _grammar(protocol: str) -> Grammar | None:
     return dissector.grammar if dissector is not None else None
 
 
-def _name_numbers(tables: Sequence[TableSide]) -> None:
+def _settle(tables: Sequence[TableSide]) -> None:
     """Whoever is only a number at one table may have told his name at another of the same protocol."""
-    named: dict[tuple[str, str], str] = {}
+    named: dict[str, dict[str, str]] = {}
     for table in tables:
+        names = named.setdefault(table.row.protocol, {})
         for number, name in table.reader.cast.numbers_with_names():
-            named.setdefault((table.row.protocol, number), name)
+            names.setdefault(number, name)
     for table in tables:
-        for person in table.reader.cast.people:
-            known = named.get((table.row.protocol, person.name)) if person.is_numbered else None
-            if known is not None:
-                person.names.append(known)
+        table.reader.cast.settle(named[table.row.protocol])
