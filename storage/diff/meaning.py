@@ -45,13 +45,14 @@ class Part(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True):
     """An event with holes, field by field; the first part is who acts.
 
-    `given` is a name that somebody takes in it.
+    `given` is a name that somebody takes in it. It is an ending if it tells only that a connection has ended.
     """
 
     kind: str
     actor: int | None
     parts: tuple[Part, ...]
     given: str | None = None
+    is_ending: bool = False
 
     @property
     def named(self) -> list[tuple[str, str]]:
@@ -111,20 +112,21 @@ class Reader:
         try:
             data: dict[str, Any] = msgspec.json.decode(text)
             given = self._take_aliases(data)
-            parts = tuple(self._parts(kind, {"actor": actor, **data}))
+            ending = self._ending(kind)
+            is_ending = ending is not None and _is_ending(data.get(ending))
+            if ending is not None and is_ending:
+                data[ending] = None
+            parts = tuple(self._parts({"actor": actor, **data}))
         except RecursionError:
             return Reading(kind, None, (Part("data", f"{actor} {text}".encode(), (), (), ()),))
         # Who acts comes first.
         acting = parts[0].players
-        return Reading(kind, acting[0] if acting else None, parts, given)
+        return Reading(kind, acting[0] if acting else None, parts, given, is_ending)
 
-    def _parts(self, kind: str, data: dict[str, Any]) -> Iterator[Part]:
-        ending = self._ending(kind)
+    def _parts(self, data: dict[str, Any]) -> Iterator[Part]:
         for name, value in data.items():
             if name in _NOT_MEANT:
                 continue
-            if name == ending and isinstance(value, str) and value in ENDINGS:
-                value = None
             holes = _Holes(self.cast, self._handles)
             skeleton = _ENCODE(holes.walk(name, value, 0))
             yield Part(name, skeleton, tuple(holes.players), tuple(holes.keyed), tuple(holes.named))
@@ -148,6 +150,10 @@ class Reader:
     def _ending(self, kind: str) -> str | None:
         known = self._grammar.events.get(kind) if self._grammar is not None else None
         return known.ending if known is not None else None
+
+
+def _is_ending(reason: Any) -> bool:
+    return isinstance(reason, str) and reason in ENDINGS
 
 
 class _Holes:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     Condition = tuple[str, Parameters]
 
 
+OUTSIDE_GAMES, ENDINGS_APART = 0, -1
+
+
 class TableSide(msgspec.Struct, eq=False):
-    """A table and its events, in order: their numbers, readings, and games (0 outside games).
+    """A table and its events, in order: their numbers, readings, and games.
 
     `ranks` says of each how many events of the session come before it.
     """
@@ -41,10 +44,14 @@ class TableSide(msgspec.Struct, eq=False):
         return self.ranks[-1] + 1 if self.ranks else 0
 
     def strands(self) -> dict[int, list[int]]:
-        """The places of its events by game, in the order in which the games begin; 0 is outside games."""
+        """The places of its events by game, in the order in which the games begin.
+
+        Those of endings stand apart, whichever game they come in.
+        """
         found: dict[int, list[int]] = {}
-        for place, game in enumerate(self.games):
-            found.setdefault(game, []).append(place)
+        for place, (game, reading) in enumerate(zip(self.games, self.readings, strict=True)):
+            strand = ENDINGS_APART if self.reader.readings[reading].is_ending else game
+            found.setdefault(strand, []).append(place)
         return found
 
 
@@ -73,7 +80,7 @@ class Side:
         ordinals: dict[int, int] = {}
         for rank, event in enumerate(self.timeline.stored_events()):
             table = tables[event.table_id]
-            game = event.game_id or 0
+            game = event.game_id or OUTSIDE_GAMES
             # Who is who is told by events that need not be wanted.
             reading = table.reader.read(event.kind, event.actor, event.data)
             is_wanted = wanted is None or event.id in wanted
