@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "events": ("cli.events:events", "What happened in the game, in sentences."),
         "state": ("cli.state:state", "The state of the game at any moment."),
         "check": ("cli.check:check", "Who broke which rule, at which byte."),
+        "diff": ("cli.diff:diff", "Where two games part: a difference by meaning."),
         "follow": ("cli.follow:follow", "The bytes of one stream."),
     },
     "Play it again": {

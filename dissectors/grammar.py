@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -49,16 +50,29 @@ class Handle:
     """A kind of value by which a protocol names something: a token, a player's number, a lobby.
 
     Another playing of the same game has other such values in the same places. One that is `per_stream` names
-    something in one conversation only. Values that are `nobody` stand where nothing is named; null does, too.
+    something in one conversation only; one that is `of_player` names a player. Values that are `nobody` stand
+    where nothing is named; null does, too.
     """
 
     title: str
     per_stream: bool = False
+    of_player: bool = False
     nobody: tuple[Any, ...] = ()
 
     def renamed(self, value: Any, rename: Rename) -> Any:
         """Another name in place of this one, or the same value if it names nothing."""
         return value if value is None or value in self.nobody else rename(self, value)
+
+
+@dataclass(frozen=True)
+class KeysOf:
+    """In the place of a handle: only where the value is an object its keys are such handles."""
+
+    handle: Handle
+
+
+Handles = Mapping[str, Handle | KeysOf]
+"""What the values under a key name, at whatever depth: in a list each part does, in an object each key."""
 
 
 Rename = Callable[[Handle, Any], Any]
@@ -136,13 +150,14 @@ class MessageType:
 class EventKind:
     """A kind of event: its data fields, a sentence with them in braces, and who could know of it.
 
-    A `secret` event is known only to its actor.
+    A `secret` event is known only to its actor. The field `ending` may say how a connection ended.
     """
 
     kind: str
     fields: tuple[str, ...]
     sentence: str
     secret: bool = False
+    ending: str | None = None
 
 
 class Flaw(msgspec.Struct, frozen=True):
@@ -182,7 +197,12 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 class Grammar:
-    """The rows and event kinds of one protocol; `foreign` if its messages' names need an English gloss."""
+    """The rows and event kinds of one protocol; `foreign` if its messages' names need an English gloss.
+
+    `data_handles` says what the values in the data of its events name, and under `actor` who acts;
+    `state_handles` the same of its table's state. Where an event has two values that name the same player,
+    his number and his name or two of his names, `aliases` leads from the one's key to the newer one's.
+    """
 
     def __init__(
         self,
@@ -191,8 +211,14 @@ class Grammar:
         rows: Iterable[MessageType],
         events: Iterable[EventKind],
         foreign: bool = False,
+        data_handles: Handles = MappingProxyType({}),
+        state_handles: Handles = MappingProxyType({}),
+        aliases: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.foreign = foreign
+        self.data_handles = data_handles
+        self.state_handles = state_handles
+        self.aliases = aliases
         self.protocol = protocol
         self.title = title
         self.rows = tuple(rows)

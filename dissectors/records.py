@@ -84,8 +84,16 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     expected: str | None = None
 
 
+LOST = "connection lost"
+ENDINGS = frozenset({"closed", "reset", "idle", "evicted", "end", LOST})
+"""How a connection may end: by either side, for lack of traffic or of room, or with the recording.
+
+`LOST` is what a server tells of a connection that may not be in the capture.
+"""
+
+
 class End(msgspec.Struct, eq=False, gc=False):
-    """A stream is over: `reason` is one word such as `idle`, `closed`, `reset` or `end`."""
+    """A stream is over: `reason` is one of `ENDINGS`, but `LOST`."""
 
     stream: Stream
     ts_ns: int

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,17 @@ class GameRow(msgspec.Struct, frozen=True):
     started_ns: int
     ended_ns: int | None
     result: dict[str, Any] | None
+
+
+class StoredEvent(NamedTuple):
+    """An event as it is stored, without its changes; `data` is JSON text."""
+
+    id: int
+    table_id: int
+    game_id: int | None
+    kind: str
+    actor: str | None
+    data: str
 
 
 class Timeline:
@@ -92,6 +103,15 @@ class Timeline:
             [self.session.id, *(parameters or ())],
         )
         return map(_event, rows)
+
+    def stored_events(self, condition: str = "1", parameters: Sequence[Any] = ()) -> Iterator[StoredEvent]:
+        """The same events as they are stored, for whoever does not need all of each."""
+        rows = self.connection.execute(
+            "SELECT e.id, e.table_id, e.game_id, e.kind, e.actor, e.data FROM events e"
+            f" WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
+            [self.session.id, *parameters],
+        )
+        return map(StoredEvent._make, rows)
 
     def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
         """The last `count` events of a table up to its number `seq`, oldest first."""

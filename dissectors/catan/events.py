@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.grammar import EventKind
+from dissectors.catan.handles import NAME, PLAYER, TRADE
+from dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
     EventKind("joined", ("player", "name"), "{name} joins"),
@@ -45,5 +46,42 @@ EVENTS = (
     EventKind("chat", ("from", "name", "text"), "{name}: {text}"),
     EventKind("refused", ("player", "name", "what", "why"), "{name} is refused {what}: {why}"),
     EventKind("ended", ("winner", "name", "points"), "the game is over; {name} wins"),
-    EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}"),
+    EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}", ending="reason"),
 )
+
+# What names something in the data of the events, and in the state.
+DATA_HANDLES: Handles = {
+    "actor": NAME,
+    "player": PLAYER,
+    "name": NAME,
+    "from_player": PLAYER,
+    "from_name": NAME,
+    "partner": PLAYER,
+    "partner_name": NAME,
+    "from": PLAYER,
+    "winner": PLAYER,
+    "points": KeysOf(PLAYER),
+    "Eigentümer": PLAYER,
+    "trade": TRADE,
+}
+STATE_HANDLES: Handles = {
+    "players": KeysOf(PLAYER),
+    "id": PLAYER,
+    "name": NAME,
+    "private": KeysOf(NAME),
+    "turn": PLAYER,
+    "owner": PLAYER,
+    "player": PLAYER,
+    "accepted": PLAYER,
+    "winner": PLAYER,
+    "longest_road": PLAYER,
+    "largest_army": PLAYER,
+    "trades": KeysOf(TRADE),
+}
+ALIASES = {
+    "player": "name",
+    "from_player": "from_name",
+    "partner": "partner_name",
+    "from": "name",
+    "winner": "name",
+}

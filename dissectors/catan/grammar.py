@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from dissectors.catan.events import EVENTS
+from dissectors.catan.events import ALIASES, DATA_HANDLES, EVENTS, STATE_HANDLES
 from dissectors.catan.objects import (
     GEBÄUDE_OBJEKT,
     GEBÄUDEORT,
@@ -543,7 +543,16 @@ ROWS = (
     ),
 )
 
-GRAMMAR = Grammar("catan", "Catan", ROWS, EVENTS, foreign=True)
+GRAMMAR = Grammar(
+    "catan",
+    "Catan",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    aliases=ALIASES,
+)
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}
 """The names of messages in every spelling that was seen, and as the specification spells them."""

@@ -8,7 +8,7 @@ from dissectors.catan.game import Player
 from dissectors.catan.hand import Counts, total
 from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER
 from dissectors.catan.phrases import words
-from dissectors.catan.play import LOST, PlayTable
+from dissectors.catan.play import PlayTable
 from dissectors.catan.words import (
     BAUEN,
     DORF_BAUEN,
@@ -24,7 +24,7 @@ from dissectors.catan.words import (
     WÜRFELN,
 )
 from dissectors.hearing import Fact
-from dissectors.records import Message
+from dissectors.records import LOST, Message
 
 _HAS_THE_TURN = (DORF_BAUEN, STRASSE_BAUEN, WÜRFELN, RÄUBER_VERSETZEN, HANDELN_ODER_BAUEN, BAUEN)
 _HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "largest_army"}

@@ -17,9 +17,6 @@ from dissectors.hearing import Fact
 from dissectors.records import Event, Findings, Group, Severity, TableInfo
 from dissectors.table import GameTable, Ids
 
-LOST = "connection lost"
-"""Why a game ends that somebody, or everybody, has left."""
-
 _LONGEST_NAME = 200
 _MOST_PLAYERS = 100
 """So many players are known at once; no game has more than six."""

@@ -19,7 +19,7 @@ from dissectors.catan.hand import Hand, plain
 from dissectors.catan.hearing import OVERTAKEN_NS, Refusal, version_of
 from dissectors.catan.ledger import Claim
 from dissectors.catan.lobby import Lobby
-from dissectors.catan.play import LOST, PlayTable
+from dissectors.catan.play import PlayTable
 from dissectors.catan.requests import against
 from dissectors.catan.resources import Resources
 from dissectors.catan.trading import Trading
@@ -28,7 +28,7 @@ from dissectors.catan.verdict import Verdicts
 from dissectors.catan.words import KARTEN, ROHSTOFFE
 from dissectors.grammar import MessageType
 from dissectors.hearing import Fact, Hearing
-from dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from dissectors.records import LOST, Direction, Findings, Message, Stream, TableInfo
 from dissectors.table import Ids
 
 _OF_A_GAME = frozenset(

@@ -5,10 +5,11 @@ A player is his id.
 
 from __future__ import annotations
 
-from dissectors.grammar import EventKind
+from dissectors.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
+from dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
-    EventKind("connected", ("name", "id", "role"), "{name} ({role}, {id}) logs in"),
+    EventKind("connected", ("name", "id", "role", "url"), "{name} ({role}, {id}) logs in"),
     EventKind("group_formed", ("group", "players"), "group {group}: {players}"),
     EventKind("accepted", ("player", "group", "what"), "{player} accepts the {what}"),
     EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}"),
@@ -36,5 +37,38 @@ EVENTS = (
     EventKind("cancelled", ("why",), "the hand is cancelled: {why}"),
     EventKind("aborted", ("player", "why"), "the hand is broken off because of {player}: {why}"),
     EventKind("load", ("load",), "a server of bots has a load of {load}"),
-    EventKind("left", ("player", "why"), "{player} is gone: {why}"),
+    EventKind("left", ("player", "why"), "{player} is gone: {why}", ending="why"),
 )
+
+# What names something in the data of the events, and in the state.
+DATA_HANDLES: Handles = {
+    "actor": PLAYER,
+    "player": PLAYER,
+    "players": PLAYER,
+    "id": PLAYER,
+    "name": NAME,
+    "winner": PLAYER,
+    "winners": PLAYER,
+    "losers": PLAYER,
+    "money": KeysOf(PLAYER),
+    "group": GROUP,
+    "url": URL,
+}
+STATE_HANDLES: Handles = {
+    "players": KeysOf(PLAYER),
+    "name": NAME,
+    "accepted": PLAYER,
+    "seats": PLAYER,
+    "hands": KeysOf(PLAYER),
+    "private": KeysOf(PLAYER),
+    "player": PLAYER,
+    "turn": PLAYER,
+    "declarer": PLAYER,
+    "winner": PLAYER,
+    "money": KeysOf(PLAYER),
+    "groups": KeysOf(GROUP),
+    "group": GROUP,
+    "url": URL,
+    "servers": KeysOf(URL),
+    "loads": KeysOf(ADDRESS),
+}

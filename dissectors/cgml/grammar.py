@@ -12,21 +12,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dissectors.cgml.cards import HAND, LADDER, SEATS
-from dissectors.cgml.events import EVENTS
+from dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
+from dissectors.cgml.handles import GROUP, NAME, PLAYER, URL
 from dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from dissectors.fields import Number, Text
-from dissectors.grammar import Field, Grammar, Handle, MessageType
+from dissectors.grammar import Field, Grammar, MessageType
 from dissectors.records import Direction
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(20))
 VERSION = Field("version", Text(), "the version of CGML that is used", optional=True)
 
 _GAME_NAME = "licitovany_marias"
-
-PLAYER = Handle("player")
-NAME = Handle("name", nobody=("",))
-GROUP = Handle("group")
-URL = Handle("url")
 
 Server = Literal["login", "game"]
 """Whom a message is for, or from: the servers on ports 7001 and 7003, or the one on 7002."""
@@ -567,4 +563,13 @@ ROWS = (
     ),
 )
 
-GRAMMAR = Grammar("cgml", "CGML (licitovaný mariáš)", ROWS, EVENTS, foreign=True)
+GRAMMAR = Grammar(
+    "cgml",
+    "CGML (licitovaný mariáš)",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    aliases={"id": "name"},
+)

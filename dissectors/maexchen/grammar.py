@@ -10,7 +10,18 @@ import re
 from typing import Any
 
 from dissectors.fields import Number, Text, Word
-from dissectors.grammar import EventKind, Field, FieldType, Grammar, Handle, MessageType, Mismatch, Rename
+from dissectors.grammar import (
+    EventKind,
+    Field,
+    FieldType,
+    Grammar,
+    Handle,
+    Handles,
+    KeysOf,
+    MessageType,
+    Mismatch,
+    Rename,
+)
 from dissectors.maexchen.dice import written
 
 REASONS = (
@@ -26,9 +37,10 @@ REASONS = (
 )
 
 
-TOKEN = Handle("token", per_stream=True)
-PLAYER = Handle("player")
+PLAYER = Handle("player", of_player=True)
 ROUND = Handle("round")
+ADDRESS = Handle("address")
+TOKEN = Handle("token", per_stream=True)
 
 
 class Token(FieldType):
@@ -281,4 +293,22 @@ EVENTS = (
     EventKind("score", ("scores",), "score: {scores}"),
 )
 
-GRAMMAR = Grammar("maexchen", "Mäxchen", ROWS, EVENTS)
+# What names something in the data of the events, and in the state.
+DATA_HANDLES: Handles = {
+    "actor": PLAYER,
+    "name": PLAYER,
+    "names": PLAYER,
+    "players": PLAYER,
+    "scores": KeysOf(PLAYER),
+    "round": ROUND,
+}
+STATE_HANDLES: Handles = {
+    **DATA_HANDLES,
+    "private": KeysOf(PLAYER),
+    "turn": PLAYER,
+    "rolling": PLAYER,
+    "seer": PLAYER,
+    "address": ADDRESS,
+}
+
+GRAMMAR = Grammar("maexchen", "Mäxchen", ROWS, EVENTS, data_handles=DATA_HANDLES, state_handles=STATE_HANDLES)

@@ -18,6 +18,8 @@ from dissectors.grammar import (
     FieldType,
     Grammar,
     Handle,
+    Handles,
+    KeysOf,
     MessageType,
     Mismatch,
     Rename,
@@ -26,16 +28,16 @@ from dissectors.grammar import (
 from dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 
+NAME = Handle("name", of_player=True)
+LOBBY = Handle("lobby")
+SEAT = Handle("seat", per_stream=True)
+
 LONGEST_NAME = 30
 """Characters of a name in the specification; no real server minds."""
 
 _SHOWN = 40
 
 _INT = 1 << 31
-
-NAME = Handle("name")
-LOBBY = Handle("lobby")
-SEAT = Handle("seat", per_stream=True)
 
 
 class Argument(FieldType):
@@ -647,7 +649,37 @@ EVENTS = (
     EventKind("won", ("name",), "{name} wins"),
     EventKind("drawn_game", (), "the main stack is empty: nobody wins"),
     EventKind("chat", ("scope", "from", "to", "text"), "{from} says: {text}"),
-    EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}"),
+    EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}", ending="reason"),
 )
 
-GRAMMAR = Grammar("okey", "Okey", ROWS, EVENTS, foreign=True)
+# What names something in the data of the events, and in the state.
+DATA_HANDLES: Handles = {
+    "actor": NAME,
+    "name": NAME,
+    "before": NAME,
+    "from": NAME,
+    "to": NAME,
+    "lobby": LOBBY,
+    "seat": SEAT,
+    "turn": SEAT,
+}
+STATE_HANDLES: Handles = {
+    "players": KeysOf(NAME),
+    "ready": NAME,
+    "name": NAME,
+    "private": KeysOf(NAME),
+    "winner": NAME,
+    "lobbies": KeysOf(LOBBY),
+    "lobby": LOBBY,
+}
+
+GRAMMAR = Grammar(
+    "okey",
+    "Okey",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    aliases={"before": "name"},
+)

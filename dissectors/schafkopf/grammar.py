@@ -15,8 +15,23 @@ from functools import lru_cache
 from typing import Any
 
 from dissectors.fields import unknown_word
-from dissectors.grammar import EventKind, Field, FieldType, Grammar, Handle, MessageType, Mismatch, Rename
+from dissectors.grammar import (
+    EventKind,
+    Field,
+    FieldType,
+    Grammar,
+    Handle,
+    Handles,
+    KeysOf,
+    MessageType,
+    Mismatch,
+    Rename,
+)
 from dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
+
+NAME = Handle("name", of_player=True)
+SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
+ROUND = Handle("round")
 
 EMPTY = "§"
 """Where there is no card, no name, nothing to say."""
@@ -34,9 +49,6 @@ MODEL_LINES = 28
 
 LOST = 10
 """What SIEGER adds to the seat of somebody who lost."""
-
-SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
-NAME = Handle("name")
 
 
 def production(symbol: str, words: Sequence[str]) -> str:
@@ -471,10 +483,44 @@ EVENTS = (
     EventKind("lost", ("seats", "names"), "lost: {names}"),
     EventKind("round_ended", ("reason",), "the round is over: {reason}"),
     EventKind("settled", ("accounts", "stock"), "accounts: {accounts}; stock {stock}"),
-    EventKind("left", ("seat", "name", "reason"), "{name} leaves: {reason}"),
+    EventKind("left", ("seat", "name", "reason"), "{name} leaves: {reason}", ending="reason"),
 )
 
-GRAMMAR = Grammar("schafkopf", "Schafkopf", ROWS, EVENTS, foreign=True)
+# What names something in the data of the events, and in the state. Seats go round with the rounds.
+DATA_HANDLES: Handles = {
+    "actor": NAME,
+    "name": NAME,
+    "names": NAME,
+    "player": NAME,
+    "partner": NAME,
+    "proposer": NAME,
+    "leader": NAME,
+    "winner": NAME,
+    "accounts": KeysOf(NAME),
+    "seat": SEAT,
+    "seats": SEAT,
+    "round": ROUND,
+}
+STATE_HANDLES: Handles = {
+    **DATA_HANDLES,
+    "players": KeysOf(NAME),
+    "private": KeysOf(NAME),
+    "points": KeysOf(NAME),
+    "seats": NAME,
+    "turn": NAME,
+    "knocks": NAME,
+    "kontra": NAME,
+}
+
+GRAMMAR = Grammar(
+    "schafkopf",
+    "Schafkopf",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+)
 
 
 def kinds(row: MessageType) -> list[Nonterminal]:

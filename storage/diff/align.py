@@ -1,0 +1,144 @@
+"""Which elements of two sequences belong together: an alignment, in nearly linear time whatever they are.
+
+What is the same at both ends is cut off. Elements that come once in each of the two are anchors, of which the
+longest increasing chain is kept (patience), and between the anchors it begins anew. Where there are none, the
+first of a kind is taken for the first, the second for the second and so on. What then is small is aligned
+exactly, as the longest common subsequence; what is not, piece by piece.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+
+Pair = tuple[int, int]
+"""The places of two elements that are the same."""
+
+_SMALL = 4096
+"""So many comparisons (the product of two lengths) an exact alignment may take."""
+
+_PIECE = 64
+"""What is too long to be aligned exactly is cut into pieces of so many elements."""
+
+_DEEPEST = 20
+"""So often anchors are looked for between anchors; every level costs as much as one pass."""
+
+
+def align(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+    """The places of equal elements, which increase in both. Exchanging `a` and `b` exchanges the places."""
+    if (len(b), list(b)) < (len(a), list(a)):
+        return [(i, j) for j, i in _aligned(b, a)]
+    return _aligned(a, b)
+
+
+def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+    pairs: list[Pair] = []
+    # Each entry: where the parts begin and end in a and in b, and how deep between anchors they lie.
+    waiting = [(0, len(a), 0, len(b), 0)]
+    while waiting:
+        a0, a1, b0, b1, depth = waiting.pop()
+        while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
+            pairs.append((a0, b0))
+            a0, b0 = a0 + 1, b0 + 1
+        while a0 < a1 and b0 < b1 and a[a1 - 1] == b[b1 - 1]:
+            a1, b1 = a1 - 1, b1 - 1
+            pairs.append((a1, b1))
+        if a0 == a1 or b0 == b1:
+            continue
+        # What has no partner cannot take part.
+        in_b = set(b[b0:b1])
+        mine = [i for i in range(a0, a1) if a[i] in in_b]
+        in_a = {a[i] for i in mine}
+        other = [j for j in range(b0, b1) if b[j] in in_a]
+        if len(mine) * len(other) <= _SMALL:
+            pairs += _exact(a, mine, b, other)
+            continue
+        if depth > _DEEPEST:
+            pairs += _piecewise(a, mine, b, other)
+            continue
+        anchors = _unique(a, mine, b, other) if depth < _DEEPEST else []
+        if not anchors:
+            anchors = _ranked(a, mine, b, other)
+            depth = _DEEPEST
+        for i, j in [*anchors, (a1, b1)]:
+            waiting.append((a0, i, b0, j, depth + 1))
+            a0, b0 = i + 1, j + 1
+        pairs += anchors
+    return sorted(pairs)
+
+
+def _unique(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
+    """Anchors: elements that come once in each part."""
+    counts_a, counts_b = Counter(a[i] for i in mine), Counter(b[j] for j in other)
+    places = {b[j]: j for j in other if counts_b[b[j]] == 1}
+    return _chain([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
+
+
+def _ranked(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
+    """The first of a kind for the first, and so on, from the front or from the end: what fits better."""
+    front = _chain(_by_rank(a, mine, b, other))
+    back = _chain(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
+    return front if len(front) >= len(back) else back
+
+
+def _by_rank(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
+    places: dict[int, list[int]] = {}
+    for j in reversed(other):
+        places.setdefault(b[j], []).append(j)
+    return [(i, places[a[i]].pop()) for i in mine if places[a[i]]]
+
+
+def _chain(pairs: list[Pair]) -> list[Pair]:
+    """The longest part of pairs, whose first places increase, in which the second ones do so, too."""
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, (_, j) in enumerate(pairs):
+        length = bisect_left(ends, j)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [j]
+        last[length : length + 1] = [number]
+    chain: list[Pair] = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        chain.append(pairs[number])
+        number = before[number]
+    return chain[::-1]
+
+
+def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
+    """Both parts cut into as many pieces, of which the first is aligned with the first, and so on."""
+    count = -(-max(len(mine), len(other)) // _PIECE)
+    pairs: list[Pair] = []
+    for number in range(count):
+        piece, piece_b = (
+            part[len(part) * number // count : len(part) * (number + 1) // count] for part in (mine, other)
+        )
+        pairs += _exact(a, piece, b, piece_b)
+    return pairs
+
+
+def _exact(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
+    """The longest common subsequence of two small parts."""
+    # longest[x][y]: how much the parts from x and from y on have in common.
+    longest = [[0] * (len(other) + 1) for _ in range(len(mine) + 1)]
+    for x in range(len(mine) - 1, -1, -1):
+        row, below = longest[x], longest[x + 1]
+        element = a[mine[x]]
+        for y in range(len(other) - 1, -1, -1):
+            if element == b[other[y]]:
+                row[y] = below[y + 1] + 1
+            else:
+                row[y] = max(below[y], row[y + 1])
+    pairs: list[Pair] = []
+    x = y = 0
+    while x < len(mine) and y < len(other):
+        if a[mine[x]] == b[other[y]]:
+            pairs.append((mine[x], other[y]))
+            x, y = x + 1, y + 1
+        elif longest[x + 1][y] >= longest[x][y + 1]:
+            x += 1
+        else:
+            y += 1
+    return pairs

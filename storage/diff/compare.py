@@ -1,0 +1,71 @@
+"""Compares two sessions by what happened in them, not by their packets.
+
+Tables are matched by server, their players by name or by seat, their games by what happens in them; then the
+events of each pair of games are put beside each other, and those outside games. Order is compared inside a
+game, not between games, which may be on at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from storage.diff.conversations import compare_conversations
+from storage.diff.events import TableComparison
+from storage.diff.messages import compare_messages
+from storage.diff.result import Difference, TablePair
+from storage.diff.side import Side, TableSide
+from storage.diff.tables import match_tables
+from storage.timeline import Timeline
+
+if TYPE_CHECKING:
+    from storage.filters import Filter
+
+
+def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Difference:
+    """How two sessions differ; with a filter, only events and messages that meet it count.
+
+    Raises sqlite3.Error.
+    """
+    first, second = Side(a, wanted), Side(b, wanted)
+    # Whoever aligns has to choose at times. So that the choice is the same whichever session is named first,
+    # the sessions' contents decide which of them is the first here.
+    if first.digest <= second.digest:
+        return _compare(first, second, wanted)
+    return _compare(second, first, wanted).mirrored()
+
+
+def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
+    found = Difference([], [], 0, [], [], [])
+    same = 0
+    for i, j in match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
+        number = len(found.tables)
+        if i is None or j is None:
+            found.tables.append(
+                _alone(a.tables[i] if i is not None else None, b.tables[j] if j is not None else None)
+            )
+            continue
+        table = TableComparison(a.tables[i], b.tables[j], number, len(found.games)).findings(a.games, b.games)
+        found.tables.append(table.pair)
+        found.games.extend(table.games)
+        found.events.extend(table.events)
+        same += table.same
+        found.messages.extend(compare_messages(a, a.tables[i], b, b.tables[j], table.match, number, wanted))
+        if wanted is None:
+            found.conversations.extend(
+                compare_conversations(a, a.tables[i], b, b.tables[j], table.match, number)
+            )
+    found.events.sort(key=lambda one: (one.place, one.table))
+    return msgspec.structs.replace(found, same=same)
+
+
+def _alone(a: TableSide | None, b: TableSide | None) -> TablePair:
+    """A table that only one side has."""
+    return TablePair(
+        a.row if a is not None else None,
+        b.row if b is not None else None,
+        "name",
+        [],
+        (len(a.ids) if a is not None else 0, len(b.ids) if b is not None else 0),
+    )

@@ -1,0 +1,293 @@
+"""Compares what happened at one table in two sessions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
+
+import msgspec
+
+from storage.diff.align import Pair
+from storage.diff.games import match_games
+from storage.diff.handles import agree, partners
+from storage.diff.meaning import Reading, key, part_key
+from storage.diff.pairing import Keys, Level, pair_up
+from storage.diff.players import Match, by_name, by_seat
+from storage.diff.result import EventDifference, GamePair, Matching, PlayerPair, Sort, TablePair
+from storage.diff.side import ENDINGS_APART, OUTSIDE_GAMES, TableSide
+from storage.timeline import GameRow
+
+_CLEARLY = 20
+"""Players are matched by seat only if that makes more events equal by one of so many."""
+
+
+class TableFindings(msgspec.Struct, frozen=True):
+    """How two tables differ: their players, their games, how many events are the same, and the others."""
+
+    pair: TablePair
+    games: list[GamePair]
+    same: int
+    events: list[EventDifference]
+    match: Match
+
+
+class TableComparison:
+    """Two tables side by side; `number` is the place of the pair, `first_game` that of its first game."""
+
+    def __init__(self, a: TableSide, b: TableSide, number: int, first_game: int) -> None:
+        self._a = a
+        self._b = b
+        self._number = number
+        self._first_game = first_game
+        self._matching, self._match, keys_a, keys_b = _matched(a, b)
+        self._who_a, self._who_b = _stays(a, b, self._match)
+        self._events_a = [keys_a[reading] for reading in a.readings]
+        self._events_b = [keys_b[reading] for reading in b.readings]
+        self._alike = [self._level(_kind_and_actor), self._level(_kind)]
+        self._games: list[GamePair] = []
+        self._ends: list[Pair] = []
+        """Where games of both sides end."""
+        self._found: list[EventDifference] = []
+        self._same = 0
+
+    def findings(self, games_a: Mapping[int, GameRow], games_b: Mapping[int, GameRow]) -> TableFindings:
+        """All that differs; the games by their numbers."""
+        strands_a, strands_b = self._a.strands(), self._b.strands()
+        self._put_beside(None, strands_a.pop(OUTSIDE_GAMES, []), strands_b.pop(OUTSIDE_GAMES, []))
+        self._compare_endings(strands_a.pop(ENDINGS_APART, []), strands_b.pop(ENDINGS_APART, []))
+        matched = match_games(
+            [[self._events_a[i] for i in strand] for strand in strands_a.values()],
+            [[self._events_b[j] for j in strand] for strand in strands_b.values()],
+        )
+        numbers_a, numbers_b = list(strands_a), list(strands_b)
+        for i, j in matched:
+            number_a, number_b = numbers_a[i], numbers_b[j]
+            strand_a, strand_b = strands_a.pop(number_a), strands_b.pop(number_b)
+            game = self._add_game(games_a[number_a], games_b[number_b], strand_a, strand_b)
+            self._put_beside(game, strand_a, strand_b)
+            self._ends.append((strand_a[-1], strand_b[-1]))
+        self._add_alone(games_a, strands_a, games_b, strands_b)
+        pair = TablePair(
+            self._a.row,
+            self._b.row,
+            self._matching,
+            _player_pairs(self._a, self._b, self._match),
+            (len(self._a.ids), len(self._b.ids)),
+            (
+                self._a.reader.cast.called(range(len(self._match))),
+                self._b.reader.cast.called(shared_numbers(self._match, len(self._b.reader.cast.players))),
+            ),
+        )
+        return TableFindings(pair, self._games, self._same, self._found, self._match)
+
+    def _add_game(
+        self, a: GameRow | None, b: GameRow | None, strand_a: Sequence[int], strand_b: Sequence[int]
+    ) -> int:
+        """Add a pair of games; give its place."""
+        self._games.append(GamePair(self._number, a, b, (len(strand_a), len(strand_b))))
+        return self._first_game + len(self._games) - 1
+
+    def _add_alone(
+        self,
+        games_a: Mapping[int, GameRow],
+        strands_a: Mapping[int, list[int]],
+        games_b: Mapping[int, GameRow],
+        strands_b: Mapping[int, list[int]],
+    ) -> None:
+        """Add the games that only one side has, and of each the first event: there the sessions part."""
+        ends = sorted(self._ends)
+        for number, strand in strands_a.items():
+            game = self._add_game(games_a[number], None, strand, ())
+            known = bisect_left(ends, (strand[0], 0))
+            before = ends[known - 1][1] if known else -1
+            self._found.append(self._difference("only a", game, strand[0], None, (strand[0] - 1, before)))
+        ends_b = sorted((end_b, end_a) for end_a, end_b in self._ends)
+        for number, strand in strands_b.items():
+            game = self._add_game(None, games_b[number], (), strand)
+            known = bisect_left(ends_b, (strand[0], 0))
+            before = ends_b[known - 1][1] if known else -1
+            self._found.append(self._difference("only b", game, None, strand[0], (before, strand[0] - 1)))
+
+    def _level(self, say: Callable[[Reading, Sequence[int]], Hashable]) -> Level:
+        """Keys of all events that say no more than this."""
+        numbers: dict[Hashable, int] = {}
+        by_reading = [
+            [numbers.setdefault(say(reading, who), len(numbers)) for reading in side.reader.readings]
+            for side, who in ((self._a, self._who_a), (self._b, self._who_b))
+        ]
+        return (
+            [by_reading[0][reading] for reading in self._a.readings],
+            [by_reading[1][reading] for reading in self._b.readings],
+        )
+
+    def _put_beside(self, game: int | None, strand_a: list[int], strand_b: list[int]) -> None:
+        """Compare the events of one game, or those outside games, given by their places at the table."""
+        paired = pair_up(
+            [self._events_a[i] for i in strand_a],
+            [self._events_b[j] for j in strand_b],
+            [
+                ([keys_a[i] for i in strand_a], [keys_b[j] for j in strand_b])
+                for keys_a, keys_b in self._alike
+            ],
+        )
+        same = [(strand_a[x], strand_b[y]) for x, y in paired.same]
+        odd = self._other_names(same)
+        found: list[tuple[Sort, int | None, int | None]] = []
+        found += [("name", i, j) for i, j in same if (self._a.readings[i], self._b.readings[j]) in odd]
+        self._same += len(same) - len(found)
+        found += [("order", strand_a[x], strand_b[y]) for x, y in paired.moved]
+        found += [("changed", strand_a[x], strand_b[y]) for x, y in paired.changed]
+        found += [("only a", strand_a[x], None) for x in paired.only_a]
+        found += [("only b", None, strand_b[y]) for y in paired.only_b]
+        # Before the first that both have comes what is before the game.
+        start = (strand_a[0] if strand_a else 0) - 1, (strand_b[0] if strand_b else 0) - 1
+        firsts, seconds = [i for i, _ in same], [j for _, j in same]
+        for sort, i, j in found:
+            # Of two places the earlier one counts.
+            before = min(
+                len(same) if i is None else bisect_left(firsts, i),
+                len(same) if j is None else bisect_left(seconds, j),
+            )
+            self._found.append(self._difference(sort, game, i, j, same[before - 1] if before else start, odd))
+
+    def _compare_endings(self, places_a: list[int], places_b: list[int]) -> None:
+        """Compare who is gone. When a connection ended is the network's affair, so order does not count."""
+        others: dict[int, list[int]] = {}
+        for j in reversed(places_b):
+            others.setdefault(self._events_b[j], []).append(j)
+        last_a, last_b = len(self._a.ids) - 1, len(self._b.ids) - 1
+        for i in places_a:
+            if others.get(self._events_a[i]):
+                others[self._events_a[i]].pop()
+                self._same += 1
+            else:
+                self._found.append(self._difference("only a", None, i, None, (i - 1, last_b)))
+        for j in sorted(j for places in others.values() for j in places):
+            self._found.append(self._difference("only b", None, None, j, (last_a, j - 1)))
+
+    def _difference(
+        self,
+        sort: Sort,
+        game: int | None,
+        i: int | None,
+        j: int | None,
+        before: Pair,
+        odd: Mapping[Pair, tuple[str, ...]] = MappingProxyType({}),
+    ) -> EventDifference:
+        """Two events by their places at the tables; `before` are those of the last ones before (-1: none)."""
+        a, b = self._a, self._b
+        mine = a.reader.readings[a.readings[i]] if i is not None else None
+        other = b.reader.readings[b.readings[j]] if j is not None else None
+        told = mine or other
+        assert told is not None
+        fields: tuple[str, ...] = ()
+        if i is not None and j is not None and mine is not None and other is not None:
+            named = odd.get((a.readings[i], b.readings[j])) if sort == "name" else None
+            fields = self._fields(mine, other) if named is None else named
+        return EventDifference(
+            sort,
+            self._number,
+            game,
+            told.kind,
+            fields,
+            a.ids[i] if i is not None else None,
+            b.ids[j] if j is not None else None,
+            (a.ids[before[0]] if before[0] >= 0 else None, b.ids[before[1]] if before[1] >= 0 else None),
+            a.rank(before[0] + 1 if i is None else i) + b.rank(before[1] + 1 if j is None else j),
+        )
+
+    def _fields(self, mine: Reading, other: Reading) -> tuple[str, ...]:
+        """The fields in which two events differ; who acts only if no field says so."""
+        values = {part.field: part_key(part, self._who_a) for part in mine.parts}
+        others = {part.field: part_key(part, self._who_b) for part in other.parts}
+        fields = [name for name in {**values, **others} if values.get(name) != others.get(name)]
+        return tuple(name for name in fields if name != "actor") or tuple(fields)
+
+    def _other_names(self, same: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
+        """Of events that are the same but for names, those that name another thing, or take another name.
+
+        They are given by the numbers of their readings, each with the fields in which it is so.
+        """
+        readings_a, readings_b = self._a.reader.readings, self._b.reader.readings
+        counts = Counter((self._a.readings[i], self._b.readings[j]) for i, j in same)
+        beside = {pair: (readings_a[pair[0]], readings_b[pair[1]]) for pair in counts}
+        chosen = partners((mine.named, other.named, counts[pair]) for pair, (mine, other) in beside.items())
+        odd: dict[Pair, tuple[str, ...]] = {}
+        for pair, (mine, other) in beside.items():
+            fields = [
+                part.field
+                for part, part_b in zip(mine.parts, other.parts, strict=True)
+                if part.named and not agree(part.named, part_b.named, chosen)
+            ]
+            if self._matching == "name" and mine.given != other.given:
+                fields.append("name")
+            if fields:
+                odd[pair] = tuple(fields)
+        return odd
+
+
+def shared_numbers(match: Match, others: int) -> list[int]:
+    """For each of so many players of the second session the number that he shares with one of the first.
+
+    Who has no match there gets a number of his own.
+    """
+    shared = [len(match) + number for number in range(others)]
+    for mine, other in enumerate(match):
+        if other is not None:
+            shared[other] = mine
+    return shared
+
+
+def _matched(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
+    """How the players are matched, and the keys of both sides' readings then."""
+    mine, others = a.reader.cast.players, b.reader.cast.players
+    keys: dict[Hashable, int] = {}
+    named, seated = by_name(mine, others), by_seat(mine, others)
+    who_a, who_b = _stays(a, b, named)
+    keys_a, keys_b = _numbered(keys, a, who_a), _numbered(keys, b, who_b)
+    if seated != named:
+        keys_by_seat = _numbered(keys, b, _stays(a, b, seated)[1])
+        equal = _equal_in_place(a, keys_a, b, keys_b)
+        equal_by_seat = _equal_in_place(a, keys_a, b, keys_by_seat)
+        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _CLEARLY:
+            return "seat", seated, keys_a, keys_by_seat
+    return "name", named, keys_a, keys_b
+
+
+def _stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
+    """For each stay on either side the number of its player that both share."""
+    shared = shared_numbers(match, len(b.reader.cast.players))
+    return [*a.reader.cast.player_of], [shared[player] for player in b.reader.cast.player_of]
+
+
+def _numbered(keys: dict[Hashable, int], side: TableSide, who: Sequence[int]) -> list[int]:
+    """The keys of a side's readings as numbers."""
+    return [keys.setdefault(key(reading, who), len(keys)) for reading in side.reader.readings]
+
+
+def _equal_in_place(a: TableSide, keys_a: Keys, b: TableSide, keys_b: Keys) -> int:
+    """How many events are the same and come after the same, at most."""
+    pairs_a = Counter(pairwise([keys_a[reading] for reading in a.readings]))
+    pairs_b = Counter(pairwise([keys_b[reading] for reading in b.readings]))
+    return sum(min(count, pairs_b[pair]) for pair, count in pairs_a.items())
+
+
+def _player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
+    mine, others = a.reader.cast.players, b.reader.cast.players
+    pairs = [
+        PlayerPair(person.name, others[other].name if other is not None else None)
+        for person, other in zip(mine, match, strict=True)
+    ]
+    known = set(match)
+    return pairs + [PlayerPair(None, person.name) for j, person in enumerate(others) if j not in known]
+
+
+def _kind_and_actor(reading: Reading, who: Sequence[int]) -> Hashable:
+    return reading.kind, who[reading.actor] if reading.actor is not None else None
+
+
+def _kind(reading: Reading, who: Sequence[int]) -> Hashable:
+    return reading.kind

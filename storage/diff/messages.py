@@ -1,0 +1,135 @@
+"""Compares the messages of one table in two sessions that made no event: requests, answers, chatter.
+
+Of these it counts how often each was sent in either direction, not in which order. Heartbeats come when the
+clock says so and are left out. What another playing names otherwise (tokens, numbers) is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dissectors.grammar import Handle, to_json
+from dissectors.records import DIRECTIONS, Direction
+from dissectors.registry import dissector_of
+from storage.diff.events import shared_numbers
+from storage.diff.players import Cast, Match
+from storage.diff.result import MessageDifference, Sort
+from storage.diff.side import Side, TableSide, condition
+
+if TYPE_CHECKING:
+    from storage.filters import Filter
+
+_Fields = dict[str, str]
+"""A message's fields as JSON text each, without the names that another playing has others for."""
+
+
+class _Told(msgspec.Struct, eq=False):
+    """Messages that say the same: the numbers of those in the first session and of those in the second."""
+
+    a: list[int]
+    b: list[int]
+
+
+def compare_messages(
+    a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int, wanted: Filter | None
+) -> list[MessageDifference]:
+    """What differs, by direction, name and field; `number` is the place of the pair of tables."""
+    cast_a, cast_b = table_a.reader.cast, table_b.reader.cast
+    readers = (
+        _MessageReader(table_a, cast_a, range(len(cast_a.players))),
+        _MessageReader(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
+    )
+    told: dict[tuple[Direction, str], dict[str, _Told]] = {}
+    for place, (side, table, reader) in enumerate(((a, table_a, readers[0]), (b, table_b, readers[1]))):
+        for message_id, direction, name, fields in _eventless(side, table, wanted):
+            said = reader.read(direction, name, fields)
+            if said is not None:
+                same = told.setdefault((direction, name), {}).setdefault(said, _Told([], []))
+                (same.b if place else same.a).append(message_id)
+    found: list[MessageDifference] = []
+    for direction in DIRECTIONS:
+        for name in sorted(name for way, name in told if way == direction):
+            found += _differences(number, direction, name, told[direction, name])
+    return found
+
+
+def _differences(
+    table: int, direction: Direction, name: str, told: dict[str, _Told]
+) -> Iterator[MessageDifference]:
+    """What is surplus on either side; one and one are taken for the same message with other fields."""
+    surplus_a: list[tuple[int, str]] = []
+    surplus_b: list[tuple[int, str]] = []
+    for said, same in told.items():
+        both = min(len(same.a), len(same.b))
+        surplus_a += [(message_id, said) for message_id in same.a[both:]]
+        surplus_b += [(message_id, said) for message_id in same.b[both:]]
+    surplus_a.sort()
+    surplus_b.sort()
+    groups: dict[tuple[Sort, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
+    both = min(len(surplus_a), len(surplus_b))
+    for (mine, said), (other, said_b) in zip(surplus_a[:both], surplus_b[:both], strict=True):
+        groups.setdefault(("changed", _fields(said, said_b)), []).append((mine, other))
+    for mine, _ in surplus_a[both:]:
+        groups.setdefault(("only a", ()), []).append((mine, None))
+    for other, _ in surplus_b[both:]:
+        groups.setdefault(("only b", ()), []).append((None, other))
+    for (sort, fields), pairs in groups.items():
+        yield MessageDifference(table, direction, name, sort, fields, len(pairs), *pairs[0])
+
+
+def _fields(said: str, said_b: str) -> tuple[str, ...]:
+    """The fields in which two messages differ."""
+    mine, others = msgspec.json.decode(said), msgspec.json.decode(said_b)
+    return tuple(name for name in {**mine, **others} if mine.get(name) != others.get(name))
+
+
+def _eventless(
+    side: Side, table: TableSide, wanted: Filter | None
+) -> Iterator[tuple[int, Direction, str, str]]:
+    """The messages to and from a table's server that made no event, without heartbeats."""
+    met, parameters = condition(side.timeline, wanted, "messages")
+    return side.timeline.connection.execute(
+        "SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE m.event_id IS NULL"
+        " AND m.stream_id IN (SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ?)"
+        f" AND ({met}) ORDER BY m.id",
+        [side.timeline.session.id, table.row.protocol, table.row.server, *parameters],
+    )
+
+
+class _MessageReader:
+    """Reads the messages of one session into what can be compared with the other's."""
+
+    def __init__(self, table: TableSide, cast: Cast, who: Sequence[int]) -> None:
+        self._dissector = dissector_of(table.row.protocol)
+        self._cast = cast
+        self._who = who
+        self._known: dict[tuple[Direction, str, str], str | None] = {}
+
+    def read(self, direction: Direction, name: str, fields: str) -> str | None:
+        """What a message says, as JSON; None for a heartbeat."""
+        key = (direction, name, fields)
+        if key not in self._known:
+            self._known[key] = self._read(direction, name, fields)
+        return self._known[key]
+
+    def _read(self, direction: Direction, name: str, fields: str) -> str | None:
+        if self._dissector is None:
+            return fields
+        try:
+            decoded: dict[str, Any] = msgspec.json.decode(fields)
+            row = self._dissector.row_of(name, direction, decoded)
+            if row is None:
+                return fields
+            return None if row.heartbeat else to_json(self._dissector.renamed(row, decoded, self._rename))
+        except RecursionError:
+            return fields
+
+    def _rename(self, handle: Handle, value: Any) -> Any:
+        """A player by the number that both sessions share; of all else only what sort of thing it is."""
+        if not handle.of_player:
+            return {"": handle.title}
+        known = self._cast.find(handle, value)
+        return {"": self._who[known]} if known is not None else value

@@ -1,0 +1,84 @@
+"""What becomes of events that have no equal partner: moved, changed, or on one side only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from storage.diff.align import Pair, align
+
+_NEAR = 8
+"""Events that are the same and have so many partners between them at the most stand in another order."""
+
+
+class Paired(msgspec.Struct, frozen=True):
+    """Two sequences of events beside each other: places of those that are the same, and of the others."""
+
+    same: list[Pair]
+    moved: list[Pair]
+    changed: list[Pair]
+    only_a: list[int]
+    only_b: list[int]
+
+
+Keys = Sequence[int]
+Level = tuple[Keys, Keys]
+"""Keys of the same events of both sides, equal where events have something in common."""
+
+
+def pair_up(a: Keys, b: Keys, alike: Sequence[Level]) -> Paired:
+    """Put events beside each other by their keys.
+
+    `alike` are keys that say less and less: by them events are paired that are the same but for something.
+    """
+    same = align(a, b)
+    gaps = list(_gaps(same, len(a), len(b)))
+    moved = _moved(a, b, gaps)
+    moved_a, moved_b = {i for i, _ in moved}, {j for _, j in moved}
+    changed: list[Pair] = []
+    for range_a, range_b in gaps:
+        rest_a = [i for i in range_a if i not in moved_a]
+        rest_b = [j for j in range_b if j not in moved_b]
+        changed += _changed(rest_a, rest_b, alike)
+    changed_a, changed_b = {i for i, _ in changed}, {j for _, j in changed}
+    only_a = [i for range_a, _ in gaps for i in range_a if i not in moved_a and i not in changed_a]
+    only_b = [j for _, range_b in gaps for j in range_b if j not in moved_b and j not in changed_b]
+    return Paired(same, moved, changed, only_a, only_b)
+
+
+def _gaps(pairs: Sequence[Pair], length_a: int, length_b: int) -> Iterator[tuple[range, range]]:
+    """What lies before, between and after pairs, empty where nothing does."""
+    begin_a = begin_b = 0
+    for end_a, end_b in [*pairs, (length_a, length_b)]:
+        yield range(begin_a, end_a), range(begin_b, end_b)
+        begin_a, begin_b = end_a + 1, end_b + 1
+
+
+def _moved(a: Keys, b: Keys, gaps: Sequence[tuple[range, range]]) -> list[Pair]:
+    """Events that are the same and lie in different gaps near each other."""
+    waiting: dict[int, list[tuple[int, int]]] = {}
+    for number in range(len(gaps) - 1, -1, -1):
+        for j in reversed(gaps[number][1]):
+            waiting.setdefault(b[j], []).append((number, j))
+    pairs: list[Pair] = []
+    for number, (range_a, _) in enumerate(gaps):
+        for i in range_a:
+            others = waiting.get(a[i], [])
+            while others and others[-1][0] < number - _NEAR:
+                others.pop()
+            if others and others[-1][0] <= number + _NEAR:
+                pairs.append((i, others.pop()[1]))
+    return pairs
+
+
+def _changed(rest_a: Sequence[int], rest_b: Sequence[int], alike: Sequence[Level]) -> list[Pair]:
+    """Events between two that are the same, paired by what they have in common."""
+    if not (rest_a and rest_b and alike):
+        return []
+    (keys_a, keys_b), *less = alike
+    found = align([keys_a[i] for i in rest_a], [keys_b[j] for j in rest_b])
+    pairs = [(rest_a[x], rest_b[y]) for x, y in found]
+    for range_a, range_b in _gaps(found, len(rest_a), len(rest_b)):
+        pairs += _changed(rest_a[range_a.start : range_a.stop], rest_b[range_b.start : range_b.stop], less)
+    return pairs

@@ -1,0 +1,181 @@
+"""Who is who in a session, and who of two sessions is the same: by name, or by seat.
+
+What calls a player is a value of a handle: a number, a name. An event may tell that two values call the same
+one: a number and a name, or a name and what it was before. Whoever has left leaves his number and his name to
+others. A *seat* is the order in which the players first come up at a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from dissectors.grammar import Handle
+
+_Value = tuple[Handle, str]
+
+
+class Person(msgspec.Struct, eq=False):
+    """A player of one table. `names` are all he was ever called by name, or his number alone."""
+
+    names: list[str]
+    is_numbered: bool
+
+    @property
+    def name(self) -> str:
+        """What he was called last."""
+        return self.names[-1]
+
+
+class Cast:
+    """The players of one table, in the order in which they come up.
+
+    While events are read it counts *stays*: who has left and comes again begins another one. `players` are
+    those whom the stays belong to, once `settle` has been called, and `player_of` says whom each does.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Changes whenever a value calls somebody else than before."""
+        self.players: list[Person] = []
+        self.player_of: list[int] = []
+        self._stays: list[Person] = []
+        self._left: dict[int, int] = {}
+        """The stays that are over, and how many there were then."""
+        self._values: dict[int, set[_Value]] = {}
+        """What called whoever has not left."""
+        self._called: dict[_Value, int] = {}
+        self._called_last: dict[_Value, int] = {}
+
+    # While events are read.
+
+    def stay(self, handle: Handle, value: object) -> int:
+        """The stay of the player whom a value calls; of one who was not heard of it is new."""
+        key = (handle, str(value))
+        number = self._called.get(key)
+        return self._begin(key, Person([key[1]], is_numbered=True)) if number is None else number
+
+    def alias(self, handle: Handle, value: object, newer_handle: Handle, newer: object) -> bool:
+        """Two values call the same player; give whether he had another name before.
+
+        Of two names, which have the same handle, the older one is then free for others.
+        """
+        key, name = (handle, str(value)), (newer_handle, str(newer))
+        is_rename = handle == newer_handle
+        known = self._called.get(key)
+        if known is None and is_rename:
+            known = self._called.get(name)
+        if known is None:
+            known = self._begin(key, Person([key[1]] if is_rename else [], is_numbered=False))
+        person = self._stays[known]
+        if person.is_numbered and not is_rename:
+            person.names.clear()
+        person.is_numbered = False
+        if self._called.get(name) != known:
+            self.version += name in self._called
+            self._call(name, known)
+        if is_rename and key != name and self._called.get(key) == known:
+            self._free(key)
+        had_other = bool(person.names) and person.name != name[1]
+        if had_other or not person.names:
+            person.names.append(name[1])
+        return had_other
+
+    def leave(self, stays: Sequence[int]) -> None:
+        """These players are gone."""
+        for number in stays:
+            for key in self._values.pop(number, ()):
+                if self._called.get(key) == number:
+                    self._free(key)
+            self._left[number] = len(self._stays)
+
+    def _begin(self, key: _Value, person: Person) -> int:
+        self._stays.append(person)
+        self._call(key, len(self._stays) - 1)
+        return len(self._stays) - 1
+
+    def _call(self, key: _Value, number: int) -> None:
+        self._called[key] = self._called_last[key] = number
+        self._values.setdefault(number, set()).add(key)
+
+    def _free(self, key: _Value) -> None:
+        del self._called[key]
+        self.version += 1
+
+    # When all are read.
+
+    def numbers_with_names(self) -> Iterator[tuple[str, str]]:
+        """The values of whoever has a name as well, each with his name."""
+        for (_, value), number in self._called_last.items():
+            if not self._stays[number].is_numbered:
+                yield value, self._stays[number].name
+
+    def settle(self, names: dict[str, str]) -> None:
+        """Join the stays of whoever came again under his name; `names` tells those of numbers without one."""
+        latest: dict[str, int] = {}
+        for number, person in enumerate(self._stays):
+            if person.is_numbered and person.name in names:
+                person.names.append(names[person.name])
+            before = latest.get(person.name)
+            if before is not None and self._left.get(before, number + 1) <= number:
+                self.player_of.append(self.player_of[before])
+                self.players[self.player_of[before]].names += person.names
+            else:
+                self.player_of.append(len(self.players))
+                self.players.append(Person([*person.names], person.is_numbered))
+            latest[person.name] = number
+
+    def find(self, handle: Handle, value: object) -> int | None:
+        """The player who was called so last, None if nobody was."""
+        stay = self._called_last.get((handle, str(value)))
+        return self.player_of[stay] if stay is not None else None
+
+    def called(self, who: Sequence[int]) -> dict[_Value, int]:
+        """Whom all values call, by the numbers that `who` gives the players."""
+        return {key: who[self.player_of[stay]] for key, stay in self._called_last.items()}
+
+
+Match = list[int | None]
+"""For each player of the one session who he is in the other."""
+
+
+def by_name(mine: Sequence[Person], others: Sequence[Person]) -> Match:
+    """Whoever was called the same last is the same, then whoever was ever called so."""
+    match: Match = [None] * len(mine)
+    free = dict.fromkeys(range(len(others)))
+    for names in (_last_name, _all_names):
+        bearers: dict[str, list[int]] = {}
+        for number in reversed(free):
+            for name in names(others[number]):
+                bearers.setdefault(name, []).append(number)
+        for number, person in enumerate(mine):
+            if match[number] is not None:
+                continue
+            found = next(
+                (one for name in names(person) if (one := _free(bearers.get(name), free)) is not None), None
+            )
+            if found is not None:
+                match[number] = found
+                del free[found]
+    return match
+
+
+def by_seat(mine: Sequence[Person], others: Sequence[Person]) -> Match:
+    """Whoever comes up first is the same, then whoever comes up second."""
+    return [number if number < len(others) else None for number in range(len(mine))]
+
+
+def _last_name(person: Person) -> list[str]:
+    return [person.name]
+
+
+def _all_names(person: Person) -> list[str]:
+    return person.names[::-1]
+
+
+def _free(numbers: list[int] | None, free: dict[int, None]) -> int | None:
+    """The first of these that is free; the list ends with the first, and what is not free is dropped."""
+    while numbers and numbers[-1] not in free:
+        numbers.pop()
+    return numbers[-1] if numbers else None

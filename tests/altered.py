@@ -1,0 +1,123 @@
+"""Recorded sessions played again with something altered: a message lost, changed, moved, or names others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from command import CAPTURES
+
+from cli.sessions import open_session
+from dissectors.records import Chunk, Direction, End, Item, Stream
+from storage.recorder import Recorder
+from storage.timeline import Timeline
+from storage.traffic import chunks, messages, streams
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message as bytes: on which stream, which way, when, and what its name was in the recording."""
+
+    stream: int
+    direction: Direction
+    ts_ns: int
+    name: str
+    data: bytes
+
+
+Alter = Callable[[list[Said]], Sequence[Said]]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """All that was said in a session, message by message, and its streams."""
+
+    said: tuple[Said, ...]
+    streams: tuple[Stream, ...]
+
+    def with_said(self, said: Sequence[Said]) -> Recorded:
+        return dataclasses.replace(self, said=tuple(said))
+
+    def write(self, path: Path, shift_ns: int = 0, other_ports: bool = False) -> str:
+        """Record it as a session of a database; with other clients' ports if that is asked for."""
+        known = {
+            stream.id: Stream(
+                stream.id,
+                stream.transport,
+                _moved(stream.client, stream.id) if other_ports else stream.client,
+                stream.server,
+                stream.opened_ns + shift_ns,
+                stream.protocol,
+                None if stream.closed_ns is None else stream.closed_ns + shift_ns,
+                stream.close_reason,
+            )
+            for stream in self.streams
+        }
+        offsets: dict[tuple[int, Direction], int] = {}
+        items: list[Item] = []
+        # Whoever has closed by then has closed: an order of messages that was altered stays as it is.
+        open_ones = sorted(known.values(), key=lambda stream: stream.closed_ns or 0, reverse=True)
+        for one in self.said:
+            while open_ones and (open_ones[-1].closed_ns or 0) < one.ts_ns + shift_ns:
+                items.append(_end(open_ones.pop()))
+            key = (one.stream, one.direction)
+            offset = offsets.get(key, 0)
+            offsets[key] = offset + len(one.data)
+            items.append(Chunk(known[one.stream], one.direction, one.ts_ns + shift_ns, offset, one.data))
+        items += [_end(stream) for stream in reversed(open_ones)]
+        first_ns = min((stream.opened_ns for stream in known.values()), default=0)
+        recorder = Recorder(str(path), "import", "altered", started_ns=first_ns)
+        recorder.record(items)
+        recorder.close()
+        return str(path)
+
+
+def recorded(capture: str) -> Recorded:
+    """A capture, cut into messages."""
+    return of_session(open_session(str(CAPTURES / capture)))
+
+
+def of_session(timeline: Timeline) -> Recorded:
+    """A session, cut into messages."""
+    rows = streams(timeline)
+    sent: dict[tuple[int, Direction], bytearray] = {}
+    for row in rows:
+        for chunk in chunks(timeline.connection, row.id):
+            if chunk.data is not None:
+                sent.setdefault((row.id, chunk.direction), bytearray()).extend(chunk.data)
+    said = tuple(
+        Said(
+            message.stream_id,
+            message.direction,
+            message.ts_ns,
+            message.name,
+            bytes(
+                sent[message.stream_id, message.direction][message.offset : message.offset + message.length]
+            ),
+        )
+        for message in messages(timeline)
+    )
+    known = tuple(
+        Stream(
+            row.id,
+            row.transport,
+            row.client,
+            row.server,
+            row.opened_ns,
+            closed_ns=row.closed_ns,
+            close_reason=row.close_reason,
+        )
+        for row in rows
+    )
+    return Recorded(said, known)
+
+
+def _end(stream: Stream) -> End:
+    return End(stream, stream.closed_ns or 0, stream.close_reason or "closed")
+
+
+def _moved(client: str, number: int) -> str:
+    host, _, _ = client.rpartition(":")
+    return f"{host}:{20_000 + number}"
