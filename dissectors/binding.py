@@ -66,9 +66,18 @@ class Bindings:
 
         return dissector.renamed(row, fields, rename)
 
-    def known(self, role: int) -> Rename:
-        """Gives the live name for a recorded one, or the recorded one where none is bound."""
-        return lambda handle, name: self._of(handle, role).live.get(name, name)
+    def expected(
+        self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
+    ) -> dict[str, Any]:
+        """A recorded message's fields with the names that are bound, or can be by this live message."""
+        found = self._unbound(dissector, row, recorded, live, role)
+        chosen = {(handle, one): other for handle, one, other in found}
+
+        def rename(handle: Handle, name: Any) -> Any:
+            bound = self._of(handle, role).live.get(name, name)
+            return chosen.get((handle, name), bound)
+
+        return dissector.renamed(row, recorded, rename)
 
     def fits(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> bool:
         """Whether a live message says what a recorded one of its row says; if so, its names are bound."""
@@ -98,17 +107,9 @@ class Bindings:
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
     ) -> list[tuple[Handle, Any, Any]] | None:
         """The pairs that make two messages the same, None if nothing does."""
-        if recorded.keys() != live.keys():
+        if recorded.keys() != live.keys() or self.expected(dissector, row, recorded, live, role) != live:
             return None
-        found = self._unbound(dissector, row, recorded, live, role)
-        chosen = {(handle, one): other for handle, one, other in found}
-
-        known = self.known(role)
-
-        def rename(handle: Handle, name: Any) -> Any:
-            return chosen[handle, name] if (handle, name) in chosen else known(handle, name)
-
-        return found if dissector.renamed(row, recorded, rename) == live else None
+        return self._unbound(dissector, row, recorded, live, role)
 
     def _unbound(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
