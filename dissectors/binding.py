@@ -116,7 +116,8 @@ class Bindings:
     ) -> list[tuple[Handle, Any, Any]]:
         """The pairs of names in the same places that can be bound, each once.
 
-        What the server makes up in this very message is bound anew, whatever it was bound to.
+        What the server makes up in this very message is bound anew, whatever it was bound to. What is good
+        for one stream only was told by the server: a client does not bring it up.
         """
         fresh = {field.name for field in row.fields if field.fresh}
         found: list[tuple[Handle, Any, Any]] = []
@@ -126,7 +127,8 @@ class Bindings:
             if len(ones) != len(others):
                 continue
             for (handle, one), (other_handle, other) in zip(ones, others, strict=True):
-                free = field in fresh or self._of(handle, role).may_bind(one, other)
+                is_told = handle.per_stream and row.direction == "c2s"
+                free = not is_told and (field in fresh or self._of(handle, role).may_bind(one, other))
                 known = any(handle == h and (one == a or other == b) for h, a, b in found)
                 if handle == other_handle and free and not known:
                     found.append((handle, one, other))
