@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from typing import Any
 
 from cli.addresses import Place
 from dissectors.part import Call, Divergence, Hang, Listen, Part, Reaction, Say
@@ -82,10 +83,23 @@ class Actor:
         elif isinstance(action, Call):
             await self._call(action.role)
         else:
-            await self._peers.hang(action.connection)
+            await self._meanwhile(self._peers.hang(action.connection))
 
     async def _say(self, said: Say) -> None:
-        await self._peers.say(said.connection, said.data, self._patience_s)
+        if not self._peers.say(said.connection, said.data):
+            await self._meanwhile(self._peers.flushed(said.connection, self._patience_s))
+
+    async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
+        """Hear what the peers do until something is done: else it would pile up."""
+        task = asyncio.create_task(doing)
+        while not task.done():
+            happening = asyncio.create_task(self._peers.happened.get())
+            await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
+            if happening.done():
+                await self._hear(happening.result())
+            else:
+                happening.cancel()
+        await task
 
     async def _call(self, role: Role) -> None:
         server = self._servers[role.transport, role.server]
