@@ -43,7 +43,7 @@ class Actor:
         self._on_divergence = on_divergence
         self._anybody = peers.plays == "c2s"
         """Whether there is a peer yet; a server waits for its first client as long as it takes."""
-        self._servers = {(role.transport, role.server): role for role in places}
+        self._servers = {_name(role): role for role in places}
         self._last = time.monotonic()
         self._listened: Listen | None = None
         self._deadline: float | None = None
@@ -54,7 +54,7 @@ class Actor:
         opened = []
         for role, (host, port) in self._places.items():
             module = peers_tcp if role.transport == "tcp" else peers_udp
-            opened.append((role, await module.listen(self._peers, host, port, role.server)))
+            opened.append((role, await module.listen(self._peers, host, port, _name(role))))
         return opened
 
     async def play(self) -> None:
@@ -102,8 +102,7 @@ class Actor:
         await task
 
     async def _call(self, role: Role) -> None:
-        server = self._servers[role.transport, role.server]
-        host, port = self._places[server]
+        host, port = self._places[self._servers[_name(role)]]
         module = peers_tcp if role.transport == "tcp" else peers_udp
         self._part.connected(await module.call(self._peers, host, port), role)
 
@@ -131,8 +130,7 @@ class Actor:
             if not self._anybody:
                 self._anybody = True
                 self._listened = None
-            server = next(role for role in self._servers.values() if role.server == happening.server)
-            self._part.accepted(happening.connection, server)
+            self._part.accepted(happening.connection, self._servers[happening.server])
         elif isinstance(happening, Said):
             await self._react(self._part.heard(happening.connection, happening.data))
         else:
@@ -143,3 +141,8 @@ class Actor:
             self._on_divergence(divergence)
         for reply in reaction.replies:
             await self._say(reply)
+
+
+def _name(role: Role) -> str:
+    """What tells the role's server from all others."""
+    return f"{role.transport} {role.server}"

@@ -118,10 +118,21 @@ class LiveReplay:
 
     async def _write(self) -> None:
         """Show and write what has been found, again and again."""
+        failed = False
         while True:
             await asyncio.sleep(COMMIT_EVERY_S / 2)
             self._view.show(self._recorder.gather())
-            self._recorder.write()
+            try:
+                self._recorder.write()
+            except StorageError as error:
+                # It is kept, and the next time may do; at the end it counts.
+                if not failed:
+                    click.echo(
+                        f"kiebitz: {error}; the replay goes on, and is written when that works", err=True
+                    )
+                failed = True
+            else:
+                failed = False
 
     def _record(self, item: Item) -> None:
         self._recorder.record((item,))
