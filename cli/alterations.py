@@ -100,16 +100,21 @@ def splices_of(timeline: Timeline, wishes: Sequence[Wish]) -> list[Splice]:
     return [*found.by_message.values()]
 
 
-def copies(timeline: Timeline, wish: Wish) -> list[MessageRow]:
-    """The other messages that tell of the event of a message that is dropped or edited.
+def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[MessageRow]:
+    """The messages that tell of the same event as one that is dropped or edited, and are left as they are.
 
-    Of one that is edited only those of the same name, to which the same can be done.
+    Of one that is edited only those that say just the same, so that the same can be done to them.
     """
     row = next(messages(timeline, "m.id = ?", [wish.number]))
-    if row.event_id is None:
+    if wish.verb == "insert" or row.event_id is None:
         return []
-    others = messages(timeline, "m.event_id = ? AND m.id != ?", [row.event_id, row.id])
-    return [other for other in others if wish.verb == "drop" or other.name == row.name]
+    altered = {other.number for other in wishes if other.verb != "insert"}
+    return [
+        other
+        for other in messages(timeline, "m.event_id = ?", [row.event_id])
+        if other.id not in altered
+        and (wish.verb == "drop" or (other.name, other.fields) == (row.name, row.fields))
+    ]
 
 
 class _Splices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import click
 import msgspec
@@ -86,9 +86,9 @@ def whatif(
         click.echo(json_text(difference_json(found, both)))
     else:
         show_difference(found, both)
+    _tell_of_copies(session, timeline, wishes, {one.a for one in found.events if one.a is not None})
     if not found.equal:
         raise click.exceptions.Exit(VIOLATIONS)
-    _tell_of_copies(session, timeline, wishes)
 
 
 def _title(wishes: Sequence[Wish]) -> str:
@@ -96,15 +96,18 @@ def _title(wishes: Sequence[Wish]) -> str:
     return title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}…"
 
 
-def _tell_of_copies(session: str, timeline: Timeline, wishes: Sequence[Wish]) -> None:
-    """Nothing has changed: say on stderr which other messages tell of what the altered ones told of."""
-    altered = {wish.number for wish in wishes if wish.verb != "insert"}
+def _tell_of_copies(
+    session: str, timeline: Timeline, wishes: Sequence[Wish], differing: Collection[int]
+) -> None:
+    """Say on stderr which other messages tell of an event, so that it stays in spite of what was done.
+
+    `differing` are the events that did not stay.
+    """
     more = [
         msgspec.structs.replace(wish, number=copy.id)
         for wish in wishes
-        if wish.verb != "insert"
-        for copy in copies(timeline, wish)
-        if copy.id not in altered
+        for copy in copies(timeline, wish, wishes)
+        if copy.event_id not in differing
     ]
     if not more:
         return

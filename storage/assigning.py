@@ -44,6 +44,9 @@ class Target(msgspec.Struct, frozen=True):
     def readings(self, assignments: Sequence[Assignment]) -> Iterator[dict[str, Any]]:
         """The values with these assigned, in each way they may be meant. Raises AssignmentError."""
         paths = [self._path(assignment) for assignment in assignments]
+        for number, path in enumerate(paths):
+            if any(other[: len(path)] == path for other in (*paths[:number], *paths[number + 1 :])):
+                raise AssignmentError(f"{_name(path)} is given more than one value")
         choices = map(self._choices, paths, assignments)
         for values in islice(product(*choices), _MOST_READINGS):
             made = deepcopy(dict(self.values))
@@ -59,8 +62,9 @@ class Target(msgspec.Struct, frozen=True):
             if wrong is None:
                 continue
             problem = f": {wrong.problem}" if wrong.problem else ""
+            expected = " Expected" if problem.endswith("?") else "; expected"
             now = f"; it is {_short(self.notation(path))} now" if path[0] in self.values else ""
-            return f"{_short(assignment.text)} does not fit{problem}; expected {wrong.expected}{now}"
+            return f"{_short(assignment.text)} does not fit{problem}{expected} {wrong.expected}{now}"
         given = {*self.values, *(self._path(assignment)[0] for assignment in assignments)}
         lacking = min(
             (
@@ -96,7 +100,10 @@ class Target(msgspec.Struct, frozen=True):
         names = [field.name for row in self.rows for field in row.fields]
         first = known_name(steps[0], names)
         if first is None:
-            raise AssignmentError(_no_such(self.name, "field", steps[0], names))
+            near = nearest_word(str(steps[0]), names)
+            shown = near if near in self.values else next(iter(self.values), None)
+            example = f" Now it has {_short(self.notation((shown,)))}" if shown is not None else ""
+            raise AssignmentError(_no_such(self.name, "field", steps[0], names) + example)
         if len(steps) > 1 and first not in self.values:
             raise AssignmentError(f"{self.name} has no {first} yet: give all of it")
         path: Path = (first,)
@@ -153,7 +160,7 @@ def _no_such(owner: str, what: str, step: Step, names: Collection[str]) -> str:
     if near is not None:
         hint = f"did you mean {written(near)}?"
     else:
-        hint = f"it has {', '.join(map(written, dict.fromkeys(names))) or 'none'}"
+        hint = f"it has {', '.join(map(written, dict.fromkeys(names))) or 'none'}."
     return f"{owner} has no {what} {_short(str(step))}; {hint}"
 
 
