@@ -103,12 +103,13 @@ def _tell_of_copies(
 
     `differing` are the events that did not stay.
     """
-    more = [
-        msgspec.structs.replace(wish, number=copy.id)
+    found = {
+        copy.id: msgspec.structs.replace(wish, number=copy.id)
         for wish in wishes
         for copy in copies(timeline, wish, wishes)
         if copy.event_id not in differing
-    ]
+    }
+    more = [*found.values()]
     if not more:
         return
     count = "1 other message tells" if len(more) == 1 else f"{len(more)} other messages tell"

@@ -74,7 +74,7 @@ class Target(msgspec.Struct, frozen=True):
             key=len,
         )
         if lacking:
-            return f"{self.name} has {', '.join(map(written, lacking))}, too: give it a value"
+            return f"{self.name} needs a value for {', '.join(map(written, lacking))}, too"
         return f"{self.name} cannot have these values together"
 
     def notation(self, path: Path) -> str:
@@ -175,9 +175,11 @@ def _misfit(kind: FieldType, value: Any) -> Mismatch | None:
     except UNWRITABLE:
         # A value of another type than its own.
         pass
-    # The type of a field that may stand there several times is that of each.
-    if isinstance(value, list) and value and all(_misfit(kind, part) is None for part in value):
-        return None
+    if isinstance(value, list):
+        # A field that may stand there several times has the type of each.
+        parts = [_misfit(kind, part) for part in value]
+        if None in parts:
+            return next((part for part in parts if part is not None), None)
     return wrong
 
 
