@@ -61,8 +61,9 @@ class Target(msgspec.Struct, frozen=True):
             wrong = self._misfit(path, assignment)
             if wrong is None:
                 continue
-            problem = f": {wrong.problem}" if wrong.problem else ""
-            expected = " Expected" if problem.endswith("?") else "; expected"
+            why = wrong.problem or self._new_attribute(path)
+            problem = f": {why}" if why else ""
+            expected = " Expected" if problem[-1:] in ("?", ".") else "; expected"
             now = f"; it is {_short(self.notation(path))} now" if path[0] in self.values else ""
             return f"{_short(assignment.text)} does not fit{problem}{expected} {wrong.expected}{now}"
         given = {*self.values, *(self._path(assignment)[0] for assignment in assignments)}
@@ -112,6 +113,13 @@ class Target(msgspec.Struct, frozen=True):
             path = (*path, inside)
         return path
 
+    def _new_attribute(self, path: Path) -> str:
+        """That an object has had no such attribute, if that is so; it may be a slip."""
+        around = value_at(self.values, path[:-1])
+        if len(path) == 1 or not isinstance(around, dict) or path[-1] in around:
+            return ""
+        return _no_such(_name(path[:-1]), "attribute", path[-1], around)
+
     def _types(self, path: Path) -> list[FieldType]:
         return [field.type for row in self.rows for field in row.fields if field.name == path[0]]
 
@@ -149,9 +157,9 @@ def _step(path: Path, value: Any, step: Step, is_last: bool) -> Step:
     if not isinstance(value, dict):
         raise AssignmentError(f"{_name(path)} has nothing inside, it is {_short(json_text(value))}")
     known = known_name(step, value)
-    if known is None and (not is_last or nearest_word(step, value) is not None):
+    if known is None and not is_last:
         raise AssignmentError(_no_such(_name(path), "attribute", step, value))
-    # What may be left out can be put in.
+    # What may be left out can be put in: whether it belongs there, the grammar knows.
     return known or step
 
 

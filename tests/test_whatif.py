@@ -299,6 +299,12 @@ def test_one_copy_edited_is_told_to_part_from_the_others() -> None:
     assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("changed", "lost")]
 
 
+def test_what_may_be_left_out_can_be_put_in() -> None:
+    done = whatif(YAKS, "--json", "--edit", '5 Spieler.Name="Eva M"')
+    (only,) = done.json["differences"]
+    assert (only["sort"], only["kind"], only["b"]["sentence"]) == ("only b", "configured", "Eva M plays ?")
+
+
 def test_a_heartbeat_less_is_no_difference() -> None:
     done = whatif(OKEY_CHAT, "--drop", "2")
     assert (done.status, done.err) == (0, "")
@@ -455,9 +461,9 @@ def test_what_cannot_be_is_told(arguments: tuple[str, ...], status: int, sentenc
         (YAKS, "87 Wurf[0]=7", "7 is not from 1 to 6; expected pips from 1 to 6; it is Wurf[0]=3 now"),
         (YAKS, "87 Wurf=6,6", '"6,6" is no list; expected two dice; it is Wurf=[3,5] now'),
         (YAKS, "9 Spieler.Status=Warte", '"Warte" is not known here: did you mean "Warten"? Expected one of'),
-        (YAKS, "9 Spieler.Statu=Warten", "Spieler has no attribute Statu; did you mean Status?"),
+        (YAKS, "9 Spieler.Statu=Warten", "Spieler has no attribute Statu; did you mean Status? Expected {"),
         (YAKS, "9 Spieler.Quatsch.x=1", "Spieler has no attribute Quatsch; it has Farbe, Name, Status, id"),
-        (YAKS, "9 Spieler.Quatsch=1", 'Spieler.Quatsch=1 does not fit; expected {"id":…,"Farbe":…'),
+        (YAKS, "9 Spieler.Quatsch=1", 'Quatsch; it has Farbe, Name, Status, id. Expected {"id":…,"Farbe":…'),
         (STYLES, "113 card[0]=B11", '"B11" is no card; expected a card: R, B, G or A and 07'),
         (STYLES, "48 licite=GG", "licite=GG does not fit"),
         (OKEY_CHAT, '78 msg="a\\nb"', "CATS cannot have these values together"),
