@@ -17,7 +17,10 @@ _Value = tuple[Handle, str]
 
 
 class Person(msgspec.Struct, eq=False):
-    """A player of one table. `names` are all he was ever called by name, or his number alone."""
+    """A player of one table.
+
+    `names` are all names that he had, the last of whoever also has a number, or his number alone.
+    """
 
     names: list[str]
     is_numbered: bool
@@ -78,6 +81,9 @@ class Cast:
         if is_rename and key != name and self._called.get(key) == known:
             self._free(key)
         had_other = bool(person.names) and person.name != name[1]
+        if had_other and not is_rename:
+            # What somebody is called before he says his name is made of his number.
+            person.names.clear()
         if had_other or not person.names:
             person.names.append(name[1])
         return had_other
