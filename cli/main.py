@@ -39,7 +39,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "follow": ("cli.follow:follow", "The bytes of one stream."),
     },
     "Play it again": {
-        "replay": ("cli.replay:replay", "A game again, in the terminal."),
+        "replay": ("cli.replay:replay", "A game again, in the terminal or to a live peer."),
     },
     "Keep it": {
         "export": ("cli.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
@@ -58,6 +58,7 @@ _ERRORS = {
     "storage.schema.StorageError",
     "proxy.capture_files.CaptureError",
     "proxy.endpoints.RelayError",
+    "proxy.peers.PeerError",
     "proxy.sniff.SniffError",
 }
 """Errors whose text is a sentence for the user; by name, as their modules are loaded only where needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from difflib import get_close_matches
 
 from storage.escaping import printable
@@ -26,6 +27,11 @@ def check_player(timeline: Timeline, player: str) -> None:
         known |= timeline.state_at(table.id, sys.maxsize).get("players", {}).keys()
     if player in known:
         return
+    raise no_such_player(player, known)
+
+
+def no_such_player(player: str, known: Collection[str]) -> StorageError:
+    """The error for a player whom a session does not have; it says who there is."""
     actors = sorted(known)
     near = get_close_matches(player, actors, n=3)
     if near:
@@ -35,4 +41,4 @@ def check_player(timeline: Timeline, player: str) -> None:
         hint = f"there are {', '.join(map(printable, actors[:_LISTED]))}{more}"
     else:
         hint = "nobody acts in it"
-    raise StorageError(f"there is no player {player} in this session; {hint}")
+    return StorageError(f"there is no player {player} in this session; {hint}")

@@ -115,9 +115,11 @@ def _message(dissector: Dissector, row: MessageType) -> Iterator[str]:
     for field in row.fields:
         # A production stands below, once for all messages.
         title = [field.type.title] if field.type.title not in dissector.productions else []
+        handle = field.type.handle
         remarks = [
             *title,
             *(["new in every game"] if field.fresh else []),
+            *([f"another {handle.title} in another game"] if handle and not field.fresh else []),
             *(["may be left out"] if field.optional else []),
         ]
         remark = f" ({'; '.join(remarks)})" if remarks else ""

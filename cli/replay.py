@@ -1,4 +1,4 @@
-"""`kiebitz replay`: a recorded session again, in the terminal."""
+"""`kiebitz replay`: a recorded session again, in the terminal or to a live peer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
 from cli.players import check_player
 from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
+from dissectors.part import Policy
 from storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
 from storage.timeline import GameRow, Timeline
 
 
-def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    if not (math.isfinite(value) and value >= 0):
+def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value >= 0):
         raise click.BadParameter("write 2 for twice as fast, 0 for as fast as possible", ctx, param)
     return value
 
@@ -30,18 +31,135 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.option(
     "--speed",
     type=float,
-    default=1.0,
     metavar="FACTOR",
     callback=_finite,
-    help="So many times as fast as it was; 0 is as fast as possible.",
+    help="So many times as fast as it was; 0 is as fast as possible. In the terminal it is 1 unless you say "
+    "otherwise, to a live peer 0: as fast as that peer.",
 )
 @click.option("--step", is_flag=True, help="Wait for Enter or the space bar before each event; q ends.")
 @moment_option("--from", "begin", "Begin here: 12.5s into the session, or with #EVENT.")
 @moment_option("--to", "end", "End here: 12.5s into the session, after #EVENT, or end, the default.")
 @player_option
 @svg_option("Write the last picture to this file, too, for slides.")
+@click.option(
+    "--serve",
+    multiple=True,
+    metavar="ADDR",
+    help="Play the server to clients that connect to ADDR, as in 127.0.0.1:9000. Of several servers that is "
+    "the one with the lowest port, and the others' ports are as far from it as recorded; or say "
+    "RECORDED=ADDR for each, as in 7002=127.0.0.1:9002.",
+)
+@click.option(
+    "--connect",
+    multiple=True,
+    metavar="ADDR",
+    help="Play the clients to a server at ADDR; RECORDED=ADDR as with --serve.",
+)
+@click.option("--player", "alone", metavar="NAME", help="With --connect: play this client only.")
+@click.option(
+    "--on-divergence",
+    "policy",
+    type=click.Choice(["stop", "skip", "wait"]),
+    help="When the live peer does something else than recorded, or nothing in time: stop there (the "
+    "default), skip what was recorded, or let it pass and wait for what was recorded.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long the live peer may take; 30 unless you say otherwise. For the first client there is no "
+    "limit.",
+)
+@click.option("-w", "database", metavar="DB", help="Record what happens with a live peer into this database.")
+@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens with a live peer.")
 def replay(
     session: str,
+    number: int | None,
+    speed: float | None,
+    step: bool,
+    begin: Moment | None,
+    end: Moment | None,
+    player: str | None,
+    svg: str | None,
+    serve: tuple[str, ...],
+    connect: tuple[str, ...],
+    alone: str | None,
+    policy: Policy | None,
+    patience: float | None,
+    database: str | None,
+    quiet: bool,
+) -> int | None:
+    """Play a session again: in the terminal, or one side of it to a live peer.
+
+    In the terminal it is the table, and below it what happens. Where stdout is no terminal, each event is a
+    line, and the table is drawn at the end. With --step and no keyboard, each line of stdin is a step.
+
+    To a live peer it is the recorded messages, each when all has come that came before it in the record.
+    Tokens, numbers, names and what else a live game has of its own are put in place of the recorded ones.
+    Exit status 3 if the peer did something else than recorded.
+
+    \b
+    Example:
+      kiebitz replay game.db --speed 4
+      kiebitz replay game.db --game 3 --step
+      kiebitz replay game.db --from 12.5s --to 20s --as alice
+      kiebitz replay game.db --speed 0 --svg slide.svg
+      kiebitz replay game.db --serve 127.0.0.1:9000
+      kiebitz replay game.db --connect 127.0.0.1:9000 --player alice -w today.db
+    """
+    in_terminal = [
+        *(flag for flag, given in (("--step", step), ("--svg", svg), ("--as", player)) if given),
+        *(
+            flag
+            for flag, given in (("--game", number), ("--from", begin), ("--to", end))
+            if given is not None
+        ),
+    ]
+    to_peer = [
+        flag
+        for flag, given in (
+            ("--player", alone),
+            ("--on-divergence", policy),
+            ("--patience", patience),
+            ("-w", database),
+            ("-q", quiet),
+        )
+        if given
+    ]
+    if serve and connect:
+        raise click.UsageError(
+            "--serve and --connect do not go together: play one side, or start two replays"
+        )
+    if not serve and not connect:
+        if to_peer:
+            raise click.UsageError(f"{to_peer[0]} is for a live peer: add --serve ADDR or --connect ADDR")
+        timeline = open_session(session)
+        tell_missing(timeline)
+        _in_terminal(timeline, number, 1.0 if speed is None else speed, step, begin, end, player, svg)
+        return None
+    if in_terminal:
+        raise click.UsageError(f"{in_terminal[0]} is for the terminal, and not with --serve or --connect")
+    if serve and alone is not None:
+        raise click.UsageError("--player goes with --connect: a server is played to all its clients")
+    from cli.live_replay import LiveReplay
+
+    live = LiveReplay(
+        open_session(session),
+        session,
+        "s2c" if serve else "c2s",
+        serve or connect,
+        player=alone,
+        policy=policy or "stop",
+        speed=speed or 0.0,
+        patience_s=patience or 30.0,
+        database=database,
+        quiet=quiet,
+    )
+    return live.run()
+
+
+def _in_terminal(
+    timeline: Timeline,
     number: int | None,
     speed: float,
     step: bool,
@@ -50,20 +168,6 @@ def replay(
     player: str | None,
     svg: str | None,
 ) -> None:
-    """Play a session again in the terminal: the table, and below it what happens.
-
-    Where stdout is no terminal, each event is a line, and the table is drawn at the end. With --step and no
-    keyboard, each line of stdin is a step.
-
-    \b
-    Example:
-      kiebitz replay game.db --speed 4
-      kiebitz replay game.db --game 3 --step
-      kiebitz replay game.db --from 12.5s --to 20s --as alice
-      kiebitz replay game.db --speed 0 --svg slide.svg
-    """
-    timeline = open_session(session)
-    tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
     with moments_explained():

@@ -23,6 +23,9 @@ LATEST_COPY_NS = 2_000_000_000
 REORDERED_NS = 100_000_000
 """How far back a copy may have been overtaken by a later message on its own stream."""
 
+_MOST_OVERTAKEN = 4
+"""So many copies overtake another on its stream at the most, however quickly they follow each other."""
+
 LOG_SIZE = 256
 """At least so many events are kept, and fewer than twice as many."""
 
@@ -76,41 +79,60 @@ class BroadcastLog(Generic[Told]):
         """How many entries came before those that are kept."""
         self._cursors: dict[int, _Cursor[Told]] = {}
 
-    def witness(self, stream_id: int, key: Hashable, ts_ns: int) -> Told | None:
-        """What this copy tells again, or None if it is news."""
-        entries = self._entries
-        first = self._first
-        cursor = self._cursors.get(stream_id)
-        if cursor is None:
-            # A stream that has just appeared may get copies of what others have heard already.
-            cursor = self._cursors[stream_id] = _Cursor(first, first)
+    def witness(self, stream_id: int, key: Hashable, ts_ns: int, may_be_late: bool = True) -> Told | None:
+        """What this copy tells again, or None if it is news; it `may_be_late` if others can overtake it."""
+        cursor = self._cursor(stream_id)
         latest = cursor.latest
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
             return latest.told
-        place = max(cursor.place - first, 0)
+        number = self._find(stream_id, cursor, key, ts_ns, may_be_late)
+        if number is None:
+            return None
+        entry = self._entries[number]
+        entry.witnesses.add(stream_id)
+        if self._first + number >= cursor.place:
+            cursor.place = self._first + number + 1
+            cursor.latest = entry
+        return entry.told
+
+    def has(self, stream_id: int, key: Hashable, ts_ns: int, since_ns: int) -> bool:
+        """Whether this would be a copy of something that others were told since a time."""
+        number = self._find(stream_id, self._cursor(stream_id), key, ts_ns, True)
+        return number is not None and self._entries[number].ts_ns >= since_ns
+
+    def _cursor(self, stream_id: int) -> _Cursor[Told]:
+        cursor = self._cursors.get(stream_id)
+        if cursor is None:
+            # A stream that has just appeared may get copies of what others have heard already.
+            cursor = self._cursors[stream_id] = _Cursor(self._first, self._first)
+        return cursor
+
+    def _find(
+        self, stream_id: int, cursor: _Cursor[Told], key: Hashable, ts_ns: int, may_be_late: bool
+    ) -> int | None:
+        """Which entry a copy is of: the first after the cursor that says the same, else a late one."""
+        entries = self._entries
+        place = max(cursor.place - self._first, 0)
         for number in range(place, len(entries)):
             entry = entries[number]
-            if entry.key == key and _fits(entry, stream_id, ts_ns - LATEST_COPY_NS):
-                cursor.place = first + number + 1
-                cursor.latest = entry
-                return entry.told
-        if not self._overtaken_ns:
+            if (
+                entry.key == key
+                and entry.ts_ns >= ts_ns - LATEST_COPY_NS
+                and stream_id not in entry.witnesses
+            ):
+                return number
+        if not (self._overtaken_ns and may_be_late):
             return None
-        for number in range(place - 1, max(cursor.born - first, 0) - 1, -1):
+        overtaking = 0
+        for number in range(place - 1, max(cursor.born - self._first, 0) - 1, -1):
             entry = entries[number]
-            if entry.ts_ns < ts_ns - self._overtaken_ns:
+            if entry.ts_ns < ts_ns - self._overtaken_ns or overtaking > _MOST_OVERTAKEN:
                 break
-            if entry.key == key and _fits(entry, stream_id, ts_ns - self._overtaken_ns):
-                return entry.told
+            if stream_id in entry.witnesses:
+                overtaking += 1
+            elif entry.key == key:
+                return number
         return None
-
-    def has(self, stream_id: int, key: Hashable, ts_ns: int) -> bool:
-        """Whether something of this key was told lately, but not on this stream."""
-        oldest = ts_ns - LATEST_COPY_NS
-        return any(
-            entry.key == key and entry.ts_ns >= oldest and stream_id not in entry.witnesses
-            for entry in self._entries
-        )
 
     def add(self, stream_id: int, key: Hashable, told: Told) -> None:
         """Log news that was first told on this stream."""
@@ -154,10 +176,3 @@ class EventLog(BroadcastLog[Event]):
         message.event_id = event.id
         message.game_id = event.game_id
         return True
-
-
-def _fits(entry: Entry[Told], stream_id: int, oldest_ns: int) -> bool:
-    if entry.ts_ns < oldest_ns or stream_id in entry.witnesses:
-        return False
-    entry.witnesses.add(stream_id)
-    return True

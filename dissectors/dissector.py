@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from string import Formatter
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType, Rename, unreadable
+from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType, Rename, to_json, unreadable
 from dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
 from dissectors.table import GameTable, Ids
 
@@ -21,6 +22,12 @@ Likeness = Literal["certain", "similar"]
 
 _GLOSS = 60
 """A gloss has no more characters."""
+
+_SHOWN = 40
+"""So much of fields that cannot be written is quoted (characters)."""
+
+_UNWRITABLE = (ValueError, TypeError, AttributeError, LookupError)
+"""What values raise that a row cannot have; all but the first are those of other types than its own."""
 
 
 class Dissector(ABC):
@@ -61,12 +68,41 @@ class Dissector(ABC):
     def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """A frame that decodes, with these values in its fields, and spelt as it was in all else.
 
-        Raises ValueError where no row of the grammar has these fields.
+        If that cannot be, it is spelt as in the specification. Raises ValueError where no row of this name
+        has these fields.
         """
         decoded = self.decode(frame, direction)
-        if decoded.row is None:
+        row = decoded.row
+        if row is None:
             raise ValueError(f"no message can be made out in this frame of {len(frame)} bytes")
-        return frame if fields == decoded.fields else self.encode(decoded.row.name, direction, fields)
+        wanted = to_json(fields)
+        if wanted == decoded.fields_json:
+            return frame
+        for written in self._spellings(frame, row, decoded.fields, fields):
+            again = self.decode(written, direction)
+            same_name = again.row is not None and again.row.name == row.name
+            if same_name and again.fields_json == wanted and again.sound >= decoded.sound:
+                return written
+        raise ValueError(f"{direction} {row.name} cannot be written with these fields: {wanted[:_SHOWN]}")
+
+    def _spellings(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> Iterator[bytes]:
+        """The frame as it was spelt, then as the specification spells it, as far as that can be done."""
+        with suppress(*_UNWRITABLE):
+            yield self.respelt(frame, row, before, fields)
+        with suppress(*_UNWRITABLE):
+            yield self.encode(row.name, row.direction, fields)
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        """A frame of this row, whose fields were `before`, with only the bytes of other values changed.
+
+        It may say something else in the end: `rewrite` sees to that. Raises ValueError where it cannot be
+        done.
+        """
+        return self.encode(row.name, row.direction, fields)
 
     def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
         """The fields of a message of this row with another name wherever they name something."""

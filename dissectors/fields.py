@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.grammar import FieldType, Mismatch, nearest_word
+from dissectors.grammar import FieldType, Handle, Mismatch, nearest_word
 
 _SHOWN = 40
 """So much of a wrong value is quoted (characters)."""
 
 
 class Text(FieldType):
-    """Any text that the framing lets through."""
+    """Any text that the framing lets through; a name, if it has a `handle`."""
 
     title = "text"
+
+    def __init__(self, handle: Handle | None = None) -> None:
+        self.handle = handle
 
     def decode(self, text: str) -> str:
         return text
@@ -26,6 +29,7 @@ class Word(Text):
     """One of a few fixed words."""
 
     def __init__(self, *words: str, title: str | None = None) -> None:
+        super().__init__()
         self.words = words
         self.title = title or "one of " + ", ".join(words)
 
@@ -36,9 +40,12 @@ class Word(Text):
 
 
 class Number(FieldType):
-    """A whole number, 0 or more."""
+    """A whole number, 0 or more; the number of something, if it has a `handle`."""
 
     title = "whole number"
+
+    def __init__(self, handle: Handle | None = None) -> None:
+        self.handle = handle
 
     def decode(self, text: str) -> int:
         # At most 15 digits: a number that every reader of the database can hold.

@@ -50,12 +50,18 @@ class Handle:
     """A kind of value by which a protocol names something: a token, a player's number, a lobby.
 
     Another playing of the same game has other such values in the same places. One that is `per_stream` names
-    something in one conversation only; one that is `of_player` names a player.
+    something in one conversation only; one that is `of_player` names a player. Values that are `nobody` stand
+    where nothing is named; null does, too.
     """
 
     title: str
     per_stream: bool = False
+    nobody: tuple[Any, ...] = ()
     of_player: bool = False
+
+    def renamed(self, value: Any, rename: Rename) -> Any:
+        """Another name in place of this one, or the same value if it names nothing."""
+        return value if value is None or value in self.nobody else rename(self, value)
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class FieldType(ABC):
 
     def renamed(self, value: Any, rename: Rename) -> Any:
         """A value of this type with another name wherever it has one; types with parts look into them."""
-        return rename(self.handle, value) if self.handle is not None and value is not None else value
+        return value if self.handle is None else self.handle.renamed(value, rename)
 
 
 @dataclass(frozen=True)

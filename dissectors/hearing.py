@@ -58,14 +58,16 @@ class Fact(msgspec.Struct, eq=False):
 class Version:
     """What a copy says: `public` is the same in all copies, `open` what some of them hide, None there.
 
-    Two versions are equal if they can be copies of one fact.
+    Two versions are equal if they can be copies of one fact. What may be said `to_one` alone is no copy of
+    what another was told some time before.
     """
 
-    __slots__ = ("open", "public")
+    __slots__ = ("open", "public", "to_one")
 
-    def __init__(self, public: Hashable, open: Any) -> None:
+    def __init__(self, public: Hashable, open: Any, to_one: bool = False) -> None:
         self.public = public
         self.open = open
+        self.to_one = to_one
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -111,7 +113,8 @@ class Hearing:
 
     def _hear_copy(self, message: Message, row: MessageType, frame: bytes, version: Hashable) -> None:
         stream_id = message.stream.id
-        told = self._log.witness(stream_id, version, message.ts_ns)
+        may_be_late = not (isinstance(version, Version) and version.to_one)
+        told = self._log.witness(stream_id, version, message.ts_ns, may_be_late)
         if told is None:
             fact = Fact(row, message, frame, message.ts_ns, [message])
             fact.told = _Told(version, message.ts_ns, fact)
@@ -140,8 +143,9 @@ class Hearing:
             fact.awaits.clear()
 
     def has(self, version: Hashable, message: Message) -> bool:
-        """Whether this would be a copy of something that was told on other streams."""
-        return self._log.has(message.stream.id, version, message.ts_ns)
+        """Whether this would be a copy of something that others were told since its stream began."""
+        stream = message.stream
+        return self._log.has(stream.id, version, message.ts_ns, stream.opened_ns)
 
     def silence(self, stream_id: int) -> None:
         """Nothing more can be expected of a stream: it is over, or something of it is missing."""

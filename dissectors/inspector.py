@@ -55,6 +55,9 @@ DERIVED_CODES = (CUT_OFF, GAP, MID_STREAM)
 """The codes of the diagnostics in group `network` that follow from the bytes and the gaps; the others are
 Faults."""
 
+DIVERGENCE = "divergence"
+"""The code of the Faults in another group: where a live peer parts from the record that is played to it."""
+
 DecodeAs = Mapping[tuple[str, int], Dissector]
 """Server (transport, port) to the protocol that it is said to speak."""
 
@@ -121,7 +124,7 @@ class Inspector:
             item.stream.close_reason = item.reason
         if isinstance(item, Fault):
             # That a server cannot be reached has to be told, whatever it speaks.
-            self._network(item, "warning", item.code, item.text, item.length)
+            self._fault(item)
         elif server.table is not None:
             self._dissect(conversation, item)
         elif not server.given_up:
@@ -297,10 +300,26 @@ class Inspector:
         assert conversation.server.table is not None
         conversation.server.table.missing(gap.stream, gap.direction)
 
-    def _network(
-        self, item: Chunk | Gap | Fault, severity: Severity, code: str, text: str, length: int
-    ) -> None:
-        """Tell what the network or the capture did to a stream."""
+    def _fault(self, fault: Fault) -> None:
+        """Tell what the source says."""
+        self._findings.diagnostics.append(
+            Diagnostic(
+                fault.stream,
+                fault.direction,
+                fault.ts_ns,
+                "warning",
+                fault.group,
+                fault.code,
+                fault.text,
+                fault.offset,
+                fault.length,
+                fault.expected,
+                blame=fault.blame,
+            )
+        )
+
+    def _network(self, item: Chunk | Gap, severity: Severity, code: str, text: str, length: int) -> None:
+        """Tell what the capture lacks of a stream."""
         self._findings.diagnostics.append(
             Diagnostic(
                 item.stream,

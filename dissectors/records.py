@@ -66,9 +66,10 @@ class Gap(msgspec.Struct, eq=False, gc=False):
 
 
 class Fault(msgspec.Struct, eq=False, gc=False):
-    """What the network did to a stream: an ICMP error for a datagram, bytes sent again with other content.
+    """What only the source can know to be wrong with a stream, and not from its bytes.
 
-    `length` is 0 where it is about no bytes in particular.
+    As a rule the network did it: an ICMP error for a datagram, bytes sent again with other content. `length`
+    is 0 where it is about no bytes in particular.
     """
 
     stream: Stream
@@ -78,6 +79,9 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     code: str
     text: str
     length: int = 0
+    group: Group = "network"
+    blame: Blame = "network"
+    expected: str | None = None
 
 
 LOST = "connection lost"

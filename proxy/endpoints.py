@@ -69,7 +69,7 @@ def meet(mode: Mode) -> tuple[socket.socket, socket.AddressFamily, Address]:
     """
     family, address = resolve(mode.listen_host, mode.listen_port, mode.transport)
     server_family, server = resolve(mode.host, mode.port, mode.transport, prefer=family)
-    listener = _bind(family, address, mode.transport)
+    listener = bind(family, address, mode.transport)
     bound = listener.getsockname()
     if bound[1] == server[1] and _is_local(server_family, server):
         everywhere = bound[0] in ("0.0.0.0", "::") and family == server_family
@@ -82,7 +82,8 @@ def meet(mode: Mode) -> tuple[socket.socket, socket.AddressFamily, Address]:
     return listener, server_family, server
 
 
-def _bind(family: socket.AddressFamily, address: Address, transport: Transport) -> socket.socket:
+def bind(family: socket.AddressFamily, address: Address, transport: Transport) -> socket.socket:
+    """A non-blocking socket bound to an address. Raises RelayError if that cannot be."""
     listener = socket.socket(family, _TYPES[transport])
     try:
         listener.setblocking(False)

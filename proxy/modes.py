@@ -54,11 +54,20 @@ def parse_mode(spec: str) -> Mode:
     return Mode(transport, host, port, listen_host or "127.0.0.1", listen_port)
 
 
-def _endpoint(spec: str, what: str, text: str) -> tuple[str | None, int]:
+def parse_endpoint(text: str) -> tuple[str | None, int]:
+    """Read HOST:PORT or PORT; without a host that is None. Raises ValueError with what is wrong."""
     match = _ENDPOINT.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{spec}': '{text}' is no {what}; an IPv6 address stands in brackets, {_EXAMPLE}.")
+        raise ValueError(f"'{text}' is no address; an IPv6 address stands in brackets")
     port = int(match["port"]) if len(match["port"]) <= 5 else 65_536
     if port > 65_535:
-        raise ValueError(f"'{spec}': {match['port']} is no port; ports end at 65535, {_EXAMPLE}.")
+        raise ValueError(f"{match['port']} is no port; ports end at 65535")
     return match["v6"] or match["name"], port
+
+
+def _endpoint(spec: str, what: str, text: str) -> tuple[str | None, int]:
+    try:
+        return parse_endpoint(text)
+    except ValueError as error:
+        wrong = str(error).replace("is no address", f"is no {what}")
+        raise ValueError(f"'{spec}': {wrong}, {_EXAMPLE}.") from error

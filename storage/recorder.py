@@ -30,7 +30,7 @@ COMMIT_EVERY_S = 0.2
 BATCH = 5000
 """Items after which rows are written, so that memory stays flat."""
 
-SessionKind = Literal["relay", "sniff", "import"]
+SessionKind = Literal["relay", "sniff", "import", "replay"]
 
 
 class Recorder:

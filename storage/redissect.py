@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
-from dissectors.inspector import DERIVED_CODES, DecodeAs, Inspector
+from dissectors.inspector import DERIVED_CODES, DIVERGENCE, DecodeAs, Inspector
 from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
 from dissectors.registry import dissector_of, installed, not_installed
 from dissectors.table import Ids
@@ -33,7 +33,8 @@ _DERIVED = {
 }
 
 # What a Fault comes to: all other findings about the network follow from the bytes.
-_IS_FAULT = f"d.grp = 'network' AND d.code NOT IN ({', '.join(map(repr, DERIVED_CODES))})"
+_FOLLOWS = ", ".join(map(repr, DERIVED_CODES))
+_IS_FAULT = f"(d.code = '{DIVERGENCE}' OR d.grp = 'network' AND d.code NOT IN ({_FOLLOWS}))"
 
 Spoken = tuple[str, str, str]
 """Transport and address of a server, and the protocol it was taken to speak."""
@@ -124,7 +125,8 @@ class _Recorded:
         self._faults = deque(
             Fault(self._streams[number], *rest)
             for number, *rest in self._rows(
-                "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text, d.length"
+                "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text, d.length,"
+                " d.grp, d.blame, d.expected"
                 " FROM diagnostics AS d"
                 f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT}"
                 " ORDER BY d.id"

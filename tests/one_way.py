@@ -22,3 +22,9 @@ def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | No
             offset += item or 0
     inspector.finish()
     return inspector.drain()
+
+
+def is_one_frame(dissector: Dissector, direction: Direction, data: bytes) -> bool:
+    """Whether a framer takes these bytes, and nothing else, for a frame."""
+    framer = dissector.framer(direction)
+    return [frame.data for frame in (*framer.feed(0, data), *framer.eof())] == [data]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tcp_segments import items_of_packets
 
 from cli.decode_as import server_ports
+from cli.importing import open_capture_in_memory
+from dissectors.dissector import Dissector
 from dissectors.inspector import Inspector
 from dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Item, Stream
-from dissectors.registry import BUILT_IN
+from dissectors.registry import BUILT_IN, dissector_of
 from dissectors.table import Ids
 from proxy.capture_files import open_capture
 
@@ -100,3 +102,32 @@ def holed(items: Iterable[Item], first: int) -> list[Item]:
         else item
         for number, item in enumerate(items)
     ]
+
+
+class Said(NamedTuple):
+    """A message of a capture: in which protocol, from which side, and its bytes."""
+
+    dissector: Dissector
+    direction: Direction
+    frame: bytes
+
+
+def messages_of(name: str) -> list[Said]:
+    """All messages of a capture, each once, whether sound or not."""
+    connection, _ = open_capture_in_memory(str(CAPTURES / name))
+    sent: dict[tuple[int, str], bytearray] = {}
+    for stream, direction, offset, data in connection.execute(
+        "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"
+    ):
+        told = sent.setdefault((stream, direction), bytearray())
+        told += bytes(offset - len(told)) + data
+    query = (
+        "SELECT protocol, stream_id, direction, offset, length FROM messages"
+        " JOIN streams ON streams.id = stream_id ORDER BY messages.id"
+    )
+    found: dict[Said, None] = {}
+    for protocol, stream, direction, offset, length in connection.execute(query):
+        dissector = dissector_of(protocol)
+        assert dissector is not None
+        found[Said(dissector, direction, bytes(sent[stream, direction][offset : offset + length]))] = None
+    return [*found]

@@ -97,6 +97,7 @@ def test_the_reference_of_a_protocol_names_its_messages_and_events() -> None:
         "answers YOUR TURN",
         "dialect: REGISTERED carries points",
         "see: Reason-Codes",
+        "name: player (text; another player in another game)",
         "rolled{name, dice}: {name} has rolled {dice} (known to the actor alone)",
         "maexchen.dice",
     ):

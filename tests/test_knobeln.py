@@ -77,6 +77,16 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, dat
     assert (decoded.row, decoded.fields, decoded.sound) == (row, fields, True)
 
 
+def test_another_player_can_be_put_in() -> None:
+    frame = b"WURF alice 3"
+    decoded = KNOBELN.decode(frame, "s2c")
+    assert decoded.row is not None
+    fields = KNOBELN.renamed(decoded.row, decoded.fields, lambda handle, name: f"{handle.title}-{name}")
+    assert fields == {"name": "player-alice", "zahl": 3}
+    assert KNOBELN.rewrite(frame, "s2c", fields) == b"WURF player-alice 3"
+    assert KNOBELN.rewrite(frame, "s2c", decoded.fields) == frame
+
+
 @given(st.binary(max_size=60), st.sampled_from(["c2s", "s2c"]))
 def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
     for frame in (data, b"HALLO " + data, b"WURF " + data, b"WURF a " + data):

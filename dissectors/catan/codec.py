@@ -21,11 +21,12 @@ from dissectors.catan.flaws import (
     unknown_message,
 )
 from dissectors.catan.grammar import GRAMMAR, NAMES, Nachricht
-from dissectors.catan.scanner import place_of
+from dissectors.catan.scanner import place_of, places_of
 from dissectors.catan.values import Only, Reading, Tuple, Unfit, shown
 from dissectors.catan.words import spellings
 from dissectors.grammar import Decoded, to_json
 from dissectors.records import Direction
+from dissectors.rewriting import Path, differences, replaced, value_at
 
 _read_json = msgspec.json.Decoder().decode
 _NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -138,17 +139,42 @@ def _laid_out(row: Nachricht, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {row.name: body, **beside}
 
 
+def respelt(frame: bytes, row: Nachricht, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The line with other values in the places of those before; see `Dissector.respelt`.
+
+    Where a value has other parts than before, all of it is written in the specification's spelling.
+    """
+    value = _read_json(frame)
+    changed: dict[Path, Any] = {}
+    for path in differences(before, fields):
+        if path:
+            changed[_sent_path(value, row, path)] = value_at(fields, path)
+        else:
+            changed[()] = _laid_out(row, fields)
+    places = places_of(frame, changed)
+    return replaced(frame, {places[path]: _to_bytes(new) for path, new in changed.items()})
+
+
 def field_place(frame: bytes, row: Nachricht, *steps: str | int) -> tuple[int, int]:
     """Where in a sound message's bytes a field stands, or a part of it: offset and length in bytes.
 
     `steps` are in the specification's spelling; a step that is not there ends the way.
     """
-    value = _read_json(frame)
+    return place_of(frame, _sent_path(_read_json(frame), row, steps))
+
+
+def _sent_path(value: Any, row: Nachricht, steps: Path) -> Path:
+    """The path to a part of a message's fields in its JSON value, in the keys that were sent.
+
+    A step that is not there ends the way.
+    """
     path: list[str | int] = []
-    for step in steps if steps and steps[0] in row.beside else (row.name, *steps):
+    for step in _laid_out_path(row, steps):
         if isinstance(step, str):
-            known = spellings((step,))
-            if not isinstance(value, dict) or (key := next((k for k in value if k in known), None)) is None:
+            if not isinstance(value, dict):
+                break
+            key = next((spelt for spelt in spellings((step,)) if spelt in value), None)
+            if key is None:
                 break
             path.append(key)
             value = value[key]
@@ -157,4 +183,14 @@ def field_place(frame: bytes, row: Nachricht, *steps: str | int) -> tuple[int, i
             value = value[step]
         else:
             break
-    return place_of(frame, path)
+    return tuple(path)
+
+
+def _laid_out_path(row: Nachricht, steps: Path) -> Path:
+    """The path to a part of a message's fields in what `_laid_out` makes of them."""
+    if steps and steps[0] in row.beside:
+        return steps
+    if steps and isinstance(row.body, Tuple):
+        names = [field.name for field in row.body.fields]
+        return (row.name, names.index(str(steps[0])), *steps[1:])
+    return (row.name, *(steps[1:] if isinstance(row.body, Only) else steps))

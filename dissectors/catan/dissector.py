@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.catan.codec import decode, encode, truncated
+from dissectors.catan.codec import decode, encode, respelt, truncated
 from dissectors.catan.framer import CatanFramer
-from dissectors.catan.grammar import GRAMMAR
+from dissectors.catan.grammar import GRAMMAR, Nachricht
 from dissectors.catan.objects import OBJECTS
 from dissectors.catan.table import CatanTable
 from dissectors.dissector import Dissector, Likeness, likeness
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded
+from dissectors.grammar import Decoded, MessageType
 from dissectors.records import Direction, Findings, TableInfo
 from dissectors.table import GameTable, Ids
 
@@ -36,6 +36,12 @@ class Catan(Dissector):
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return encode(name, direction, fields)
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        assert isinstance(row, Nachricht)
+        return respelt(frame, row, before, fields)
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = CatanFramer(direction)

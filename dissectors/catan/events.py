@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.grammar import EventKind, Handle, Handles, KeysOf
-
-PLAYER = Handle("player", of_player=True)
-NAME = Handle("name", of_player=True)
-TRADE = Handle("trade")
+from dissectors.catan.objects import NAME, PLAYER, TRADE
+from dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
     EventKind("joined", ("player", "name"), "{name} joins"),

@@ -10,7 +10,7 @@ from dissectors.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
 from dissectors.hearing import Version
 from dissectors.records import Message
 
-OVERTAKEN_NS = 1_000_000_000
+OVERTAKEN_NS = 250_000_000
 """Some servers tell each client in a thread of its own, not always in the same order."""
 
 _COMPARED = 200
@@ -66,8 +66,10 @@ def version_of(message: Message) -> Version:
     if name == "Entwicklungskarte gekauft":
         card = fields.get("Entwicklungskarte", 1)
         return Version((name, fields["Spieler"]), None if card == 1 else card)
+    # Some servers chat with each player about what he alone has got, again and again in the same words.
+    to_one = name == "Chatnachricht" and "Absender" not in fields
     # Its text has its names in order, and the same words for the same thing.
-    return Version((name, text_key(message.fields_json)), ())
+    return Version((name, text_key(message.fields_json)), (), to_one)
 
 
 def _comparable(counts: dict[str, int] | None) -> Hashable:

@@ -32,15 +32,25 @@ from dissectors.catan.words import (
     STATUS,
     STRASSE,
 )
-from dissectors.grammar import Field
+from dissectors.grammar import Field, Handle
+
+NIEMAND = -1
+"""As the winner's number: nobody has won."""
+
+PLAYER = Handle("player", nobody=(NIEMAND,), of_player=True)
+NAME = Handle("name", of_player=True)
+TRADE = Handle("trade")
 
 TEXT = Text()
 TRUTH = Truth()
+SPIELERNAME = Text(NAME)
 
 # Clause 6: "Als Spielernummern dürfen nur positive 31-bit Integer-Werte verwendet werden." Real ones start
 # at 0.
-SPIELERNUMMER = Whole(title="a player's number")
-HANDEL_ID = Whole(title="a trade's number")
+SPIELERNUMMER = Whole(title="a player's number", handle=PLAYER)
+NEUE_NUMMER = Whole(usual=1, title="a positive number", handle=PLAYER)
+SIEGER = Whole(NIEMAND, usual=0, title="a player's number", handle=PLAYER)
+HANDEL_ID = Whole(title="a trade's number", handle=TRADE)
 
 # 7.1 Felder
 ORT = Place()
@@ -134,7 +144,7 @@ class BoughtCard(Value):
 SPIELER = Object(
     Field("id", SPIELERNUMMER, "number"),
     Field("Farbe", Word(*FARBEN), "colour", optional=True),
-    Field("Name", TEXT, "name", optional=True),
+    Field("Name", SPIELERNAME, "name", optional=True),
     Field("Status", Word(*STATUS), "what is expected of the player", optional=True),
     Field("Siegpunkte", Whole(-100, usual=0), "victory points", optional=True),
     Field("Rohstoffe", ROHSTOFFE_OBJEKT, "resources; of others the total", optional=True),

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
+from dissectors.rewriting import Path, Place
+
 DEPTH_LIMIT = 64
 """How many objects and lists may stand inside each other."""
-
-Place = tuple[int, int]
-"""Where something stands: its first byte, and how many bytes it takes."""
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _TEXT = {
@@ -251,7 +250,7 @@ def place_of(data: bytes, path: Sequence[str | int]) -> Place:
 
     Of members with the same name the last counts. If there is none, the value nearest to it that encloses it.
     """
-    return _find(data, path)[1]
+    return _nearest(data, path)[1]
 
 
 def key_place_of(data: bytes, path: Sequence[str | int]) -> Place:
@@ -259,29 +258,45 @@ def key_place_of(data: bytes, path: Sequence[str | int]) -> Place:
 
     What is not there, or has no name, is in the place that `place_of` gives.
     """
-    name, value = _find(data, path)
+    name, value = _nearest(data, path)
     return name or value
 
 
-def _find(data: bytes, path: Sequence[str | int]) -> tuple[Place | None, Place]:
+def places_of(data: bytes, paths: Iterable[Path]) -> dict[Path, Place]:
+    """Where in a valid object the values at these paths stand, and those around them, if they are there.
+
+    However many there are, the data is read as often as a path has steps, and not more often.
+    """
+    return {path: value for path, (_, value) in _find(data, [*paths]).items()}
+
+
+def _nearest(data: bytes, path: Sequence[str | int]) -> tuple[Place | None, Place]:
     """The name, if it has one, and the value at a path, or of what encloses it the value only."""
+    whole = tuple(path)
+    found = _find(data, [whole])
+    longest = max(found, key=len)
+    name, value = found[longest]
+    return name if longest == whole else None, value
+
+
+def _find(data: bytes, paths: Sequence[Path]) -> dict[Path, tuple[Place | None, Place]]:
+    """The names, if they have one, and the values at these paths and around them, if they are there."""
     start = _end(_BLANKS, data, 0, len(data))
-    name: Place | None = None
-    value = (start, len(data.rstrip(b" \t\r\n")) - start)
-    for step in path:
-        found: Sequence[Place] | None = None
-        if isinstance(step, str):
-            if data.startswith(b"{", value[0]):
-                for member in _members(data, value[0]):
-                    if _is_name(data, member[0], step):
-                        found = member
-        elif data.startswith(b"[", value[0]):
-            found = next((item for at, item in enumerate(_members(data, value[0])) if at == step), None)
-        if found is None:
-            return None, value
-        name = found[0] if len(found) == 2 else None
-        value = found[-1]
-    return name, value
+    found: dict[Path, tuple[Place | None, Place]] = {
+        (): (None, (start, len(data.rstrip(b" \t\r\n")) - start))
+    }
+    for steps in range(1, max(map(len, paths), default=0) + 1):
+        wanted = {path[:steps] for path in paths if len(path) >= steps}
+        for around in {path[:-1] for path in wanted} & found.keys():
+            begin = found[around][1][0]
+            is_object = data.startswith(b"{", begin)
+            if not is_object and not data.startswith(b"[", begin):
+                continue
+            for number, member in enumerate(_members(data, begin)):
+                path = (*around, _name(data, member[0]) if is_object else number)
+                if path in wanted:
+                    found[path] = (member[0] if is_object else None, member[-1])
+    return found
 
 
 def _members(data: bytes, start: int) -> Iterator[Sequence[Place]]:
@@ -311,12 +326,10 @@ def _members(data: bytes, start: int) -> Iterator[Sequence[Place]]:
         yield places
 
 
-def _is_name(data: bytes, place: Place, name: str) -> bool:
-    """Whether the string that stands there says `name`."""
-    text = data[place[0] : place[0] + place[1]]
-    if b"\\" not in text:
-        return text[1:-1] == name.encode("utf-8", "surrogatepass")
-    return bool(json.loads(text.decode("utf-8", "replace")) == name)
+def _name(data: bytes, place: Place) -> str:
+    """What the string says that stands there."""
+    text = data[place[0] : place[0] + place[1]].decode("utf-8", "replace")
+    return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
 def _what_stands(data: bytes, at: int) -> tuple[str, int]:

@@ -160,11 +160,16 @@ class CatanTable(PlayTable):
         self.put_in(["resources", "cards"], "unknown")
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        conversation = self.conversations.pop(stream.id, None)
         self._hearing.forget(stream.id)
-        if conversation is None or conversation.player is None:
+        conversation = self.conversations.get(stream.id)
+        if conversation is None:
             return
-        self._hearing.finish()
+        if conversation.player is not None:
+            # What was told before is taken while he is still among the conversations.
+            self._hearing.finish()
+        del self.conversations[stream.id]
+        if conversation.player is None:
+            return
         known = self.players.get(conversation.player)
         game = self.game
         if known is not None and not known.gone:

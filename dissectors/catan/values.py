@@ -14,10 +14,17 @@ from typing import Any
 import msgspec
 
 from dissectors.catan.words import HIDDEN, spellings
-from dissectors.grammar import Field, FieldType, Mismatch, count_of_fields, nearest_word, to_json
-
-Path = tuple[str | int, ...]
-"""The steps to a value, keys as they were sent and places in lists; () is the whole."""
+from dissectors.grammar import (
+    Field,
+    FieldType,
+    Handle,
+    Mismatch,
+    Rename,
+    count_of_fields,
+    nearest_word,
+    to_json,
+)
+from dissectors.rewriting import Path
 
 LARGEST = 2**31 - 1
 """Clause 6: numbers are 31-bit."""
@@ -27,7 +34,10 @@ _SHOWN = 40
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """Something harmless but unusual about the value at `path`, or about the key that is its last step."""
+    """Something harmless but unusual about the value at `path`, or about the key that is its last step.
+
+    Keys are as they were sent.
+    """
 
     code: str
     text: str
@@ -101,9 +111,12 @@ def shown(value: Any) -> str:
 
 
 class Text(Value):
-    """A string."""
+    """A string; a name, if it has a `handle`."""
 
     title = "text"
+
+    def __init__(self, handle: Handle | None = None) -> None:
+        self.handle = handle
 
     def read(self, value: Any, reading: Reading) -> str:
         if type(value) is not str:
@@ -112,11 +125,20 @@ class Text(Value):
 
 
 class Whole(Value):
-    """A whole number from `least` to `most`; `usual` is the least that the specification has."""
+    """A whole number from `least` to `most`; `usual` is the least that the specification has.
+
+    It is the number of something, if it has a `handle`.
+    """
 
     def __init__(
-        self, least: int = 0, most: int = LARGEST, usual: int | None = None, title: str = "a whole number"
+        self,
+        least: int = 0,
+        most: int = LARGEST,
+        usual: int | None = None,
+        title: str = "a whole number",
+        handle: Handle | None = None,
     ) -> None:
+        self.handle = handle
         self.least, self.most, self.title = least, most, title
         self.usual = least if usual is None else usual
 
@@ -207,6 +229,9 @@ class ListOf(Value):
         if not self.least <= len(value) <= self.most:
             raise Unfit(f"there are {len(value)} values", self.title)
         return read_each(self.part, value, reading)
+
+    def renamed(self, value: Any, rename: Rename) -> list[Any]:
+        return [self.part.renamed(part, rename) for part in value]
 
 
 def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]:
@@ -333,6 +358,9 @@ class Object(Value):
                 raise Unfit(f'there is no "{field.name}"{among}', f'"{field.name}":…', "missing-attribute")
         self.check(found, value)
         return found
+
+    def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
+        return {name: self._types[name][1].renamed(part, rename) for name, part in value.items()}
 
     def check(self, found: dict[str, Any], value: Mapping[str, Any]) -> None:
         """Raise Unfit where the attributes do not go together; paths have the keys of `value`."""

@@ -8,10 +8,12 @@ from typing import Any
 from dissectors.cgml.codec import decode, encode, truncated
 from dissectors.cgml.framer import CgmlFramer
 from dissectors.cgml.grammar import GRAMMAR, ElementType
+from dissectors.cgml.respelling import respelt
 from dissectors.cgml.table import CgmlTable
+from dissectors.cgml.values import renamed
 from dissectors.dissector import Dissector, Likeness, likeness
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, MessageType
+from dissectors.grammar import Decoded, MessageType, Rename
 from dissectors.records import Direction, Event, Findings, TableInfo
 from dissectors.table import GameTable, Ids
 
@@ -34,6 +36,16 @@ class Cgml(Dissector):
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return encode(name, direction, fields)
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        assert isinstance(row, ElementType)
+        return respelt(frame, row, before, fields)
+
+    def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+        assert isinstance(row, ElementType)
+        return renamed(row.shape, fields, rename)
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         if b"<" not in data:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dissectors.grammar import EventKind, Handle, Handles, KeysOf
 
 PLAYER = Handle("player", of_player=True)
-NAME = Handle("name", of_player=True)
+NAME = Handle("name", nobody=("",), of_player=True)
 GROUP = Handle("group")
 URL = Handle("url")
 ADDRESS = Handle("address")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dissectors.cgml.cards import HAND, LADDER, SEATS
-from dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
+from dissectors.cgml.events import DATA_HANDLES, EVENTS, GROUP, NAME, PLAYER, STATE_HANDLES, URL
 from dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from dissectors.fields import Number, Text
 from dissectors.grammar import Field, Grammar, MessageType
@@ -89,11 +89,11 @@ def _clause(chapter: int, title: str) -> str:
     return _IN_SPEC[chapter] + title
 
 
-_ID = Field("id", Number(), "the player's id")
-_NAME = Child(Field("name", Text(), "the player's name", optional=True), 0)
+_ID = Field("id", Number(PLAYER), "the player's id")
+_NAME = Child(Field("name", Text(NAME), "the player's name", optional=True), 0)
 _RACE = Child(Field("race", Choice("human", "bot", empty=True), "a person or a program", optional=True), 0)
 _PLAYER = Compound("player", Shape((_ID,), None, (_NAME, _RACE)))
-_ID_IF = Field("id", Number(), "the player's id", optional=True)
+_ID_IF = Field("id", Number(PLAYER), "the player's id", optional=True)
 _CULPRIT = Compound("player", Shape((_ID_IF,), None, (_NAME, _RACE)))
 _OPPONENT = Compound(
     "opponent", Shape((), None, (Child(Field("player", _PLAYER, "players"), 1, MOST_CHILDREN),))
@@ -103,18 +103,19 @@ _GAME = Child(Field("game", Choice(_GAME_NAME), "which game is played"))
 _GAME_IF = Child(Field("game", Choice(_GAME_NAME), "which game is played", optional=True), 0)
 _ONE_PLAYER = Child(Field("player", _PLAYER, "who it is"))
 _WHO = Child(Field("player", _CULPRIT, "who has caused it", optional=True), 0)
-_GROUP = Field("id", Number(), "the group's id", fresh=True)
+_GROUP = Field("id", Number(GROUP), "the group's id", fresh=True)
 _URL = Child(
     Field(
         "url",
         Pattern(
             r"[A-Za-z0-9._-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}",
             "an address and a port, as in 127.0.0.1:7002",
+            URL,
         ),
         "where the game server listens",
     )
 )
-_WHOSE = Field("playerid", Number(), "whose it is")
+_WHOSE = Field("playerid", Number(PLAYER), "whose it is")
 _TO = Field("to", Choice("hand", "desk", "talon"), "where the cards go")
 _FROM = Field("from", Choice("desk", "talon"), "where the cards come from")
 _FROM_HAND = Field("from", Choice("hand"), "where the card comes from")
@@ -139,7 +140,7 @@ def _cards(least: int, most: int, hidden: bool) -> Child:
 
 _TRICK = _with(
     Field("number", Range(1, HAND), "which trick it is"),
-    Field("playerid", Number(), "who takes it"),
+    Field("playerid", Number(PLAYER), "who takes it"),
     children=(_cards(SEATS, SEATS, False),),
 )
 

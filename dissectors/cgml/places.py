@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from dissectors.cgml.markup import BLANKS, ENVELOPE, Tag, tags
 from dissectors.grammar import Flaw
@@ -32,10 +33,9 @@ def place_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tup
     tag, inner_end = element
     start, end = tag.start, tag.end
     if part.startswith(("@", "=")):
-        for name, whole, value in _attributes(frame[start:end]):
-            if name.lower() == part[1:].lower():
-                first, last = whole if part[0] == "@" else value
-                return start + first, last - first
+        place = attribute_place(frame, tag, part[1:], part[0] == "=")
+        if place is not None:
+            return place
     elif part == "text":
         text = frame[end:inner_end]
         if text.strip(BLANKS):
@@ -58,34 +58,48 @@ def place_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tup
 
 def _element_at(frame: bytes, path: tuple[int, ...]) -> tuple[Tag, int] | None:
     """The start tag of an element, and where its end tag begins."""
-    found: Tag | None = None
-    found_depth = 0
-    steps: list[int] = []
-    """The place of each open element among its siblings, the root's left out."""
+    return next(((each.tag, each.end) for each in elements(frame) if each.path == path), None)
+
+
+class Standing(NamedTuple):
+    """Where an element stands: its place among its siblings, after those of the elements around it from the
+    root on; its start tag, and where its end tag begins, which is the tag's own end if it has no other."""
+
+    path: tuple[int, ...]
+    tag: Tag
+    end: int
+
+
+def elements(frame: bytes) -> Iterator[Standing]:
+    """All elements of a message, but for its envelope; one that has no end goes on to the frame's."""
+    opened: list[tuple[tuple[int, ...], Tag]] = []
     next_place = 0
-    depth = 0
     for tag in tags(frame):
-        if tag.name == ENVELOPE and depth == 0:
+        if tag.name == ENVELOPE and not opened:
             continue
         if tag.kind in ("start", "empty"):
-            here = (*steps[1:], next_place) if depth else ()
-            if found is None and here == path:
-                found = tag
-                if tag.kind == "empty":
-                    return tag, tag.end
-                found_depth = depth
-            if tag.kind == "start":
-                steps.append(next_place if depth else 0)
-                depth += 1
-                next_place = 0
-            else:
+            path = (*opened[-1][0], next_place) if opened else ()
+            if tag.kind == "empty":
+                yield Standing(path, tag, tag.end)
                 next_place += 1
-        elif tag.kind == "end" and depth:
-            depth -= 1
-            next_place = steps.pop() + 1
-            if found is not None and depth == found_depth:
-                return found, tag.start
-    return (found, len(frame)) if found is not None else None
+            else:
+                opened.append((path, tag))
+                next_place = 0
+        elif tag.kind == "end" and opened:
+            path, begun = opened.pop()
+            yield Standing(path, begun, tag.start)
+            next_place = path[-1] + 1 if path else 0
+    for path, begun in opened:
+        yield Standing(path, begun, len(frame))
+
+
+def attribute_place(frame: bytes, tag: Tag, name: str, of_value: bool) -> tuple[int, int] | None:
+    """Where in the bytes an attribute of a tag stands, or its value without quotes; None if it has none."""
+    for found, whole, value in _attributes(frame[tag.start : tag.end]):
+        if found.lower() == name.lower():
+            first, last = value if of_value else whole
+            return tag.start + first, last - first
+    return None
 
 
 def _attributes(tag: bytes) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:

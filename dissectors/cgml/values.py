@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from dissectors.cgml.cards import PACK
 from dissectors.cgml.markup import BLANK_TEXT
 from dissectors.fields import Number, Text, unknown_word
-from dissectors.grammar import Field, FieldType, Mismatch, nearest_word
+from dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, nearest_word
 
 MOST_CHILDREN = 32
 """No element has more elements of one name inside: there are 32 cards."""
@@ -88,9 +88,10 @@ class Card(Choice):
 
 
 class Pattern(FieldType):
-    """A text of a form."""
+    """A text of a form; a name, if it has a `handle`."""
 
-    def __init__(self, pattern: str, title: str) -> None:
+    def __init__(self, pattern: str, title: str, handle: Handle | None = None) -> None:
+        self.handle = handle
         self.pattern = re.compile(pattern, re.ASCII)
         self.title = title
 
@@ -176,6 +177,9 @@ class Compound(FieldType):
 
     def encode(self, value: Any) -> str:
         return "".join(written(self.name, self.shape, value))
+
+    def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
+        return renamed(self.shape, value, rename)
 
 
 def _decoded(field: Field, text: str | None, part: str) -> Any:
@@ -286,6 +290,20 @@ def _stray_text(text: str) -> Unfit:
     return Unfit(
         "stray-text", f'"{text.strip(BLANK_TEXT)[:_SHOWN]}" stands between elements', "no text", "text-inside"
     )
+
+
+def renamed(shape: Shape, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+    """The fields of an element with other names; what is no field of the shape stays."""
+    other = dict(fields)
+    for field in shape.fields:
+        if field.name in fields:
+            value = fields[field.name]
+            other[field.name] = (
+                [field.type.renamed(part, rename) for part in value]
+                if isinstance(value, list)
+                else field.type.renamed(value, rename)
+            )
+    return other
 
 
 def written(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:

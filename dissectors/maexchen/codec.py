@@ -24,6 +24,7 @@ from dissectors.grammar import (
 )
 from dissectors.maexchen.grammar import GRAMMAR
 from dissectors.records import Direction
+from dissectors.rewriting import changed_fields
 
 _FRAMING = "Grundlagen"
 
@@ -44,6 +45,16 @@ def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
     """The datagram of a message; see `Dissector.encode`."""
     row = GRAMMAR.row_with(name, direction, fields)
     return ";".join([name, *(field.type.encode(fields[field.name]) for field in row.fields)]).encode()
+
+
+def respelt(frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The datagram with other values; see `Dissector.respelt`. What is surplus stays."""
+    parts = frame.split(b";")
+    changed = changed_fields(before, fields)
+    for number, field in enumerate(row.fields, 1):
+        if field.name in changed:
+            parts[number] = field.type.encode(fields[field.name]).encode()
+    return b";".join(parts)
 
 
 def shape(row: MessageType) -> str:

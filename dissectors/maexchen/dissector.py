@@ -8,7 +8,7 @@ from typing import Any
 from dissectors.dissector import Dissector, Likeness
 from dissectors.framing import DatagramFramer, Framer
 from dissectors.grammar import Decoded, MessageType
-from dissectors.maexchen.codec import decode, encode, shape
+from dissectors.maexchen.codec import decode, encode, respelt, shape
 from dissectors.maexchen.grammar import GRAMMAR
 from dissectors.maexchen.table import MaexchenTable
 from dissectors.records import Direction, Findings, TableInfo
@@ -30,6 +30,11 @@ class Maexchen(Dissector):
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return encode(name, direction, fields)
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        return respelt(frame, row, before, fields)
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         if decode(data, direction).sound:

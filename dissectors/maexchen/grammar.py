@@ -20,6 +20,7 @@ from dissectors.grammar import (
     KeysOf,
     MessageType,
     Mismatch,
+    Rename,
 )
 from dissectors.maexchen.dice import written
 
@@ -36,10 +37,10 @@ REASONS = (
 )
 
 
+TOKEN = Handle("token", per_stream=True)
 PLAYER = Handle("player", of_player=True)
 ROUND = Handle("round")
 ADDRESS = Handle("address")
-TOKEN = Handle("token", per_stream=True)
 
 
 class Token(FieldType):
@@ -111,6 +112,9 @@ class Names(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(value)
 
+    def renamed(self, value: Any, rename: Rename) -> list[Any]:
+        return [PLAYER.renamed(name, rename) for name in value]
+
 
 class Scores(FieldType):
     """Each player's points, `name:points` with commas between; empty before anybody has played."""
@@ -132,10 +136,13 @@ class Scores(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(f"{name}:{points}" for name, points in value.items())
 
+    def renamed(self, value: Any, rename: Rename) -> dict[Any, int]:
+        return {PLAYER.renamed(name, rename): points for name, points in value.items()}
 
-_NAME = Field("name", Text(), "player")
+
+_NAME = Field("name", Text(PLAYER), "player")
 _TOKEN = Field("token", Token(), "names the question that is asked or answered", fresh=True)
-_ROUND = Field("round", Number(), "number of the round")
+_ROUND = Field("round", Number(ROUND), "number of the round")
 _DICE = Field("dice", Dice(), "two dice")
 _PLAYERS = Field("players", Names(), "players in the order of play")
 _LOSERS = Field("names", Names(), "the players who lost")

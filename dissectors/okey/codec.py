@@ -22,8 +22,19 @@ from dissectors.grammar import (
     unreadable,
 )
 from dissectors.okey.grammar import GRAMMAR, Argument
-from dissectors.okey.quoting import BLANK_PAD, Sloppy, Token, Tokens, cut, inner_places, quote
+from dissectors.okey.quoting import (
+    BLANK_PAD,
+    PERCENT_PAD,
+    Sloppy,
+    Token,
+    Tokens,
+    cut,
+    inner_places,
+    quote,
+    shown_pad,
+)
 from dissectors.records import OPPOSITE, Direction
+from dissectors.rewriting import changed_fields, replaced
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
 """The clause on how messages are written."""
@@ -42,11 +53,13 @@ class _Line:
         self.body = frame[self.skipped :].rstrip(b"\r\n")
         self.end = frame[self.skipped + len(self.body) :]
         self.undecodable: UnicodeDecodeError | None = None
+        self.charset = "utf-8"
         try:
             self.text = self.body.decode()
         except UnicodeDecodeError as error:
             self.undecodable = error
-            self.text = self.body.decode("cp1252", "replace")
+            self.charset = "cp1252"
+            self.text = self.body.decode(self.charset, "replace")
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """Offset and length in bytes of some of its characters."""
@@ -114,6 +127,27 @@ def encode(name: str, direction: Direction, fields: Mapping[str, Any], pad: str 
             # Values of other types than this row's.
             continue
     raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_SHOWN]}")
+
+
+def respelt(frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The line with other arguments in the places of those before; see `Dissector.respelt`.
+
+    They are padded as others in the line are. A line with no padding is taken for one of the specification's
+    dialect, unless only the last dialect has such a message.
+    """
+    line = _Line(frame)
+    pad = shown_pad(line.text) or (BLANK_PAD if row.deviation is None else PERCENT_PAD)
+    if before.keys() != fields.keys():
+        return encode(row.name, row.direction, fields, pad)
+    changed = changed_fields(before, fields)
+    pieces: dict[tuple[int, int], bytes] = {}
+    for field, token in zip(row.fields, cut(line.text).tokens[1:], strict=False):
+        if field.name in changed:
+            text = quote(_written(field.type, fields[field.name], pad), pad)
+            if {"\r", "\n"} & {*text}:
+                raise ValueError(f"{field.name} would end the line")
+            pieces[line.place(token.start, token.end)] = text.encode(line.charset)
+    return replaced(frame, pieces)
 
 
 def argument_place(frame: bytes, row: MessageType, name: str, part: int | None = None) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from dissectors.dissector import Dissector, Likeness
 from dissectors.framing import Framer
 from dissectors.grammar import Decoded, MessageType
-from dissectors.okey.codec import decode, encode, shape, truncated
+from dissectors.okey.codec import decode, encode, respelt, shape, truncated
 from dissectors.okey.framer import OkeyFramer
 from dissectors.okey.grammar import GRAMMAR
 from dissectors.okey.table import OkeyTable
@@ -38,6 +38,11 @@ class Okey(Dissector):
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return encode(name, direction, fields)
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        return respelt(frame, row, before, fields)
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = OkeyFramer(direction)

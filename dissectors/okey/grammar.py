@@ -22,14 +22,11 @@ from dissectors.grammar import (
     KeysOf,
     MessageType,
     Mismatch,
+    Rename,
     nearest_word,
 )
 from dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
-
-NAME = Handle("name", of_player=True)
-LOBBY = Handle("lobby")
-SEAT = Handle("seat", per_stream=True)
 
 LONGEST_NAME = 30
 """Characters of a name in the specification; no real server minds."""
@@ -37,6 +34,10 @@ LONGEST_NAME = 30
 _SHOWN = 40
 
 _INT = 1 << 31
+
+NAME = Handle("name", of_player=True)
+LOBBY = Handle("lobby")
+SEAT = Handle("seat", per_stream=True)
 
 
 class Argument(FieldType):
@@ -54,6 +55,7 @@ class Name(Argument):
     """A player's name."""
 
     title = "name"
+    handle = NAME
 
     def decode(self, text: str) -> str:
         return text
@@ -90,6 +92,7 @@ class Lobby(Argument):
     """A lobby's number."""
 
     title = "lobby number"
+    handle = LOBBY
     _good = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
     def decode(self, text: str) -> int:
@@ -107,6 +110,7 @@ class Seat(Argument):
     """A player's index at the table."""
 
     title = "player index 0 to 3"
+    handle = SEAT
 
     def decode(self, text: str) -> int:
         if text not in ("0", "1", "2", "3"):
@@ -200,8 +204,24 @@ class Names(Argument):
     def write(self, value: Any, pad: str) -> str:
         return write_list((name or "" for name in value), pad)
 
+    def renamed(self, value: Any, rename: Rename) -> list[Any]:
+        return [NAME.renamed(name, rename) for name in value]
 
-class TitledLobbies(Argument):
+
+class LobbyList(Argument):
+    """Lobbies with their players."""
+
+    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
+        return [
+            {
+                "lobby": LOBBY.renamed(lobby["lobby"], rename),
+                "players": Names().renamed(lobby["players"], rename),
+            }
+            for lobby in value
+        ]
+
+
+class TitledLobbies(LobbyList):
     """The specification's lobbies, titles and players by turns, written in three levels."""
 
     title = '"Lobby N" and its players, for each lobby'
@@ -229,7 +249,7 @@ class TitledLobbies(Argument):
         return write_list(texts, pad)
 
 
-class Lobbies(Argument):
+class Lobbies(LobbyList):
     """Each lobby's number and players, in two levels."""
 
     title = "number and players, for each lobby"
@@ -290,6 +310,16 @@ class Games(Argument):
             )
         return write_list(texts, pad)
 
+    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
+        handles = {"lobby": LOBBY, "winner": NAME}
+        return [
+            {
+                key: handles[key].renamed(part, rename) if key in handles else part
+                for key, part in game.items()
+            }
+            for game in value
+        ]
+
 
 class HighScores(Argument):
     """Who has won, when, and in how many turns."""
@@ -310,6 +340,9 @@ class HighScores(Argument):
         return write_list(
             (write_list((score["name"], score["date"], str(score["turns"])), pad) for score in value), pad
         )
+
+    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
+        return [{**score, "name": NAME.renamed(score["name"], rename)} for score in value]
 
 
 _NICKNAME = Field("nickname", WantedName(), "the name that the player wants")

@@ -108,6 +108,12 @@ def _token(text: str, start: int, end: int, quoted: bool) -> tuple[Token, bool]:
     return Token(text[:-1] if quoted and is_padded else text, start, end), is_padded
 
 
+def shown_pad(text: str) -> str | None:
+    """The padding of the first quoted token that has one; None if none shows which its writer uses."""
+    quoted = (piece["quoted"][-1:] for piece in _PIECES.finditer(text) if piece["quoted"])
+    return next((last for last in quoted if last in PADS), None)
+
+
 def quote(text: str, pad: str) -> str:
     """A token as it is written."""
     if text and " " not in text and '"' not in text:

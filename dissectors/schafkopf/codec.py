@@ -10,6 +10,7 @@ from typing import Any
 
 from dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
 from dissectors.records import Direction
+from dissectors.rewriting import changed_fields
 from dissectors.schafkopf.cards import HAND, SEATS
 from dissectors.schafkopf.flaws import any_flag, cut_short, flawed, no_paket, slip_of_end, surplus
 from dissectors.schafkopf.grammar import EMPTY, EMPTY_SPELLINGS, END, GRAMMAR, line_count, terminals
@@ -17,10 +18,12 @@ from dissectors.schafkopf.paket import (
     Reading,
     closest_row,
     first_wrong,
+    is_line,
     place_of,
     read_lines,
     reading,
     readings,
+    spelt_as_in,
 )
 
 _FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
@@ -147,10 +150,28 @@ def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
     row = GRAMMAR.row_with(name, direction, fields)
     text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
     lines = text.split("\n")[:-1]
-    if len(lines) != line_count(row) or any(line == END or line[-1:] == "\r" for line in lines):
+    if len(lines) != line_count(row) or not all(map(is_line, lines)):
         raise ValueError(f"{name}: a field would be read as something else: {text[:80]!r}")
     end = "" if name == "MODEL" else f"{END}\n"
     return f"!{name}\n{text}{end}".encode()
+
+
+def respelt(frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The Paket with other values in the lines of those before; see `Dissector.respelt`. What is surplus
+    stays."""
+    lines = frame.split(b"\n")
+    changed = changed_fields(before, fields)
+    for name, kind, start, end in reading(row).fields:
+        if name not in changed:
+            continue
+        old, new = (kind.encode(values[name]).split("\n") for values in (before, fields))
+        if len(new) != end - start or not all(map(is_line, new)):
+            raise ValueError(f"{name} would be read as something else")
+        for at, (text, was) in enumerate(zip(new, old, strict=True), start + 1):
+            if text != was:
+                line_end = b"\r" if lines[at].endswith(b"\r") else b""
+                lines[at] = spelt_as_in(frame, lines[at], text) + line_end
+    return b"\n".join(lines)
 
 
 def card_place(

@@ -9,7 +9,7 @@ from dissectors.dissector import Dissector, Likeness, likeness
 from dissectors.framing import Framer
 from dissectors.grammar import Decoded, MessageType
 from dissectors.records import Direction, Findings, TableInfo
-from dissectors.schafkopf.codec import decode, encode, truncated
+from dissectors.schafkopf.codec import decode, encode, respelt, truncated
 from dissectors.schafkopf.framer import SchafkopfFramer
 from dissectors.schafkopf.grammar import GRAMMAR, kinds, notation
 from dissectors.schafkopf.table import SchafkopfTable
@@ -34,6 +34,11 @@ class Schafkopf(Dissector):
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return encode(name, direction, fields)
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        return respelt(frame, row, before, fields)
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = SchafkopfFramer(direction)

@@ -25,12 +25,9 @@ from dissectors.grammar import (
     KeysOf,
     MessageType,
     Mismatch,
+    Rename,
 )
-from dissectors.schafkopf.cards import FARBEN, HAND, MODI, SEATS, WERTE
-
-NAME = Handle("name", of_player=True)
-SEAT = Handle("seat", per_stream=True)
-ROUND = Handle("round")
+from dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 
 EMPTY = "§"
 """Where there is no card, no name, nothing to say."""
@@ -45,6 +42,13 @@ END = "!END"
 
 MODEL_LINES = 28
 """How many lines of cards a MODEL has."""
+
+LOST = 10
+"""What SIEGER adds to the seat of somebody who lost."""
+
+SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
+NAME = Handle("name", of_player=True)
+ROUND = Handle("round")
 
 
 def production(symbol: str, words: Sequence[str]) -> str:
@@ -75,12 +79,13 @@ class Nonterminal(FieldType):
 
 
 class String(Nonterminal):
-    """A line of any text."""
+    """A line of any text; a name, if it has a `handle`."""
 
     _control = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
-    def __init__(self) -> None:
+    def __init__(self, handle: Handle | None = None) -> None:
         super().__init__("String", "String = {Zeichen}; Zeichen = UTF_8")
+        self.handle = handle
 
     def decode(self, text: str) -> str:
         return text
@@ -124,6 +129,26 @@ class Number(Word):
 
     def decode(self, text: str) -> int:
         return int(super().decode(text))
+
+
+class Seat(Number):
+    """A seat; NOBODY too, where it `may_be_nobody`."""
+
+    handle = SEAT
+
+    def __init__(self, may_be_nobody: bool = False) -> None:
+        super().__init__("Integer", *range(SEATS), *((NOBODY,) if may_be_nobody else ()))
+
+
+class Sieger(Number):
+    """A seat that won, or LOST more than one that lost; or NOBODY."""
+
+    def __init__(self) -> None:
+        super().__init__("Sieger", *range(SEATS), NOBODY, *range(LOST, LOST + SEATS))
+
+    def renamed(self, value: Any, rename: Rename) -> Any:
+        lost = LOST if value >= LOST else 0
+        return lost + SEAT.renamed(value - lost, rename)
 
 
 class Konto(Nonterminal):
@@ -178,6 +203,9 @@ class Each(Nonterminal):
 
     def remark(self, text: str) -> str | None:
         return next(filter(None, map(self.part.remark, text.split("\n"))), None)
+
+    def renamed(self, value: Any, rename: Rename) -> list[Any]:
+        return [self.part.renamed(part, rename) for part in value]
 
 
 class Karten(Each):
@@ -236,7 +264,7 @@ _CARDS: dict[str, str | None] = {
 }
 
 
-_INTEGER = Number("Integer", *range(SEATS))
+_SEAT = Seat()
 _BOOLEAN = Word("Boolean", "JA", "NEIN")
 _BOOLEANS = Each(_BOOLEAN, SEATS)
 _MODUS = Word("Modus", *MODI)
@@ -273,7 +301,7 @@ ROWS = (
     MessageType(
         "MITSPIELER",
         "s2c",
-        (Field("namen", Each(String(), SEATS), "by seat"),),
+        (Field("namen", Each(String(NAME), SEATS), "by seat"),),
         "who sits where in this round",
         _CLIENT,
         broadcast=True,
@@ -291,14 +319,14 @@ ROWS = (
         "GEKLOPFT", "s2c", (Field("geklopft", _BOOLEANS, "by seat"),), "who knocked", _CLIENT, broadcast=True
     ),
     # "!ID" Integer
-    MessageType("ID", "s2c", (Field("id", _INTEGER, "seat", fresh=True),), "your seat", _CLIENT),
+    MessageType("ID", "s2c", (Field("id", _SEAT, "seat", fresh=True),), "your seat", _CLIENT),
     # "!SPIELT" Integer Integer
     MessageType(
         "SPIELT",
         "s2c",
         (
-            Field("spieler", _INTEGER, "seat of the player"),
-            Field("mitspieler", Number("Integer", *range(SEATS), SEATS), "seat of the partner; 4: not known"),
+            Field("spieler", _SEAT, "seat of the player"),
+            Field("mitspieler", Seat(may_be_nobody=True), "seat of the partner; 4: not known"),
         ),
         "who plays",
         _CLIENT,
@@ -309,10 +337,8 @@ ROWS = (
         "SIEGER",
         "s2c",
         (
-            Field(
-                "spieler", Number("Sieger", *range(5), *range(10, 14)), "seat that won; plus 10: that lost"
-            ),
-            Field("mitspieler", Number("Sieger", *range(5), *range(10, 14)), "the same; 4: nobody"),
+            Field("spieler", Sieger(), "seat that won; plus 10: that lost"),
+            Field("mitspieler", Sieger(), "the same; 4: nobody"),
         ),
         "who won or lost",
         _CLIENT,
@@ -329,9 +355,7 @@ ROWS = (
         deviation=f"HOCHZEIT has a line with {EMPTY}; the specification has none",
     ),
     # "!DRAN" Integer
-    MessageType(
-        "DRAN", "s2c", (Field("dran", _INTEGER, "seat"),), "whose turn it is", _CLIENT, broadcast=True
-    ),
+    MessageType("DRAN", "s2c", (Field("dran", _SEAT, "seat"),), "whose turn it is", _CLIENT, broadcast=True),
     # "!KONTO" Konto
     MessageType("KONTO", "s2c", (Field("konto", _KONTO, "account"),), "your account", _CLIENT),
     MessageType(
@@ -376,7 +400,7 @@ ROWS = (
     ),
     # "!NAME" String
     MessageType(
-        "NAME", "c2s", (Field("name", String(), "name"),), "this is my name", _SERVER, answers=("NAME",)
+        "NAME", "c2s", (Field("name", String(NAME), "name"),), "this is my name", _SERVER, answers=("NAME",)
     ),
     # "!SPIELSTDU" Modus
     MessageType("SPIELSTDU", "c2s", (Field("modus", _MODUS, "mode"),), "bids", _SERVER, answers=("MODEL",)),

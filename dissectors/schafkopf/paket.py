@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ from dissectors.grammar import FieldType, Flaw, MessageType, Mismatch
 from dissectors.records import Direction
 from dissectors.schafkopf.grammar import (
     EMPTY,
+    EMPTY_SPELLINGS,
+    END,
     GRAMMAR,
     TWICE_ENCODED,
     Nonterminal,
@@ -87,6 +90,27 @@ def _in_some_charset(line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         return line.decode("cp1252", "replace")
+
+
+def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
+    """The bytes of a text in place of a line of a Paket, as its writer has them: in the charset of that line,
+    or of all of it if the line does not tell, and with its § if it shows one."""
+    if text == EMPTY:
+        lines = {each.removesuffix(b"\r") for each in frame.split(b"\n")}
+        shown = next((spelt for spelt in EMPTY_SPELLINGS if spelt in lines), None)
+        if shown is not None:
+            return shown
+    try:
+        (frame if line.isascii() else line).decode()
+    except UnicodeDecodeError:
+        with suppress(UnicodeEncodeError):
+            return text.encode("cp1252")
+    return text.encode()
+
+
+def is_line(text: str) -> bool:
+    """Whether a text can stand on a line for a value: it is no end, neither of the Paket nor of the line."""
+    return text != END and "\n" not in text and text[-1:] != "\r"
 
 
 def _charset(error: UnicodeDecodeError) -> Flaw:

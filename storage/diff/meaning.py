@@ -189,7 +189,7 @@ class _Holes:
         return value
 
     def _hole(self, handle: Handle, value: Any) -> Any:
-        if value is None or isinstance(value, dict | list):
+        if value is None or value in handle.nobody or isinstance(value, dict | list):
             return value
         if handle.of_player:
             self.players.append(self._cast.stay(handle, value))

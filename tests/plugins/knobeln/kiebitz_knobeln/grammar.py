@@ -6,17 +6,19 @@ A message is one datagram in UTF-8: its name, then its fields, with a blank betw
 from __future__ import annotations
 
 from dissectors.fields import Number, Text
-from dissectors.grammar import EventKind, Field, Grammar, MessageType
+from dissectors.grammar import EventKind, Field, Grammar, Handle, MessageType
 
+PLAYER = Handle("player")
+NAME = Field("name", Text(PLAYER), "player")
 ROWS = (
     # Anmelden: HALLO name
-    MessageType("HALLO", "c2s", (Field("name", Text(), "player"),), "asks to play", "Anmelden"),
+    MessageType("HALLO", "c2s", (NAME,), "asks to play", "Anmelden"),
     MessageType("WILLKOMMEN", "s2c", (), "is taken in", "Anmelden", answers=("HALLO",)),
     # Spiel: WURF name zahl
     MessageType(
         "WURF",
         "s2c",
-        (Field("name", Text(), "player"), Field("zahl", Number(), "pips")),
+        (NAME, Field("zahl", Number(), "pips")),
         "somebody rolls",
         "Spiel",
         broadcast=True,

@@ -1,0 +1,131 @@
+"""Plays a part to live peers: does what it says, tells it what they do, and records both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from cli.addresses import Place
+from dissectors.part import Call, Divergence, Hang, Listen, Part, Reaction, Say
+from dissectors.script import Role
+from proxy import peers_tcp, peers_udp
+from proxy.peers import Came, Happening, Peers, Said
+
+APART_SECONDS = 0.003
+"""Between messages on different streams, so that they arrive in the order in which they are sent: whoever
+reads them together, as a relay does, would see no order in what came within one turn of his loop."""
+
+
+class Actor:
+    """Plays `part` by the pace of the record times `speed`, or, if that is 0, as fast as the peer.
+
+    Each server, by the first role that it has, is at its place of `places`. `patience_s` is how long the peer
+    may take. `on_divergence` is told what it does that is not in the record.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        peers: Peers,
+        places: Mapping[Role, Place],
+        speed: float,
+        patience_s: float,
+        on_divergence: Callable[[Divergence], None],
+    ) -> None:
+        self._part = part
+        self._peers = peers
+        self._places = places
+        self._speed = speed
+        self._patience_s = patience_s
+        self._on_divergence = on_divergence
+        self._anybody = peers.plays == "c2s"
+        """Whether there is a peer yet; a server waits for its first client as long as it takes."""
+        self._servers = {(role.transport, role.server): role for role in places}
+        self._last = time.monotonic()
+        self._listened: Listen | None = None
+        self._deadline: float | None = None
+        """When what is listened for is overdue."""
+
+    async def listen(self) -> list[tuple[Role, str]]:
+        """Open the servers; gives each with its address. Raises RelayError."""
+        opened = []
+        for role, (host, port) in self._places.items():
+            module = peers_tcp if role.transport == "tcp" else peers_udp
+            opened.append((role, await module.listen(self._peers, host, port, role.server)))
+        return opened
+
+    async def play(self) -> None:
+        """Go through the part, to its end or to where it stops. Raises PeerError and RelayError."""
+        for action in self._part.actions():
+            if isinstance(action, Listen):
+                await self._listen(action)
+            else:
+                await self._pace(action.since_ns, action.apart)
+                await self._act(action)
+            await self._hear_all()
+            self._last = time.monotonic()
+
+    async def _pace(self, since_ns: int, apart: bool) -> None:
+        """Wait until an action is due, and hear meanwhile."""
+        wait_s = since_ns / 1e9 / self._speed if self._speed else 0.0
+        due = self._last + max(wait_s, APART_SECONDS if apart else 0.0)
+        while (left := due - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._hear(await self._peers.happened.get())
+
+    async def _act(self, action: Say | Call | Hang) -> None:
+        if isinstance(action, Say):
+            await self._say(action)
+        elif isinstance(action, Call):
+            await self._call(action.role)
+        else:
+            await self._peers.hang(action.connection)
+
+    async def _say(self, said: Say) -> None:
+        await self._peers.say(said.connection, said.data, self._patience_s)
+
+    async def _call(self, role: Role) -> None:
+        server = self._servers[role.transport, role.server]
+        host, port = self._places[server]
+        module = peers_tcp if role.transport == "tcp" else peers_udp
+        self._part.connected(await module.call(self._peers, host, port), role)
+
+    async def _listen(self, listened: Listen) -> None:
+        """Wait for the peer to do something, as long as it may take to do what is listened for."""
+        if listened != self._listened:
+            self._listened = listened
+            self._deadline = time.monotonic() + self._patience_s
+        left = self._deadline - time.monotonic() if self._anybody and self._deadline is not None else None
+        try:
+            async with asyncio.timeout(left):
+                happening = await self._peers.happened.get()
+        except TimeoutError:
+            self._deadline = None
+            await self._react(self._part.overdue(listened))
+        else:
+            await self._hear(happening)
+
+    async def _hear_all(self) -> None:
+        while not self._peers.happened.empty():
+            await self._hear(self._peers.happened.get_nowait())
+
+    async def _hear(self, happening: Happening) -> None:
+        if isinstance(happening, Came):
+            if not self._anybody:
+                self._anybody = True
+                self._listened = None
+            server = next(role for role in self._servers.values() if role.server == happening.server)
+            self._part.accepted(happening.connection, server)
+        elif isinstance(happening, Said):
+            await self._react(self._part.heard(happening.connection, happening.data))
+        else:
+            await self._react(self._part.ended(happening.connection, happening.how))
+
+    async def _react(self, reaction: Reaction) -> None:
+        for divergence in reaction.divergences:
+            self._on_divergence(divergence)
+        for reply in reaction.replies:
+            await self._say(reply)

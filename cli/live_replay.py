@@ -1,0 +1,181 @@
+"""A replay to a live peer: from the session and the options to a part that is played, shown and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import click
+
+from cli.acting import Actor
+from cli.addresses import places_of
+from cli.live import LiveView
+from cli.main import VIOLATIONS
+from cli.players import no_such_player
+from cli.recording_options import summary
+from dissectors.cast import names_of_roles
+from dissectors.dissector import Dissector
+from dissectors.grammar import blame_of
+from dissectors.inspector import DIVERGENCE
+from dissectors.part import Divergence, Part, Policy
+from dissectors.records import Direction, Fault, Item
+from dissectors.registry import dissector_of, not_installed
+from dissectors.script import Line, Script
+from proxy.peers import Peers
+from storage.escaping import printable
+from storage.recorder import COMMIT_EVERY_S, Recorder
+from storage.schema import MEMORY, StorageError
+from storage.script import script_of
+from storage.timeline import Timeline
+
+
+class LiveReplay:
+    """Plays the side `plays` of a session at the addresses `given`; of the clients only `player`, if named.
+
+    What happens is recorded into `database`, or kept in memory if that is None, and shown unless `quiet`.
+    """
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        source: str,
+        plays: Direction,
+        given: Sequence[str],
+        *,
+        player: str | None,
+        policy: Policy,
+        speed: float,
+        patience_s: float,
+        database: str | None,
+        quiet: bool,
+    ) -> None:
+        script = script_of(timeline)
+        self._dissectors = _dissectors(script)
+        if player is not None:
+            script = _only(script, self._dissectors, player)
+        if not script.steps:
+            raise StorageError("there is nothing to play: no game was recognised in this session")
+        self._plays: Direction = plays
+        self._script = script
+        self._places = places_of(given, script.servers)
+        self._part = Part(script, plays, self._dissectors, policy)
+        self._speed = speed
+        self._patience_s = patience_s
+        self._divergences: list[Divergence] = []
+        started_ns = time.time_ns()
+        name = f"replay of {source}"
+        self._recorder = Recorder(
+            database or MEMORY,
+            "replay",
+            source,
+            name=name,
+            started_ns=started_ns,
+            decode_as=self._decode_as(),
+        )
+        self._view = LiveView(started_ns, None, quiet)
+        self._peers = Peers(plays, self._recorder.stream_ids, self._record)
+
+    def run(self) -> int:
+        """Play to the end; gives the exit status. Raises PeerError, RelayError and StorageError.
+
+        Whatever ends it, what has happened until then is recorded.
+        """
+        try:
+            asyncio.run(self._play())
+        except asyncio.CancelledError:
+            raise click.Abort from None
+        finally:
+            self._view.show(self._recorder.finish())
+            self._recorder.write()
+            self._recorder.release()
+            if self._recorder.path != MEMORY:
+                click.echo(f"recorded {summary(self._recorder)}", err=True)
+        lines = sum(isinstance(step, Line) for step in self._script.steps)
+        click.echo(f"played {lines} messages of the record: {_told(self._divergences)}", err=True)
+        return VIOLATIONS if self._divergences else 0
+
+    async def _play(self) -> None:
+        actor = Actor(
+            self._part, self._peers, self._places, self._speed, self._patience_s, self._on_divergence
+        )
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        writing = asyncio.create_task(self._write())
+        try:
+            if self._plays == "s2c":
+                for role, address in await actor.listen():
+                    click.echo(f"playing {role.protocol} server {role.server} on {address}", err=True)
+            await actor.play()
+        finally:
+            writing.cancel()
+            with suppress(asyncio.CancelledError):
+                await writing
+            self._peers.close()
+
+    async def _write(self) -> None:
+        """Show and write what has been found, again and again."""
+        while True:
+            await asyncio.sleep(COMMIT_EVERY_S / 2)
+            self._view.show(self._recorder.gather())
+            self._recorder.write()
+
+    def _record(self, item: Item) -> None:
+        self._recorder.record((item,))
+
+    def _on_divergence(self, divergence: Divergence) -> None:
+        self._divergences.append(divergence)
+        if divergence.connection is None:
+            click.echo(f"kiebitz: {printable(divergence.text)}", err=True)
+            return
+        fault = Fault(
+            self._peers.streams[divergence.connection],
+            divergence.direction,
+            time.time_ns(),
+            divergence.offset,
+            DIVERGENCE,
+            divergence.text,
+            divergence.length,
+            "state",
+            blame_of(divergence.direction),
+            divergence.expected,
+        )
+        self._record(fault)
+
+    def _decode_as(self) -> dict[tuple[str, int], Dissector]:
+        """The recorded protocols at today's ports: from the first byte on there is nothing to recognise."""
+        return {
+            (role.transport, port): self._dissectors[role.protocol]
+            for role, (_, port) in self._places.items()
+            if port
+        }
+
+
+def _told(divergences: Sequence[Divergence]) -> str:
+    if not divergences:
+        return "all went as recorded"
+    count = "1 divergence" if len(divergences) == 1 else f"{len(divergences)} divergences, the first"
+    return f"{count}: {printable(divergences[0].text)}"
+
+
+def _dissectors(script: Script) -> dict[str, Dissector]:
+    found: dict[str, Dissector] = {}
+    for role in script.roles:
+        dissector = dissector_of(role.protocol)
+        if dissector is None:
+            raise StorageError(f"{role.protocol} cannot be played: {not_installed(role.protocol)}")
+        found[role.protocol] = dissector
+    return found
+
+
+def _only(script: Script, dissectors: dict[str, Dissector], player: str) -> Script:
+    """The roles of one player. Raises StorageError, with the players that there are."""
+    names = names_of_roles(script, dissectors)
+    roles = {number for number, known in names.items() if player in known}
+    if not roles:
+        raise no_such_player(player, set[str]().union(*names.values()))
+    return script.only(roles)

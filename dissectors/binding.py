@@ -1,0 +1,156 @@
+"""Which of a record's names stands for which live one: tokens, players' numbers, lobbies and the like.
+
+Who plays one side of a recorded session to a live peer meets other tokens than the record has. Each pair is
+bound when it first comes up, one to one, and holds from then on: recorded messages are told with the live
+names, and a live message fits a recorded one if it says the same under the bindings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dissectors.dissector import Dissector
+from dissectors.grammar import Handle, MessageType, Rename
+
+Fields = Mapping[str, Any]
+
+_Scope = tuple[Handle, int | None]
+"""A kind of name, and the stream that it belongs to if it is good for one stream only."""
+
+
+class _Pairs(msgspec.Struct, eq=False):
+    """Recorded to live names and back."""
+
+    live: dict[Any, Any] = msgspec.field(default_factory=dict)
+    recorded: dict[Any, Any] = msgspec.field(default_factory=dict)
+
+    def bind(self, recorded: Any, live: Any) -> None:
+        """This pair from now on, and none of those that contradict it."""
+        self.recorded.pop(self.live.get(recorded), None)
+        self.live.pop(self.recorded.get(live), None)
+        self.live[recorded] = live
+        self.recorded[live] = recorded
+
+    def free_for(self, recorded: Any) -> Any:
+        """The live name for a recorded one that is not bound: itself, unless the live peer has it already.
+
+        Then that of the recorded name which it is bound to is not needed, or the next one's.
+        """
+        name = recorded
+        while name in self.recorded:
+            name = self.recorded[name]
+        return name
+
+    def may_bind(self, recorded: Any, live: Any) -> bool:
+        """Whether the pair contradicts none that is bound."""
+        return recorded not in self.live and live not in self.recorded
+
+
+class Bindings:
+    """The names bound so far. `role` is the number of the recorded stream that a message belongs to."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[_Scope, _Pairs] = {}
+
+    def told(self, dissector: Dissector, row: MessageType, fields: Fields, role: int) -> dict[str, Any]:
+        """A recorded message's fields with the live names; a name that is told unbound is bound to itself."""
+
+        def rename(handle: Handle, name: Any) -> Any:
+            pairs = self._of(handle, role)
+            if name not in pairs.live:
+                pairs.bind(name, pairs.free_for(name))
+            return pairs.live[name]
+
+        return dissector.renamed(row, fields, rename)
+
+    def known(self, role: int) -> Rename:
+        """Gives the live name for a recorded one, or the recorded one where none is bound."""
+        return lambda handle, name: self._of(handle, role).live.get(name, name)
+
+    def fits(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> bool:
+        """Whether a live message says what a recorded one of its row says; if so, its names are bound."""
+        found = self._matching(dissector, row, recorded, live, role)
+        if found is None:
+            return False
+        self._bind(found, role)
+        return True
+
+    def is_same(
+        self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
+    ) -> bool:
+        """Whether a live message says what a recorded one says, without any name that is not yet bound to
+        its like."""
+        found = self._matching(dissector, row, recorded, live, role)
+        return found is not None and all(one == other for _, one, other in found)
+
+    def take(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> None:
+        """Bind the names of a live message that stands for a recorded one, though it says something else."""
+        self._bind(self._unbound(dissector, row, recorded, live, role), role)
+
+    def bind(self, handle: Handle, recorded: Any, live: Any) -> None:
+        """Bind names that are known beforehand, such as where a server is."""
+        self._of(handle, None).bind(recorded, live)
+
+    def _matching(
+        self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
+    ) -> list[tuple[Handle, Any, Any]] | None:
+        """The pairs that make two messages the same, None if nothing does."""
+        if recorded.keys() != live.keys():
+            return None
+        found = self._unbound(dissector, row, recorded, live, role)
+        chosen = {(handle, one): other for handle, one, other in found}
+
+        known = self.known(role)
+
+        def rename(handle: Handle, name: Any) -> Any:
+            return chosen[handle, name] if (handle, name) in chosen else known(handle, name)
+
+        return found if dissector.renamed(row, recorded, rename) == live else None
+
+    def _unbound(
+        self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
+    ) -> list[tuple[Handle, Any, Any]]:
+        """The pairs of names in the same places that can be bound, each once.
+
+        What the server makes up in this very message is bound anew, whatever it was bound to.
+        """
+        fresh = {field.name for field in row.fields if field.fresh}
+        found: list[tuple[Handle, Any, Any]] = []
+        for field in (name for name in recorded if name in live):
+            ones = _names(dissector, row, {field: recorded[field]})
+            others = _names(dissector, row, {field: live[field]})
+            if len(ones) != len(others):
+                continue
+            for (handle, one), (other_handle, other) in zip(ones, others, strict=True):
+                free = field in fresh or self._of(handle, role).may_bind(one, other)
+                known = any(handle == h and (one == a or other == b) for h, a, b in found)
+                if handle == other_handle and free and not known:
+                    found.append((handle, one, other))
+        return found
+
+    def _bind(self, found: list[tuple[Handle, Any, Any]], role: int) -> None:
+        for handle, one, other in found:
+            self._of(handle, role).bind(one, other)
+
+    def _of(self, handle: Handle, role: int | None) -> _Pairs:
+        scope = (handle, role if handle.per_stream else None)
+        pairs = self._pairs.get(scope)
+        if pairs is None:
+            pairs = self._pairs[scope] = _Pairs()
+        return pairs
+
+
+def _names(dissector: Dissector, row: MessageType, fields: Fields) -> list[tuple[Handle, Any]]:
+    """The names in a message's fields, in the order of their places."""
+    found: list[tuple[Handle, Any]] = []
+
+    def note(handle: Handle, name: Any) -> Any:
+        found.append((handle, name))
+        return name
+
+    rename: Rename = note
+    dissector.renamed(row, fields, rename)
+    return found

@@ -1,0 +1,90 @@
+"""A message with other values in the places of those before: markup, blanks and charset stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dissectors.cgml.grammar import ElementType
+from dissectors.cgml.layout import characters
+from dissectors.cgml.markup import BLANKS
+from dissectors.cgml.places import Standing, attribute_place, elements
+from dissectors.cgml.values import Compound, Shape, as_xml
+from dissectors.fields import Text
+from dissectors.grammar import FieldType
+from dissectors.rewriting import Path, Place, differences, replaced, value_at
+
+
+def respelt(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The message with other values; see `Dissector.respelt`.
+
+    Raises ValueError, too, where there are other elements than before, or another version.
+    """
+    standing = {each.path: each for each in elements(frame)}
+    charset = "utf-8" if characters(frame)[1] is None else "iso-8859-2"
+    pieces: dict[Place, bytes] = {}
+    for path in differences(before, fields):
+        element, attribute, kind = _found(standing, row.shape, path)
+        text = as_xml(kind.encode(value_at(fields, path))).encode(charset, "xmlcharrefreplace")
+        if attribute is not None:
+            place = attribute_place(frame, element.tag, attribute, of_value=True)
+            if place is None:
+                raise ValueError(f"there is no {attribute} where it was read")
+            pieces[place] = text
+        else:
+            place, pieces[place] = _inside(frame, element, kind, text)
+    return replaced(frame, pieces)
+
+
+def _found(
+    standing: Mapping[tuple[int, ...], Standing], shape: Shape, path: Path
+) -> tuple[Standing, str | None, FieldType]:
+    """The element in which a field stands, the field's name if it is an attribute, and its type.
+
+    Raises ValueError and LookupError where the path leads to no single text.
+    """
+    place: tuple[int, ...] = ()
+    steps = [*path]
+    while steps:
+        name = str(steps.pop(0))
+        if name in shape.names:
+            kind = next(field.type for field in shape.attributes if field.name == name)
+            return standing[place], name, kind
+        if shape.text is not None and name == shape.text.name:
+            return standing[place], None, shape.text.type
+        child = next((child for child in shape.children if child.field.name == name), None)
+        if child is None:
+            break
+        place = _child(standing, place, name, steps.pop(0) if child.is_list else 0)
+        kind = child.field.type
+        if not isinstance(kind, Compound):
+            return standing[place], None, kind
+        shape = kind.shape
+    raise ValueError(f"{path} is no text")
+
+
+def _child(
+    standing: Mapping[tuple[int, ...], Standing], around: tuple[int, ...], name: str, number: str | int
+) -> tuple[int, ...]:
+    """The path of the `number`th of the elements of a name that stand in another. Raises LookupError."""
+    place = 0
+    same: list[tuple[int, ...]] = []
+    while (inner := standing.get((*around, place))) is not None:
+        if inner.tag.name == name:
+            same.append(inner.path)
+        place += 1
+    return same[int(number)]
+
+
+def _inside(frame: bytes, element: Standing, kind: FieldType, text: bytes) -> tuple[Place, bytes]:
+    """Where an element's text is to be written, and with what around it."""
+    tag = element.tag
+    if tag.kind == "empty":
+        start = frame[tag.start : tag.end].removesuffix(b"/>").rstrip(BLANKS)
+        name = start[1 : 1 + len(tag.name)]
+        return (tag.start, tag.end - tag.start), b"%b>%b</%b>" % (start, text, name)
+    inside = frame[tag.end : element.end]
+    if type(kind) is Text:
+        return (tag.end, len(inside)), text
+    # Blanks around anything else say nothing.
+    return (element.end - len(inside.lstrip(BLANKS)), len(inside.strip(BLANKS))), text

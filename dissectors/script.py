@@ -1,0 +1,72 @@
+"""A recorded session as a script: who says what on which stream, in which order, for whoever plays a side."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dissectors.records import Direction, Transport
+
+
+class Role(msgspec.Struct, frozen=True):
+    """A recorded stream, by its number in the database: who was the client, and of which server."""
+
+    number: int
+    protocol: str
+    transport: Transport
+    client: str
+    server: str
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """The client turns to the server."""
+
+    role: Role
+    ts_ns: int
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A message, by its number in the database, with the bytes of it that were recorded.
+
+    One that is not `whole` lacks bytes that are not in the capture. `event_id` is the event it tells of.
+    """
+
+    role: Role
+    ts_ns: int
+    direction: Direction
+    number: int
+    name: str
+    data: bytes
+    whole: bool
+    event_id: int | None
+
+
+class Closing(msgspec.Struct, frozen=True):
+    """The stream ends."""
+
+    role: Role
+    ts_ns: int
+
+
+Step = Opening | Line | Closing
+
+
+class Script(msgspec.Struct, frozen=True):
+    """The steps in the order of the record; each role's first is its opening and its last its closing."""
+
+    roles: tuple[Role, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def servers(self) -> list[Role]:
+        """The first role of each server, in the order in which they come up."""
+        first: dict[tuple[str, str], Role] = {}
+        for role in self.roles:
+            first.setdefault((role.transport, role.server), role)
+        return list(first.values())
+
+    def only(self, roles: set[int]) -> Script:
+        """What is left if only these roles are played."""
+        return Script(
+            tuple(role for role in self.roles if role.number in roles),
+            tuple(step for step in self.steps if step.role.number in roles),
+        )

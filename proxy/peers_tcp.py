@@ -1,0 +1,121 @@
+"""TCP connections to live peers: taken from clients, or made to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import cast
+
+from proxy.endpoints import bind, endpoint_text, resolve
+from proxy.peers import Connection, PeerError, Peers
+
+CONNECT_SECONDS = 10.0
+"""How long a server may take to accept a connection."""
+
+_BACKLOG = 128
+
+
+class _Wire(asyncio.Protocol):
+    """What asyncio tells of a socket, for the connection on it."""
+
+    def __init__(self, connection: _TcpConnection, server: str | None) -> None:
+        self._connection = connection
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # It is there before anything that comes on it.
+        self._connection.begin(cast(asyncio.Transport, transport), self._server)
+
+    def data_received(self, data: bytes) -> None:
+        self._connection.came(data)
+
+    def pause_writing(self) -> None:
+        self._connection.writable.clear()
+
+    def resume_writing(self) -> None:
+        self._connection.writable.set()
+
+    def eof_received(self) -> bool:
+        self._connection.gone()
+        # The other direction goes on.
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.gone()
+        self._connection.writable.set()
+
+
+class _TcpConnection(Connection):
+    """A connection; it is `writable` unless the system takes no more."""
+
+    async def attach(self, sock: socket.socket, server: str | None = None) -> None:
+        """Let the bytes flow; a client's connection is one to the server of this name."""
+        self.writable = asyncio.Event()
+        self.writable.set()
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self, server), sock)
+
+    def begin(self, transport: asyncio.Transport, server: str | None) -> None:
+        """The bytes flow."""
+        self.transport = transport
+        self._peers.add(self, server)
+
+    async def send(self, data: bytes) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(data)
+            await self.writable.wait()
+
+    async def hang(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write_eof()
+
+    def close(self) -> None:
+        self.transport.close()
+
+
+async def listen(peers: Peers, host: str, port: int, server: str) -> str:
+    """Play the server of this name to clients that come to host:port; gives the address.
+
+    Raises RelayError.
+    """
+    family, address = resolve(host, port, "tcp")
+    listener = bind(family, address, "tcp")
+    listener.listen(_BACKLOG)
+    here = endpoint_text(listener.getsockname())
+    loop = asyncio.get_running_loop()
+
+    async def let_in() -> None:
+        while True:
+            sock, client = await loop.sock_accept(listener)
+            connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
+            await connection.attach(sock, server)
+
+    task = loop.create_task(let_in())
+
+    def close() -> None:
+        task.cancel()
+        listener.close()
+
+    peers.at_end(close)
+    return here
+
+
+async def call(peers: Peers, host: str, port: int) -> int:
+    """Connect to a server; gives the connection's number. Raises PeerError, and RelayError for a name."""
+    family, address = resolve(host, port, "tcp")
+    there = endpoint_text(address)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await asyncio.get_running_loop().sock_connect(sock, address)
+    except OSError as error:
+        sock.close()
+        reason = os.strerror(error.errno) if error.errno else "no answer came"
+        raise PeerError(
+            f"Cannot connect to tcp {there}: {reason}. Start the server first, or name another address."
+        ) from error
+    connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(sock.getsockname()), there))
+    await connection.attach(sock)
+    return connection.stream.id

@@ -1,0 +1,30 @@
+"""Every protocol's tables of single messages, flawed ones too."""
+
+from __future__ import annotations
+
+import catan_cases
+import cgml_cases
+import maexchen_cases
+import okey_cases
+import pytest
+import schafkopf_cases
+from cases import Case
+from cgml_broken import BROKEN
+
+from dissectors.catan.dissector import CATAN
+from dissectors.cgml.dissector import CGML
+from dissectors.dissector import Dissector
+from dissectors.maexchen.dissector import MAEXCHEN
+from dissectors.okey.dissector import OKEY
+from dissectors.registry import BUILT_IN
+from dissectors.schafkopf.dissector import SCHAFKOPF
+
+CASES: dict[Dissector, list[Case]] = {
+    MAEXCHEN: [*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED],
+    SCHAFKOPF: [*schafkopf_cases.SOUND, *schafkopf_cases.LOOSE, *schafkopf_cases.FLAWED],
+    CATAN: [*catan_cases.SOUND, *catan_cases.DIALECTS, *catan_cases.LOOSE, *catan_cases.FLAWED],
+    OKEY: [*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.FLAWED],
+    CGML: [*cgml_cases.SOUND, *cgml_cases.LOOSE, *BROKEN],
+}
+
+each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
