@@ -56,8 +56,8 @@ class Handle:
 
     title: str
     per_stream: bool = False
-    nobody: tuple[Any, ...] = ()
     of_player: bool = False
+    nobody: tuple[Any, ...] = ()
 
     def renamed(self, value: Any, rename: Rename) -> Any:
         """Another name in place of this one, or the same value if it names nothing."""

@@ -44,6 +44,7 @@ HANDLES = {
         ("player", "names[]", "s2c", "PLAYER LOST"),
         ("player", "players[]", "s2c", "ROUND STARTED"),
         ("player", "scores", "s2c", "SCORE"),  # its keys
+        ("round", "round", "s2c", "ROUND STARTED, ROUND STARTING"),
     ],
     SCHAFKOPF: [
         ("name", "name", "c2s", "NAME"),

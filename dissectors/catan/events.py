@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.catan.objects import NAME, PLAYER, TRADE
+from dissectors.catan.handles import NAME, PLAYER, TRADE
 from dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dissectors.catan.handles import NAME, NIEMAND, PLAYER, TRADE
 from dissectors.catan.values import (
     Between,
     Counts,
@@ -32,14 +33,7 @@ from dissectors.catan.words import (
     STATUS,
     STRASSE,
 )
-from dissectors.grammar import Field, Handle
-
-NIEMAND = -1
-"""As the winner's number: nobody has won."""
-
-PLAYER = Handle("player", nobody=(NIEMAND,), of_player=True)
-NAME = Handle("name", of_player=True)
-TRADE = Handle("trade")
+from dissectors.grammar import Field
 
 TEXT = Text()
 TRUTH = Truth()

@@ -74,6 +74,8 @@ class Cgml(Dissector):
             return f"{event.data['player']} plays {event.data['game']}, without trumps"
         if event.kind == "trump" and event.data["second"] is not None:
             return f"{super().describe(event)}, second colour {event.data['second']}"
+        if event.kind == "connected" and event.data.get("role") == "server":
+            return f"the game server {self.words(event.data.get('url'))} logs in"
         return super().describe(event)
 
     def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:

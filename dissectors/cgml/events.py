@@ -5,17 +5,11 @@ A player is his id.
 
 from __future__ import annotations
 
-from dissectors.grammar import EventKind, Handle, Handles, KeysOf
-
-PLAYER = Handle("player", of_player=True)
-NAME = Handle("name", nobody=("",), of_player=True)
-GROUP = Handle("group")
-URL = Handle("url")
-ADDRESS = Handle("address")
+from dissectors.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
+from dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
-    EventKind("server_connected", ("url",), "the game server {url} logs in"),
-    EventKind("connected", ("name", "id", "role"), "{name} ({role}, {id}) logs in"),
+    EventKind("connected", ("name", "id", "role", "url"), "{name} ({role}, {id}) logs in"),
     EventKind("group_formed", ("group", "players"), "group {group}: {players}"),
     EventKind("accepted", ("player", "group", "what"), "{player} accepts the {what}"),
     EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}"),

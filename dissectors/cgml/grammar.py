@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dissectors.cgml.cards import HAND, LADDER, SEATS
-from dissectors.cgml.events import DATA_HANDLES, EVENTS, GROUP, NAME, PLAYER, STATE_HANDLES, URL
+from dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
+from dissectors.cgml.handles import GROUP, NAME, PLAYER, URL
 from dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from dissectors.fields import Number, Text
 from dissectors.grammar import Field, Grammar, MessageType

@@ -38,7 +38,8 @@ class Lobby:
     def connect_server(self, fact: Fact) -> None:
         url = fact.fields["url"]
         self._table.put({"numplayers": fact.fields["numplayers"]}, "servers", short(url))
-        self._table.tell(fact, "server_connected", None, {"url": short(url)}, None)
+        data = {"name": None, "id": None, "role": "server", "url": short(url)}
+        self._table.tell(fact, "connected", None, data, None)
 
     def connect_player(self, fact: Fact) -> None:
         player = fact.fields["player"]

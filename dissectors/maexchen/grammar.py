@@ -37,10 +37,10 @@ REASONS = (
 )
 
 
-TOKEN = Handle("token", per_stream=True)
 PLAYER = Handle("player", of_player=True)
 ROUND = Handle("round")
 ADDRESS = Handle("address")
+TOKEN = Handle("token", per_stream=True)
 
 
 class Token(FieldType):

@@ -28,16 +28,16 @@ from dissectors.grammar import (
 from dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 
+NAME = Handle("name", of_player=True)
+LOBBY = Handle("lobby")
+SEAT = Handle("seat", per_stream=True)
+
 LONGEST_NAME = 30
 """Characters of a name in the specification; no real server minds."""
 
 _SHOWN = 40
 
 _INT = 1 << 31
-
-NAME = Handle("name", of_player=True)
-LOBBY = Handle("lobby")
-SEAT = Handle("seat", per_stream=True)
 
 
 class Argument(FieldType):

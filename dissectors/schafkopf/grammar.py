@@ -29,6 +29,10 @@ from dissectors.grammar import (
 )
 from dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 
+NAME = Handle("name", of_player=True)
+SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
+ROUND = Handle("round")
+
 EMPTY = "§"
 """Where there is no card, no name, nothing to say."""
 
@@ -45,10 +49,6 @@ MODEL_LINES = 28
 
 LOST = 10
 """What SIEGER adds to the seat of somebody who lost."""
-
-SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
-NAME = Handle("name", of_player=True)
-ROUND = Handle("round")
 
 
 def production(symbol: str, words: Sequence[str]) -> str:
