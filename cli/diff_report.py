@@ -97,12 +97,15 @@ def _apart(difference: Difference) -> list[EventDifference]:
 
 def _matched(difference: Difference) -> str:
     """Who is who, where players are matched by seat or are called otherwise."""
-    pairs = [
-        f"{printable(pair.a)} = {printable(pair.b)}"
-        for table in difference.tables
-        for pair in table.players
-        if pair.a is not None and pair.b is not None and pair.a != pair.b
-    ]
+    # Several tables of one session may have the same players.
+    pairs = list(
+        dict.fromkeys(
+            f"{printable(pair.a)} = {printable(pair.b)}"
+            for table in difference.tables
+            for pair in table.players
+            if pair.a is not None and pair.b is not None and pair.a != pair.b
+        )
+    )
     by_seat = any(table.matching == "seat" for table in difference.tables)
     if not pairs:
         return ""
