@@ -71,11 +71,12 @@ def _split(given: str, states: bool) -> tuple[str, Moment]:
         # The name of a file may have an @.
         split_number(given)
         return given, END
-    except StorageError:
-        path, at, moment = given.rpartition("@")
-        if not at:
-            raise
-    split_number(path)
+    except StorageError as missing:
+        path, _, moment = given.rpartition("@")
+        try:
+            split_number(path)
+        except StorageError:
+            raise missing from None
     if not states:
         raise click.UsageError(
             f"{given}: a moment only goes with --state; without it whole sessions are compared"
