@@ -136,15 +136,21 @@ def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[
 def _exact(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
     """The longest common subsequence of two small parts."""
     # longest[x][y]: how much the parts from x and from y on have in common.
-    longest = [[0] * (len(other) + 1) for _ in range(len(mine) + 1)]
-    for x in range(len(mine) - 1, -1, -1):
-        row, below = longest[x], longest[x + 1]
-        element = a[mine[x]]
-        for y in range(len(other) - 1, -1, -1):
-            if element == b[other[y]]:
-                row[y] = below[y + 1] + 1
-            else:
-                row[y] = max(below[y], row[y + 1])
+    others = [b[j] for j in other]
+    width = len(other)
+    longest = [[0] * (width + 1)]
+    for i in reversed(mine):
+        element = a[i]
+        below, right = longest[-1], 0
+        row = [0] * (width + 1)
+        for y in range(width - 1, -1, -1):
+            if others[y] == element:
+                right = below[y + 1] + 1
+            elif below[y] > right:
+                right = below[y]
+            row[y] = right
+        longest.append(row)
+    longest.reverse()
     pairs: list[Pair] = []
     x = y = 0
     while x < len(mine) and y < len(other):
