@@ -32,7 +32,7 @@ SHOWN = 20
 
 _LISTED = 8
 _LONGEST_VALUE = 60
-"""Characters of a value or of a path of a state."""
+"""Characters of a name, of a value, or of a path of a state."""
 
 _SORTS: dict[Sort, str] = {
     "changed": "changed",
@@ -103,7 +103,7 @@ def _matched(difference: Difference) -> str:
     # Several tables of one session may have the same players.
     pairs = list(
         dict.fromkeys(
-            f"{printable(pair.a)} = {printable(pair.b)}"
+            f"{_short(printable(pair.a))} = {_short(printable(pair.b))}"
             for table in difference.tables
             for pair in table.players
             if pair.a is not None and pair.b is not None and pair.a != pair.b
@@ -325,11 +325,15 @@ def _alone(difference: Difference, label: str) -> Iterator[str]:
     for _, player in difference.strangers:
         name = player.a if label == "A" else player.b
         if name is not None:
-            yield f"the player {printable(name)}"
+            yield f"the player {_short(printable(name))}"
     for talk in difference.conversations:
         streams = talk.a if label == "A" else talk.b
         if streams:
-            whose = f"of {printable(talk.player)}" if talk.player is not None else "of nobody who is known"
+            whose = (
+                f"of {_short(printable(talk.player))}"
+                if talk.player is not None
+                else "of nobody who is known"
+            )
             yield f"a conversation {whose}, stream {', '.join(map(str, streams[:_LISTED]))}"
 
 

@@ -137,9 +137,14 @@ class Cast:
         stay = self._called_last.get((handle, str(value)))
         return self.player_of[stay] if stay is not None else None
 
-    def called(self, who: Sequence[int]) -> dict[_Value, int]:
-        """Whom all values call, by the numbers that `who` gives the players."""
-        return {key: who[self.player_of[stay]] for key, stay in self._called_last.items()}
+    def called(self, who: Sequence[int]) -> dict[tuple[Handle | None, str], int]:
+        """Whom all values and, under None, all names call, by the numbers that `who` gives the players."""
+        calls: dict[tuple[Handle | None, str], int] = {
+            (None, name): who[number] for number, one in enumerate(self.players) for name in one.names
+        }
+        for key, stay in self._called_last.items():
+            calls[key] = who[self.player_of[stay]]
+        return calls
 
 
 Match = list[int | None]

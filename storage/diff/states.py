@@ -16,8 +16,8 @@ from dissectors.state import State
 
 Path = tuple[str, ...]
 
-Called = Mapping[tuple[Handle, str], int]
-"""Whom the values of handles call: players, by numbers that both sides share."""
+Called = Mapping[tuple[Handle | None, str], int]
+"""Whom the values of handles call: players, by numbers that both sides share. Under None stand all names."""
 
 
 class StateDifference(msgspec.Struct, frozen=True):
@@ -97,8 +97,8 @@ class _Comparison:
 
     def _who(self, side: int, handle: Handle, value: Any) -> int | str:
         """The player who is called so; a name that nobody has is itself."""
-        text = str(value)
-        return self._called[side].get((handle, text), text)
+        called, text = self._called[side], str(value)
+        return called.get((handle, text), called.get((None, text), text))
 
     def _partners(
         self, a: Sequence[str], b: Sequence[str], handle: Handle | None, is_games: bool
