@@ -155,6 +155,15 @@ def test_a_filter_by_name_takes_each_side_s_own_players(tmp_path: Path) -> None:
     assert " are the same: 30 events" in done.out
 
 
+def test_players_who_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path: Path) -> None:
+    known = recorded(MAEXCHEN)
+    spectator = next(one.stream for one in known.said if b"REGISTER_SPECTATOR;" in one.data)
+    without = known.with_said([one for one in known.said if one.stream != spectator])
+    written = without.write(tmp_path / "without.db")
+    assert kiebitz("diff", LONG_GAME, written, "-Y", 'kind == "rolled"').status == 0
+    assert "the player sp" in block(kiebitz("diff", LONG_GAME, written), "Only in A")
+
+
 # States.
 
 

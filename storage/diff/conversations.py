@@ -38,7 +38,8 @@ def compare_conversations(
     both = min(len(nobodys), len(nobodys_b))
     if len(nobodys) != len(nobodys_b):
         found.append(Conversations(number, None, tuple(nobodys[both:]), tuple(nobodys_b[both:])))
-    return found
+    # In an order that is the same whichever session is named first.
+    return sorted(found, key=lambda one: (one.player is None, one.player, one.a, one.b))
 
 
 def _by_player(side: Side, table: TableSide) -> tuple[_Streams, list[int]]:

@@ -272,13 +272,21 @@ def _equal_in_place(a: TableSide, keys_a: Keys, b: TableSide, keys_b: Keys) -> i
 
 
 def _player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
+    """Who is who; of those who are on one side only, whoever takes part in an event that is compared."""
     mine, others = a.reader.cast.players, b.reader.cast.players
     pairs = [
-        PlayerPair(person.name, others[other].name if other is not None else None)
-        for person, other in zip(mine, match, strict=True)
+        PlayerPair(mine[number].name, others[other].name)
+        for number, other in enumerate(match)
+        if other is not None
+    ]
+    pairs += [
+        PlayerPair(mine[number].name, None) for number in sorted(a.taking_part()) if match[number] is None
     ]
     known = set(match)
-    return pairs + [PlayerPair(None, person.name) for j, person in enumerate(others) if j not in known]
+    pairs += [
+        PlayerPair(None, others[number].name) for number in sorted(b.taking_part()) if number not in known
+    ]
+    return pairs
 
 
 def _kind_and_actor(reading: Reading, who: Sequence[int]) -> Hashable:

@@ -44,6 +44,15 @@ class TableSide(msgspec.Struct, eq=False):
             return self.ranks[place]
         return self.ranks[-1] + 1 if self.ranks else 0
 
+    def taking_part(self) -> set[int]:
+        """The players who stand in its events."""
+        readings, player_of = self.reader.readings, self.reader.cast.player_of
+        parts = (part for number in set(self.readings) for part in readings[number].parts)
+        stays = {
+            stay for part in parts for stay in (*part.players, *(who for one in part.keyed for who, _ in one))
+        }
+        return {player_of[stay] for stay in stays}
+
     def endings(self) -> list[int]:
         """The places of the events that only tell that a connection has ended."""
         readings = self.reader.readings
