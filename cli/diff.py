@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 @click.argument("b", metavar="B", type=click.Path())
 @filter_option
 @click.option("--state", "states", is_flag=True, help="Compare two states: A and B may be SESSION@MOMENT.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with all of it.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object: what was compared, and all that differs."
+)
 def diff(a: str, b: str, wanted: Filter | None, states: bool, as_json: bool) -> None:
     """Show where two games part: the first move that differs, then what else does.
 
@@ -71,11 +73,12 @@ def _split(given: str, states: bool) -> tuple[str, Moment]:
         # The name of a file may have an @.
         split_number(given)
         return given, END
-    except StorageError:
-        path, at, moment = given.rpartition("@")
-        if not at:
-            raise
-    split_number(path)
+    except StorageError as missing:
+        path, _, moment = given.rpartition("@")
+        try:
+            split_number(path)
+        except StorageError:
+            raise missing from None
     if not states:
         raise click.UsageError(
             f"{given}: a moment only goes with --state; without it whole sessions are compared"

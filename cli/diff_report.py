@@ -16,7 +16,7 @@ from dissectors.records import Event
 from dissectors.registry import dissector_of
 from dissectors.state import State
 from storage.diff import Difference
-from storage.diff.result import EventDifference, Sort
+from storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from storage.diff.states import StateDifference, compare_states
 from storage.escaping import json_text, printable
 from storage.sentences import game_title
@@ -32,6 +32,7 @@ SHOWN = 20
 
 _LISTED = 8
 _LONGEST_VALUE = 60
+"""Characters of a name, of a value, or of a path of a state."""
 
 _SORTS: dict[Sort, str] = {
     "changed": "changed",
@@ -46,18 +47,16 @@ def show_difference(difference: Difference, both: Sides) -> None:
     """Show how two sessions differ, on stdout."""
     console = Console(highlight=False)
     for block in _blocks(difference, both):
-        console.print(block, soft_wrap=isinstance(block, Text | str), markup=False)
+        console.print(block, soft_wrap=isinstance(block, Text))
 
 
 def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
     if difference.equal:
         same = f"{_count(difference.same, 'event')}{_matched(difference)}"
-        yield f"A {both.a.title} and B {both.b.title} are the same: {same}"
+        yield Text(f"A {both.a.title} and B {both.b.title} are the same: {same}")
         return
     yield Text.assemble(("A ", "bold"), both.a.title, ("   B ", "bold"), both.b.title)
-    yield _summary(difference)
-    if players := _matched(difference):
-        yield players.removeprefix("; ")
+    yield Text(_summary(difference) + _matched(difference))
     if difference.events:
         yield from _first(difference, difference.events[0], both)
     if rest := [one for one in _apart(difference) if one is not difference.events[0]]:
@@ -66,9 +65,10 @@ def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
     if difference.messages:
         yield Text("\nMessages that made no event", "bold")
         yield from _messages(difference)
-    if alone := [*_bounded(_alone(difference))]:
-        yield Text("\nOnly on one side", "bold")
-        yield from (Text(f"  {line}") for line in alone)
+    for side in both:
+        if alone := [*_bounded(_alone(difference, side.label))]:
+            yield Text(f"\nOnly in {side.label}", "bold")
+            yield from (Text(f"  {line}") for line in alone)
 
 
 def _summary(difference: Difference) -> str:
@@ -77,17 +77,20 @@ def _summary(difference: Difference) -> str:
     for one in _apart(difference):
         sorts[one.sort] += 1
     told = [f"{count} {_SORTS[sort]}" for sort, count in sorts.items() if count]
-    told += [
-        f"{_count(count, 'game')} only in {side}"
-        for side, count in (
-            ("A", sum(game.b is None for game in difference.games)),
-            ("B", sum(game.a is None for game in difference.games)),
-        )
-        if count
+    lone: list[tuple[str, Sequence[TablePair | GamePair]]] = [
+        ("server", difference.tables),
+        ("game", difference.games),
     ]
+    for what, pairs in lone:
+        for side, count in (
+            ("A", sum(pair.b is None for pair in pairs)),
+            ("B", sum(pair.a is None for pair in pairs)),
+        ):
+            if count:
+                told.append(f"{_count(count, what)} only in {side}")
     if difference.messages:
         told.append(_count(sum(one.count for one in difference.messages), "message") + " without an event")
-    return f"{_count(difference.same, 'event')} the same; {', '.join(told) or 'the events do not differ'}"
+    return f"{_count(difference.same, 'event')} the same; {', '.join(told) or 'no event differs'}"
 
 
 def _apart(difference: Difference) -> list[EventDifference]:
@@ -97,12 +100,15 @@ def _apart(difference: Difference) -> list[EventDifference]:
 
 def _matched(difference: Difference) -> str:
     """Who is who, where players are matched by seat or are called otherwise."""
-    pairs = [
-        f"{printable(pair.a)} = {printable(pair.b)}"
-        for table in difference.tables
-        for pair in table.players
-        if pair.a is not None and pair.b is not None and pair.a != pair.b
-    ]
+    # Several tables of one session may have the same players.
+    pairs = list(
+        dict.fromkeys(
+            f"{_short(printable(pair.a))} = {_short(printable(pair.b))}"
+            for table in difference.tables
+            for pair in table.players
+            if pair.a is not None and pair.b is not None and pair.a != pair.b
+        )
+    )
     by_seat = any(table.matching == "seat" for table in difference.tables)
     if not pairs:
         return ""
@@ -143,18 +149,22 @@ def _first(difference: Difference, first: EventDifference, both: Sides) -> Itera
     assert pair.b is not None
     a = _moment(both.a, pair.a, first.a, first.before[0])
     b = _moment(both.b, pair.b, first.b, first.before[1])
-    yield ""
+    yield Text()
     yield Text(f"The first difference: {_place(difference, first)}, {_what(first)}", "bold")
     for mine, other in _context(first, both):
-        yield Text(f"  A #{mine.id:<6} B #{other.id:<6} {both.a.told(mine)}", "dim")
+        yield Text(f"  A #{mine.id:<7} B #{other.id:<7} {both.a.told(mine)}", "dim")
+    yield _move(a, "")
+    yield _move(b, f"{'':11}")
+    if a.event is not None and b.event is not None:
+        for field in first.fields:
+            values = (_value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event))
+            yield Text("    {}:  A {}  B {}".format(printable(field), *values))
     for moment in (a, b):
-        yield _move(moment)
-    for moment in (a, b):
-        yield ""
+        yield Text()
         game = moment.event.game_id if moment.event is not None else None
         yield Text(f"{moment.side.label}:", "bold")
         yield moment.side.onlooker.picture(moment.table_id, moment.state, moment.recent(RECENT), game)
-    yield ""
+    yield Text()
     yield from state_lines(state_difference(difference, first.table, a.state, b.state))
 
 
@@ -180,14 +190,16 @@ def _moves_up_to(side: Side, number: int) -> list[Event]:
     return [event for event in recent if event.game_id == last.game_id]
 
 
-def _move(moment: _Moment) -> Text:
-    label = Text(f"  {moment.side.label} ", "bold")
+def _move(moment: _Moment, indent: str) -> Text:
+    """What happens on a side, in its column."""
+    label = Text.assemble("  ", indent, (f"{moment.side.label} ", "bold"))
     if moment.event is not None:
-        return label.append(f"#{moment.event.id:<6} {moment.side.told(moment.event)}")
+        number = f"#{moment.event.id}"
+        return label.append(f"{number:{20 - len(indent)}}{moment.side.told(moment.event)}")
     following = next(iter(moment.side.timeline.recent(moment.table_id, moment.seq + 1, 1)), None)
-    if following is None or following.seq != moment.seq + 1:
-        return label.append("has nothing here, and nothing after it")
-    return label.append(f"has nothing here; next is #{following.id} {moment.side.told(following)}")
+    if following is None:
+        return label.append("nothing, and nothing comes after it")
+    return label.append(f"nothing; next is #{following.id} {moment.side.told(following).lstrip()}")
 
 
 # States.
@@ -214,18 +226,21 @@ def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
         return
     yield Text(f"The states differ in {_count(len(found), 'place')}:", "bold")
     for one in found[:SHOWN]:
-        path = one.path_a or one.path_b or ()
+        path = _short(printable(".".join(one.path_a or one.path_b or ())))
         values = [
             _value(one.a) if one.path_a is not None else "nothing",
             _value(one.b) if one.path_b is not None else "nothing",
         ]
-        yield Text(f"  {printable('.'.join(path))}:  A {values[0]}  B {values[1]}")
+        yield Text(f"  {path}:  A {values[0]}  B {values[1]}")
     if len(found) > SHOWN:
         yield Text(f"  and {len(found) - SHOWN} more")
 
 
 def _value(value: Any) -> str:
-    text = json_text(value)
+    return _short(json_text(value))
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
@@ -296,27 +311,30 @@ def _messages(difference: Difference) -> Iterator[Text]:
         yield Text(f"  and {len(difference.messages) - SHOWN} more sorts")
 
 
-def _alone(difference: Difference) -> Iterator[str]:
+def _alone(difference: Difference, label: str) -> Iterator[str]:
     """What only one side has, a line each."""
     for table in difference.tables:
-        if table.is_alone:
-            row = table.a or table.b
-            assert row is not None
-            count = _count(sum(table.events), "event")
-            server = f"{game_title(row.protocol)} {printable(row.server)}"
-            yield f"{_side(table.a)}: the server {server}, {count}"
+        row = table.a if label == "A" else table.b
+        if row is not None and table.is_alone:
+            events = _count(sum(table.events), "event")
+            yield f"the server {game_title(row.protocol)} {printable(row.server)}, {events}"
     for game in difference.games:
-        if game.is_alone:
-            only = game.a or game.b
-            assert only is not None
-            count = _count(sum(game.events), "event")
-            yield f"{_side(game.a)}: game {only.id} ({printable(only.label)}), {count}"
+        only = game.a if label == "A" else game.b
+        if only is not None and game.is_alone:
+            yield f"game {only.id} ({printable(only.label)}), {_count(sum(game.events), 'event')}"
     for _, player in difference.strangers:
-        yield f"{_side(player.a)}: the player {printable(player.a or player.b or '')}"
+        name = player.a if label == "A" else player.b
+        if name is not None:
+            yield f"the player {_short(printable(name))}"
     for talk in difference.conversations:
-        whose = f"of {printable(talk.player)}" if talk.player is not None else "of nobody known"
-        numbers = ", ".join(map(str, (talk.a or talk.b)[:_LISTED]))
-        yield f"{_side(talk.a or None)}: a conversation {whose} (stream {numbers})"
+        streams = talk.a if label == "A" else talk.b
+        if streams:
+            whose = (
+                f"of {_short(printable(talk.player))}"
+                if talk.player is not None
+                else "of nobody who is known"
+            )
+            yield f"a conversation {whose}, stream {', '.join(map(str, streams[:_LISTED]))}"
 
 
 def _side(mine: object) -> str:

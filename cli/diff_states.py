@@ -60,7 +60,7 @@ def _draw(console: Console, side: Side, moment: TableMoment) -> None:
     events = side.timeline.recent(moment.table.id, moment.seq, RECENT)
     console.print(Text(f"{side.label} {side.title}", "bold"), soft_wrap=True)
     console.print(side.onlooker.picture(moment.table.id, moment.state, events))
-    console.print(side.onlooker.latest(events), style="dim", markup=False, soft_wrap=True)
+    console.print(Text(side.onlooker.latest(events), "dim"), soft_wrap=True)
     console.print()
 
 

@@ -18,12 +18,17 @@ from storage.traffic import chunks, messages, streams
 
 @dataclass(frozen=True)
 class Said:
-    """One message as bytes: on which stream, which way, when, and what its name was in the recording."""
+    """One message as bytes: on which stream, which way, when, and what it was in the recording.
+
+    That is its name, and the kind and number of the event that it tells of, if it does.
+    """
 
     stream: int
     direction: Direction
     ts_ns: int
     name: str
+    kind: str | None
+    event: int | None
     data: bytes
 
 
@@ -87,12 +92,15 @@ def of_session(timeline: Timeline) -> Recorded:
         for chunk in chunks(timeline.connection, row.id):
             if chunk.data is not None:
                 sent.setdefault((row.id, chunk.direction), bytearray()).extend(chunk.data)
+    kinds = {event.id: event.kind for event in timeline.events()}
     said = tuple(
         Said(
             message.stream_id,
             message.direction,
             message.ts_ns,
             message.name,
+            kinds.get(message.event_id or 0),
+            message.event_id,
             bytes(
                 sent[message.stream_id, message.direction][message.offset : message.offset + message.length]
             ),

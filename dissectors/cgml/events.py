@@ -56,7 +56,7 @@ DATA_HANDLES: Handles = {
     "url": URL,
 }
 STATE_HANDLES: Handles = {
-    "players": KeysOf(PLAYER),
+    "players": PLAYER,
     "name": NAME,
     "accepted": PLAYER,
     "seats": PLAYER,

@@ -664,7 +664,7 @@ DATA_HANDLES: Handles = {
     "turn": SEAT,
 }
 STATE_HANDLES: Handles = {
-    "players": KeysOf(NAME),
+    "players": NAME,
     "ready": NAME,
     "name": NAME,
     "private": KeysOf(NAME),

@@ -1,9 +1,10 @@
 """Which elements of two sequences belong together: an alignment, in nearly linear time whatever they are.
 
 What is the same at both ends is cut off. Elements that come once in each of the two are anchors, of which the
-longest increasing chain is kept (patience), and between the anchors it begins anew. Where there are none, the
-first of a kind is taken for the first, the second for the second and so on. What then is small is aligned
-exactly, as the longest common subsequence; what is not, piece by piece.
+longest increasing chain is kept (patience), and between the anchors it begins anew. What is small is aligned
+exactly, as the longest common subsequence. What is long and has no anchors is aligned in several ways, of
+which the one that finds the most counts: piece by piece; or the first of a kind with the first, the second
+with the second and so on, from the front or from the end, and piece by piece between them.
 """
 
 from __future__ import annotations
@@ -54,13 +55,10 @@ def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
         if len(mine) * len(other) <= _SMALL:
             pairs += _exact(a, mine, b, other)
             continue
-        if depth > _DEEPEST:
-            pairs += _piecewise(a, mine, b, other)
-            continue
         anchors = _unique(a, mine, b, other) if depth < _DEEPEST else []
         if not anchors:
-            anchors = _ranked(a, mine, b, other)
-            depth = _DEEPEST
+            pairs += _without_anchors(a, mine, b, other)
+            continue
         for i, j in [*anchors, (a1, b1)]:
             waiting.append((a0, i, b0, j, depth + 1))
             a0, b0 = i + 1, j + 1
@@ -75,11 +73,25 @@ def _unique(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int
     return _chain([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
 
 
-def _ranked(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
-    """The first of a kind for the first, and so on, from the front or from the end: what fits better."""
+def _without_anchors(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
+    """An alignment of two long parts in which nothing comes once only."""
     front = _chain(_by_rank(a, mine, b, other))
     back = _chain(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
-    return front if len(front) >= len(back) else back
+    guesses: list[list[Pair]] = [[], front, back]
+    return max((_filled_up(anchors, a, mine, b, other) for anchors in guesses), key=len)
+
+
+def _filled_up(
+    anchors: list[Pair], a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]
+) -> list[Pair]:
+    """Anchors, and what is aligned between them piece by piece."""
+    pairs = list(anchors)
+    x = y = 0
+    for i, j in [*anchors, (len(a), len(b))]:
+        until_x, until_y = bisect_left(mine, i), bisect_left(other, j)
+        pairs += _piecewise(a, mine[x:until_x], b, other[y:until_y])
+        x, y = until_x + 1, until_y + 1
+    return pairs
 
 
 def _by_rank(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
@@ -109,6 +121,8 @@ def _chain(pairs: list[Pair]) -> list[Pair]:
 
 def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
     """Both parts cut into as many pieces, of which the first is aligned with the first, and so on."""
+    if not (mine and other):
+        return []
     count = -(-max(len(mine), len(other)) // _PIECE)
     pairs: list[Pair] = []
     for number in range(count):
@@ -122,15 +136,21 @@ def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[
 def _exact(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
     """The longest common subsequence of two small parts."""
     # longest[x][y]: how much the parts from x and from y on have in common.
-    longest = [[0] * (len(other) + 1) for _ in range(len(mine) + 1)]
-    for x in range(len(mine) - 1, -1, -1):
-        row, below = longest[x], longest[x + 1]
-        element = a[mine[x]]
-        for y in range(len(other) - 1, -1, -1):
-            if element == b[other[y]]:
-                row[y] = below[y + 1] + 1
-            else:
-                row[y] = max(below[y], row[y + 1])
+    others = [b[j] for j in other]
+    width = len(other)
+    longest = [[0] * (width + 1)]
+    for i in reversed(mine):
+        element = a[i]
+        below, right = longest[-1], 0
+        row = [0] * (width + 1)
+        for y in range(width - 1, -1, -1):
+            if others[y] == element:
+                right = below[y + 1] + 1
+            elif below[y] > right:
+                right = below[y]
+            row[y] = right
+        longest.append(row)
+    longest.reverse()
     pairs: list[Pair] = []
     x = y = 0
     while x < len(mine) and y < len(other):

@@ -41,21 +41,19 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
     same = 0
     for i, j in match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
         number = len(found.tables)
-        if i is None or j is None:
-            found.tables.append(
-                _alone(a.tables[i] if i is not None else None, b.tables[j] if j is not None else None)
-            )
+        mine = a.tables[i] if i is not None else None
+        other = b.tables[j] if j is not None else None
+        if mine is None or other is None:
+            found.tables.append(_alone(mine, other))
             continue
-        table = TableComparison(a.tables[i], b.tables[j], number, len(found.games)).findings(a.games, b.games)
+        table = TableComparison(mine, other, number, len(found.games)).findings(a.games, b.games)
         found.tables.append(table.pair)
         found.games.extend(table.games)
         found.events.extend(table.events)
         same += table.same
-        found.messages.extend(compare_messages(a, a.tables[i], b, b.tables[j], table.match, number, wanted))
+        found.messages.extend(compare_messages(a, mine, b, other, table.match, number, wanted))
         if wanted is None:
-            found.conversations.extend(
-                compare_conversations(a, a.tables[i], b, b.tables[j], table.match, number)
-            )
+            found.conversations.extend(compare_conversations(a, mine, b, other, table.match, number))
     found.events.sort(key=lambda one: (one.place, one.table))
     return msgspec.structs.replace(found, same=same)
 

@@ -1,7 +1,7 @@
 """Compares who talked to a server in two sessions: whose conversations only one of them has.
 
-A conversation is a player's in whose name its client acts, as far as events tell. How many of them a player
-has does not matter; of those that are nobody's the number does.
+A conversation is that of all players in whose name its client acts, as far as events tell. How many of them a
+player has does not matter; of those that are nobody's the number does.
 """
 
 from __future__ import annotations
@@ -13,48 +13,54 @@ from storage.diff.players import Match
 from storage.diff.result import Conversations
 from storage.diff.side import Side, TableSide
 
+_Streams = dict[int, list[int]]
+"""The streams of each player."""
+
 
 def compare_conversations(
     a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int
 ) -> list[Conversations]:
     """The conversations that one side has more of; `number` is the place of the pair of tables."""
-    mine, others = _by_player(a, table_a), _by_player(b, table_b)
+    mine, nobodys = _by_player(a, table_a)
+    others, nobodys_b = _by_player(b, table_b)
     shared = shared_numbers(match, len(table_b.reader.cast.players))
-    theirs = {shared[who] if who is not None else None: streams for who, streams in others.items()}
-    found: list[Conversations] = []
-    for who, streams in mine.items():
-        if who is not None and who not in theirs:
-            found.append(Conversations(number, table_a.reader.cast.players[who].name, tuple(streams), ()))
-    for who, streams in others.items():
-        if who is not None and shared[who] not in mine:
-            found.append(Conversations(number, table_b.reader.cast.players[who].name, (), tuple(streams)))
-    nobodys, nobodys_b = mine.get(None, []), theirs.get(None, [])
+    theirs = {shared[who] for who in others}
+    found = [
+        Conversations(number, table_a.reader.cast.players[who].name, tuple(streams), ())
+        for who, streams in mine.items()
+        if who not in theirs
+    ]
+    found += [
+        Conversations(number, table_b.reader.cast.players[who].name, (), tuple(streams))
+        for who, streams in others.items()
+        if shared[who] not in mine
+    ]
     both = min(len(nobodys), len(nobodys_b))
     if len(nobodys) != len(nobodys_b):
         found.append(Conversations(number, None, tuple(nobodys[both:]), tuple(nobodys_b[both:])))
-    return found
+    # In an order that is the same whichever session is named first.
+    return sorted(found, key=lambda one: (one.player is None, one.player, one.a, one.b))
 
 
-def _by_player(side: Side, table: TableSide) -> dict[int | None, list[int]]:
-    """The streams to a table's server, by the player who acts most on each; None where nobody does."""
+def _by_player(side: Side, table: TableSide) -> tuple[_Streams, list[int]]:
+    """The streams to a table's server by the players who act on them, and those on which nobody does."""
     streams = side.timeline.connection.execute(
         "SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ? ORDER BY id",
         (side.timeline.session.id, table.row.protocol, table.row.server),
     ).fetchall()
     acting = side.timeline.connection.execute(
-        "SELECT m.stream_id, e.actor, count(*) FROM messages AS m JOIN events AS e ON e.id = m.event_id"
+        "SELECT DISTINCT m.stream_id, e.actor FROM messages AS m JOIN events AS e ON e.id = m.event_id"
         " WHERE e.session_id = ? AND e.table_id = ? AND m.direction = 'c2s' AND e.actor IS NOT NULL"
-        " GROUP BY m.stream_id, e.actor ORDER BY count(*), e.actor DESC",
+        " ORDER BY m.stream_id, e.id",
         (side.timeline.session.id, table.row.id),
     )
-    # Who acts most comes last.
-    actors = {stream: actor for stream, actor, _ in acting}
     dissector = dissector_of(table.row.protocol)
     handle = dissector.grammar.data_handles.get("actor") if dissector is not None else None
-    found: dict[int | None, list[int]] = {}
-    for (stream,) in streams:
-        who = None
-        if isinstance(handle, Handle) and stream in actors:
-            who = table.reader.cast.find(handle, actors[stream])
-        found.setdefault(who, []).append(stream)
-    return found
+    found: _Streams = {}
+    spoken: set[int] = set()
+    for stream, actor in acting:
+        who = table.reader.cast.find(handle, actor) if isinstance(handle, Handle) else None
+        if who is not None:
+            found.setdefault(who, []).append(stream)
+            spoken.add(stream)
+    return found, [stream for (stream,) in streams if stream not in spoken]

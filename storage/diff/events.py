@@ -17,7 +17,7 @@ from storage.diff.meaning import Reading, key, part_key
 from storage.diff.pairing import Keys, Level, pair_up
 from storage.diff.players import Match, by_name, by_seat
 from storage.diff.result import EventDifference, GamePair, Matching, PlayerPair, Sort, TablePair
-from storage.diff.side import ENDINGS_APART, OUTSIDE_GAMES, TableSide
+from storage.diff.side import OUTSIDE_GAMES, TableSide
 from storage.timeline import GameRow
 
 _CLEARLY = 20
@@ -55,9 +55,11 @@ class TableComparison:
 
     def findings(self, games_a: Mapping[int, GameRow], games_b: Mapping[int, GameRow]) -> TableFindings:
         """All that differs; the games by their numbers."""
-        strands_a, strands_b = self._a.strands(), self._b.strands()
+        gone = self._match_endings()
+        self._same += len(gone)
+        strands_a = self._a.strands({i for i, _ in gone})
+        strands_b = self._b.strands({j for _, j in gone})
         self._put_beside(None, strands_a.pop(OUTSIDE_GAMES, []), strands_b.pop(OUTSIDE_GAMES, []))
-        self._compare_endings(strands_a.pop(ENDINGS_APART, []), strands_b.pop(ENDINGS_APART, []))
         matched = match_games(
             [[self._events_a[i] for i in strand] for strand in strands_a.values()],
             [[self._events_b[j] for j in strand] for strand in strands_b.values()],
@@ -153,20 +155,14 @@ class TableComparison:
             )
             self._found.append(self._difference(sort, game, i, j, same[before - 1] if before else start, odd))
 
-    def _compare_endings(self, places_a: list[int], places_b: list[int]) -> None:
-        """Compare who is gone. When a connection ended is the network's affair, so order does not count."""
+    def _match_endings(self) -> list[Pair]:
+        """Who is gone on both sides. When a connection ended is the network's affair: in whatever order."""
         others: dict[int, list[int]] = {}
-        for j in reversed(places_b):
+        for j in reversed(self._b.endings()):
             others.setdefault(self._events_b[j], []).append(j)
-        last_a, last_b = len(self._a.ids) - 1, len(self._b.ids) - 1
-        for i in places_a:
-            if others.get(self._events_a[i]):
-                others[self._events_a[i]].pop()
-                self._same += 1
-            else:
-                self._found.append(self._difference("only a", None, i, None, (i - 1, last_b)))
-        for j in sorted(j for places in others.values() for j in places):
-            self._found.append(self._difference("only b", None, None, j, (last_a, j - 1)))
+        return [
+            (i, others[self._events_a[i]].pop()) for i in self._a.endings() if others.get(self._events_a[i])
+        ]
 
     def _difference(
         self,
@@ -276,13 +272,21 @@ def _equal_in_place(a: TableSide, keys_a: Keys, b: TableSide, keys_b: Keys) -> i
 
 
 def _player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
+    """Who is who; of those who are on one side only, whoever takes part in an event that is compared."""
     mine, others = a.reader.cast.players, b.reader.cast.players
     pairs = [
-        PlayerPair(person.name, others[other].name if other is not None else None)
-        for person, other in zip(mine, match, strict=True)
+        PlayerPair(mine[number].name, others[other].name)
+        for number, other in enumerate(match)
+        if other is not None
+    ]
+    pairs += [
+        PlayerPair(mine[number].name, None) for number in sorted(a.taking_part()) if match[number] is None
     ]
     known = set(match)
-    return pairs + [PlayerPair(None, person.name) for j, person in enumerate(others) if j not in known]
+    pairs += [
+        PlayerPair(None, others[number].name) for number in sorted(b.taking_part()) if number not in known
+    ]
+    return pairs
 
 
 def _kind_and_actor(reading: Reading, who: Sequence[int]) -> Hashable:

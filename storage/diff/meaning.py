@@ -28,7 +28,7 @@ Keyed = tuple[tuple[int, bytes], ...]
 """An object by players: who, and what stands there as JSON."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True, gc=False):
     """A field of an event with holes: `skeleton` is its JSON.
 
     `players` and `keyed` tell who fills the holes, in order, by the stays of the `Cast`; `named` are the
@@ -42,7 +42,7 @@ class Part(msgspec.Struct, frozen=True):
     named: tuple[tuple[str, str], ...]
 
 
-class Reading(msgspec.Struct, frozen=True):
+class Reading(msgspec.Struct, frozen=True, gc=False):
     """An event with holes, field by field; the first part is who acts.
 
     `given` is a name that somebody takes in it. It is an ending if it tells only that a connection has ended.
@@ -127,6 +127,9 @@ class Reader:
         for name, value in data.items():
             if name in _NOT_MEANT:
                 continue
+            if name not in self._handles and not isinstance(value, dict | list):
+                yield Part(name, _ENCODE(value), (), (), ())
+                continue
             holes = _Holes(self.cast, self._handles)
             skeleton = _ENCODE(holes.walk(name, value, 0))
             yield Part(name, skeleton, tuple(holes.players), tuple(holes.keyed), tuple(holes.named))
@@ -189,7 +192,7 @@ class _Holes:
         return value
 
     def _hole(self, handle: Handle, value: Any) -> Any:
-        if value is None or isinstance(value, dict | list):
+        if value is None or value in handle.nobody or isinstance(value, dict | list):
             return value
         if handle.of_player:
             self.players.append(self._cast.stay(handle, value))

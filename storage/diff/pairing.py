@@ -9,7 +9,7 @@ import msgspec
 from storage.diff.align import Pair, align
 
 _NEAR = 8
-"""Events that are the same and have so many partners between them at the most stand in another order."""
+"""Events that are the same and so far from each other at the most stand in another order."""
 
 
 class Paired(msgspec.Struct, frozen=True):
@@ -56,18 +56,19 @@ def _gaps(pairs: Sequence[Pair], length_a: int, length_b: int) -> Iterator[tuple
 
 
 def _moved(a: Keys, b: Keys, gaps: Sequence[tuple[range, range]]) -> list[Pair]:
-    """Events that are the same and lie in different gaps near each other."""
+    """Events that are the same and lie near each other, but in another order."""
+    # Where a place in b would lie in a, by the pair before it.
     waiting: dict[int, list[tuple[int, int]]] = {}
-    for number in range(len(gaps) - 1, -1, -1):
-        for j in reversed(gaps[number][1]):
-            waiting.setdefault(b[j], []).append((number, j))
+    for range_a, range_b in reversed(gaps):
+        for j in reversed(range_b):
+            waiting.setdefault(b[j], []).append((j - range_b.start + range_a.start, j))
     pairs: list[Pair] = []
-    for number, (range_a, _) in enumerate(gaps):
+    for range_a, _ in gaps:
         for i in range_a:
             others = waiting.get(a[i], [])
-            while others and others[-1][0] < number - _NEAR:
+            while others and others[-1][0] < i - _NEAR:
                 others.pop()
-            if others and others[-1][0] <= number + _NEAR:
+            if others and others[-1][0] <= i + _NEAR:
                 pairs.append((i, others.pop()[1]))
     return pairs
 

@@ -17,7 +17,10 @@ _Value = tuple[Handle, str]
 
 
 class Person(msgspec.Struct, eq=False):
-    """A player of one table. `names` are all he was ever called by name, or his number alone."""
+    """A player of one table.
+
+    `names` are all names that he had, the last of whoever also has a number, or his number alone.
+    """
 
     names: list[str]
     is_numbered: bool
@@ -78,6 +81,9 @@ class Cast:
         if is_rename and key != name and self._called.get(key) == known:
             self._free(key)
         had_other = bool(person.names) and person.name != name[1]
+        if had_other and not is_rename:
+            # What somebody is called before he says his name is made of his number.
+            person.names.clear()
         if had_other or not person.names:
             person.names.append(name[1])
         return had_other
@@ -131,9 +137,14 @@ class Cast:
         stay = self._called_last.get((handle, str(value)))
         return self.player_of[stay] if stay is not None else None
 
-    def called(self, who: Sequence[int]) -> dict[_Value, int]:
-        """Whom all values call, by the numbers that `who` gives the players."""
-        return {key: who[self.player_of[stay]] for key, stay in self._called_last.items()}
+    def called(self, who: Sequence[int]) -> dict[tuple[Handle | None, str], int]:
+        """Whom all values and, under None, all names call, by the numbers that `who` gives the players."""
+        calls: dict[tuple[Handle | None, str], int] = {
+            (None, name): who[number] for number, one in enumerate(self.players) for name in one.names
+        }
+        for key, stay in self._called_last.items():
+            calls[key] = who[self.player_of[stay]]
+        return calls
 
 
 Match = list[int | None]

@@ -72,7 +72,7 @@ class GamePair(msgspec.Struct, frozen=True):
         return GamePair(self.table, self.b, self.a, self.events[::-1])
 
 
-class EventDifference(msgspec.Struct, frozen=True):
+class EventDifference(msgspec.Struct, frozen=True, gc=False):
     """An event that is another one on the other side, or not there.
 
     `table` and `game` are places in the lists of pairs; outside games `game` is None. Of a game that only one

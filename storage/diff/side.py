@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     Condition = tuple[str, Parameters]
 
 
-OUTSIDE_GAMES, ENDINGS_APART = 0, -1
+OUTSIDE_GAMES = 0
+"""In place of a game's number."""
 
 
 class TableSide(msgspec.Struct, eq=False):
@@ -43,15 +44,26 @@ class TableSide(msgspec.Struct, eq=False):
             return self.ranks[place]
         return self.ranks[-1] + 1 if self.ranks else 0
 
-    def strands(self) -> dict[int, list[int]]:
-        """The places of its events by game, in the order in which the games begin.
+    def taking_part(self) -> set[int]:
+        """The players who stand in its events."""
+        readings, player_of = self.reader.readings, self.reader.cast.player_of
+        parts = (part for number in set(self.readings) for part in readings[number].parts)
+        stays = {
+            stay for part in parts for stay in (*part.players, *(who for one in part.keyed for who, _ in one))
+        }
+        return {player_of[stay] for stay in stays}
 
-        Those of endings stand apart, whichever game they come in.
-        """
+    def endings(self) -> list[int]:
+        """The places of the events that only tell that a connection has ended."""
+        readings = self.reader.readings
+        return [place for place, number in enumerate(self.readings) if readings[number].is_ending]
+
+    def strands(self, without: Collection[int]) -> dict[int, list[int]]:
+        """The places of all other events by game, in the order in which the games begin."""
         found: dict[int, list[int]] = {}
-        for place, (game, reading) in enumerate(zip(self.games, self.readings, strict=True)):
-            strand = ENDINGS_APART if self.reader.readings[reading].is_ending else game
-            found.setdefault(strand, []).append(place)
+        for place, game in enumerate(self.games):
+            if place not in without:
+                found.setdefault(game, []).append(place)
         return found
 
 

@@ -16,8 +16,8 @@ from dissectors.state import State
 
 Path = tuple[str, ...]
 
-Called = Mapping[tuple[Handle, str], int]
-"""Whom the values of handles call: players, by numbers that both sides share."""
+Called = Mapping[tuple[Handle | None, str], int]
+"""Whom the values of handles call: players, by numbers that both sides share. Under None stand all names."""
 
 
 class StateDifference(msgspec.Struct, frozen=True):
@@ -68,17 +68,15 @@ class _Comparison:
         of_keys = handle.handle if isinstance(handle, KeysOf) else handle
         if isinstance(a, dict) and isinstance(b, dict):
             yield from self.objects(path_a, a, path_b, b, of_keys)
-        elif isinstance(a, list) and isinstance(b, list):
+        elif isinstance(a, list) and isinstance(b, list) and _has_parts(a) and _has_parts(b):
             yield from self._lists(path_a, a, path_b, b, name, within)
-        elif isinstance(handle, Handle):
-            if not self._same(handle, a, b):
-                yield StateDifference(path_a, path_b, a, b)
-        elif a != b:
+        elif not self._same(handle, a, b):
             yield StateDifference(path_a, path_b, a, b)
 
     def _lists(
         self, path_a: Path, a: list[Any], path_b: Path, b: list[Any], name: str, within: Handle | None
     ) -> Iterator[StateDifference]:
+        """Two lists of objects, place by place."""
         for place in range(max(len(a), len(b))):
             step = str(place)
             if place >= len(b):
@@ -88,15 +86,19 @@ class _Comparison:
             else:
                 yield from self._values((*path_a, step), a[place], (*path_b, step), b[place], name, within)
 
-    def _same(self, handle: Handle, a: Any, b: Any) -> bool:
+    def _same(self, handle: Handle | KeysOf | None, a: Any, b: Any) -> bool:
+        if not isinstance(handle, Handle):
+            return bool(a == b)
+        if isinstance(a, list) and isinstance(b, list):
+            return len(a) == len(b) and all(self._same(handle, x, y) for x, y in zip(a, b, strict=True))
         if not handle.of_player or a is None or b is None:
             return (a is None) == (b is None)
         return self._who(0, handle, a) == self._who(1, handle, b)
 
     def _who(self, side: int, handle: Handle, value: Any) -> int | str:
         """The player who is called so; a name that nobody has is itself."""
-        text = str(value)
-        return self._called[side].get((handle, text), text)
+        called, text = self._called[side], str(value)
+        return called.get((handle, text), called.get((None, text), text))
 
     def _partners(
         self, a: Sequence[str], b: Sequence[str], handle: Handle | None, is_games: bool
@@ -112,3 +114,8 @@ class _Comparison:
         rest_a = [name for name in a if name not in partners]
         rest_b = [name for name in b if name not in partners.values()]
         return partners | dict(zip(rest_a, rest_b, strict=False))
+
+
+def _has_parts(values: list[Any]) -> bool:
+    """Whether a list is one of objects; of plain values, such as cards, it is told as a whole."""
+    return any(isinstance(value, dict | list) for value in values)

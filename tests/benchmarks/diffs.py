@@ -1,0 +1,153 @@
+"""How fast two sessions of 100,000 messages are compared, and in how much memory.
+
+    python tests/benchmarks/diffs.py
+
+Each pair is compared by `kiebitz diff`, and by `diff` of what `kiebitz messages --nl` writes of the two: what
+there is without a diff by meaning. Writing the texts is not counted. A round measures all; the ratios are the
+medians of the rounds' ratios, since the machine's other load comes and goes. The lines that each writes are
+what somebody has to read.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
+from rich.console import Console
+from rich.table import Table
+from running import KIEBITZ, Cost, run
+
+KIEBITZ_NAME = "kiebitz diff"
+DIFFERENT = 3
+"""Kiebitz's exit status where two sessions differ; that of `diff` is 1."""
+
+_DICE = re.compile(rb"(?<=;)[1-6],[1-6]")
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """Two sessions: a recording again and again, the first with these numbers, the second with those.
+
+    `made` alters the packets of the repetitions of the second further.
+    """
+
+    title: str
+    recording: Recording
+    first: int
+    second: int
+    made: Callable[[bytes, int], bytes] = lambda packets, number: packets
+
+
+def with_own_dice(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+    """New tokens, and other dice in each repetition."""
+    renewed = MAEXCHEN.renew(packets, places, number)
+    chance = random.Random(number)
+    return _DICE.sub(lambda found: b"%d,%d" % (chance.randint(1, 6), chance.randint(1, 6)), renewed)
+
+
+def one_die(packets: bytes, number: int) -> bytes:
+    """One announcement of the sixth repetition is another; it is told to each client."""
+    if number != 6:
+        return packets
+    told = re.findall(rb"ANNOUNCED;\w+;[1-6],[1-6]", packets)[500]
+    return packets.replace(told, told[:-1] + (b"2" if told[-1:] == b"1" else b"1"))
+
+
+DICE = msgspec.structs.replace(MAEXCHEN, renew=with_own_dice)
+
+
+def other_tokens(packets: bytes, number: int) -> bytes:
+    return re.sub(rb"[0-9a-f]{4}(?=-[0-9a-f]{12})", lambda found: found[0][::-1], packets)
+
+
+PAIRS = (
+    Pair("Mäxchen, other tokens only", DICE, 0, 0, other_tokens),
+    Pair("Mäxchen, one announcement", DICE, 0, 0, one_die),
+    Pair("Mäxchen, all dice", DICE, 0, 1000),
+    Pair("Mäxchen, begun in the middle", DICE, 0, 6),
+    Pair("Schafkopf, other cards", SCHAFKOPF, 0, 3),
+    Pair("Catan, others' numbers, mirrored", CATAN, 0, 1),
+    Pair("Okey, other tiles", OKEY, 0, 3),
+    Pair("CGML, other colours", CGML, 0, 3),
+)
+
+
+def session(
+    folder: Path, name: str, recording: Recording, messages: int, first: int, pair: Pair | None
+) -> Path:
+    """A database with a long session, and beside it the text of its messages."""
+
+    def renew(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+        renewed = recording.renew(packets, places, first + number)
+        return pair.made(renewed, number) if pair is not None else renewed
+
+    capture, database = folder / f"{name}.pcap", folder / f"{name}.db"
+    repetitions = -(-messages // recording.messages)
+    repeat(capture, repetitions, msgspec.structs.replace(recording, renew=renew))
+    run([*KIEBITZ, "import", str(capture), "-w", str(database)])
+    capture.unlink()
+    text = folder / f"{name}.txt"
+    run(["sh", "-c", '"$1" -m cli messages "$2" --nl > "$3"', "sh", KIEBITZ[0], str(database), str(text)])
+    return database
+
+
+def compare(
+    folder: Path, pair: Pair, messages: int, rounds: int
+) -> tuple[list[dict[str, Cost]], dict[str, int]]:
+    """What comparing two sessions costs, in each round, and how many lines it writes."""
+    a = session(folder, "a", pair.recording, messages, pair.first, None)
+    b = session(folder, "b", pair.recording, messages, pair.second, pair)
+    texts = [str(database.with_suffix(".txt")) for database in (a, b)]
+    commands = {
+        KIEBITZ_NAME: [*KIEBITZ, "diff", str(a), str(b)],
+        f"{KIEBITZ_NAME} --json": [*KIEBITZ, "diff", str(a), str(b), "--json"],
+        "diff": ["diff", *texts],
+    }
+    measured = [
+        {name: run(command, (0, 1, DIFFERENT)) for name, command in commands.items()} for _ in range(rounds)
+    ]
+    return measured, {name: lines(command) for name, command in commands.items()}
+
+
+def lines(command: Sequence[str]) -> int:
+    """How many lines a command writes."""
+    return subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout.count(b"\n")
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--messages", default=100_000, show_default=True, help="Length of each session.")
+@click.option("--rounds", default=3, show_default=True, help="How often each pair is compared.")
+def main(messages: int, rounds: int) -> None:
+    console = Console(width=120)
+    result = Table(title=f"Two sessions of {messages:,} messages", title_justify="left")
+    result.add_column("what differs")
+    result.add_column("")
+    for heading in ("wall s", "CPU s", "peak MiB", "× kiebitz's CPU s", "lines written"):
+        result.add_column(heading, justify="right")
+    for pair in PAIRS:
+        with tempfile.TemporaryDirectory() as folder:
+            measured, written = compare(Path(folder), pair, messages, rounds)
+        for place, name in enumerate(measured[0]):
+            mine = [costs[name] for costs in measured]
+            ratio = statistics.median(costs[name].cpu / costs[KIEBITZ_NAME].cpu for costs in measured)
+            result.add_row(
+                "" if place else pair.title,
+                name,
+                f"{statistics.median(cost.wall for cost in mine):.2f}",
+                f"{statistics.median(cost.cpu for cost in mine):.2f}",
+                f"{max(cost.peak for cost in mine):.0f}",
+                f"{ratio:.2f}",
+                f"{written[name]:,}",
+            )
+    console.print(result)
+
+
+if __name__ == "__main__":
+    main()

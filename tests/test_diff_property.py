@@ -1,0 +1,115 @@
+"""What must hold of the difference of any two sessions, however they came about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from command import CAPTURES
+from hypothesis import given
+from hypothesis import strategies as st
+from made_events import Told, session
+
+from cli.sessions import open_session
+from dissectors.registry import dissector_of
+from storage.diff import Difference, compare
+from storage.timeline import Timeline
+
+PROTOCOLS = ("maexchen", "schafkopf", "catan", "okey", "cgml", "unheard")
+NAMES = st.sampled_from(["alice", "bob", "carl", "1", "", "\x1b[2J"])
+SCALARS = NAMES | st.integers(-1, 3) | st.booleans() | st.none()
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def told(draw: st.DrawFn, protocol: str) -> Told:
+    """An event of a protocol, whose data may be anything: what is stored comes from the network."""
+    dissector = dissector_of(protocol)
+    kinds: dict[str, tuple[str, ...]] = {"this": ("name",), "that": ("name", "what")}
+    if dissector is not None:
+        kinds = {kind: known.fields for kind, known in dissector.grammar.events.items()}
+    kind = draw(st.sampled_from(sorted(kinds)))
+    data: dict[str, Any] = {name: draw(VALUES) for name in kinds[kind]}
+    return Told(kind, draw(st.none() | NAMES), data, draw(st.integers(0, 2)), draw(st.integers(0, 1)))
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> tuple[Timeline, Timeline]:
+    """Two sessions of one protocol: the second is the first with events gone, changed, moved and added."""
+    protocol = draw(st.sampled_from(PROTOCOLS))
+    events = draw(st.lists(told(protocol), max_size=12))
+    others = list(events)
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, len(others)))
+        match draw(st.sampled_from(["gone", "changed", "moved", "added"])):
+            case "gone":
+                del others[place : place + 1]
+            case "changed":
+                others[place : place + 1] = [draw(told(protocol))]
+            case "moved":
+                moved = others[place : place + 1]
+                del others[place : place + 1]
+                others[draw(st.integers(0, len(others))) :][:0] = moved
+            case "added":
+                others.insert(place, draw(told(protocol)))
+    servers = ("127.0.0.1:9000", "127.0.0.1:9001")
+    return session(events, protocol, servers), session(
+        others, protocol, servers[:: draw(st.sampled_from([1, -1]))]
+    )
+
+
+@given(sessions())
+def test_exchanging_the_sessions_exchanges_the_sides(pair: tuple[Timeline, Timeline]) -> None:
+    a, b = pair
+    assert compare(b, a) == compare(a, b).mirrored()
+
+
+@given(sessions())
+def test_a_session_and_itself_are_the_same(pair: tuple[Timeline, Timeline]) -> None:
+    for timeline in pair:
+        found = compare(timeline, timeline)
+        assert found.equal
+        assert found.same == sum(1 for _ in timeline.events())
+
+
+@given(sessions())
+def test_every_event_is_the_same_or_different_or_in_a_game_of_one_side(
+    pair: tuple[Timeline, Timeline],
+) -> None:
+    a, b = pair
+    found = compare(a, b)
+    assert counted(found, 0) == sum(1 for _ in a.events())
+    assert counted(found, 1) == sum(1 for _ in b.events())
+
+
+def counted(found: Difference, side: int) -> int:
+    """How many events of a side a difference speaks of."""
+    in_games = [one for one in found.events if one.game is not None and found.games[one.game].is_alone]
+    alone = sum(game.events[side] for game in found.games if game.is_alone)
+    lone_tables = sum(table.events[side] for table in found.tables if table.is_alone)
+    apart = sum((one.a, one.b)[side] is not None for one in found.events if one not in in_games)
+    return found.same + apart + alone + lone_tables
+
+
+SEVERAL = [
+    *sorted(path.name for path in CAPTURES.glob("*-tiny.pcap*")),
+    "cgml-styles.pcap.gz",
+    "okey-head-malformed.pcap.gz",
+    "okey-seed-game-win.pcap.gz",
+    "catan-yaks-lobby.pcap.gz",
+    "catan-eisfrei-lobby.pcap.gz",
+    "maexchen-head-port4711.pcap",
+    "schafkopf-1.3-badcard.pcap",
+]
+
+
+@pytest.mark.parametrize("other", SEVERAL)
+def test_captures_exchanged_exchange_the_sides(other: str) -> None:
+    b = open_session(str(CAPTURES / other))
+    for capture in ("maexchen-old-20111003.pcap", "okey-head-game-win.pcap.gz", "cgml-hands.pcap.gz"):
+        a = open_session(str(CAPTURES / capture))
+        assert compare(b, a) == compare(a, b).mirrored()
