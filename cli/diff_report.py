@@ -40,6 +40,7 @@ _SORTS: dict[Sort, str] = {
     "only b": "only in B",
     "order": "in another order",
     "name": "naming another",
+    "game order": "played in another order",
 }
 
 
@@ -76,7 +77,10 @@ def _summary(difference: Difference) -> str:
     sorts = dict.fromkeys(_SORTS, 0)
     for one in _apart(difference):
         sorts[one.sort] += 1
+    moved = sorts.pop("game order")
     told = [f"{count} {_SORTS[sort]}" for sort, count in sorts.items() if count]
+    if moved:
+        told.append(f"{_count(moved, 'game')} {_SORTS['game order']}")
     lone: list[tuple[str, Sequence[TablePair | GamePair]]] = [
         ("server", difference.tables),
         ("game", difference.games),
@@ -278,6 +282,8 @@ def _what(one: EventDifference) -> str:
         return f"{kind}: another {fields}"
     if one.sort == "name":
         return f"{kind}: {fields} names another"
+    if one.sort == "game order":
+        return f"the game {_SORTS[one.sort]}"
     return f"{kind} {_SORTS[one.sort]}"
 
 

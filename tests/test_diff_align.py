@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.diff.align import Pair, align
-from storage.diff.games import match_games
+from storage.diff.games import Span, in_another_order, match_games
 from storage.diff.pairing import pair_up
 
 SEQUENCES = st.lists(st.integers(0, 6), max_size=40)
@@ -155,3 +155,25 @@ def test_games_that_belong_together(a: list[str], b: list[str], pairs: list[Pair
     found = match_games(keys_a, keys_b)
     assert [pair for pair in found if pair in pairs] == pairs
     assert len({i for i, _ in found}) == len({j for _, j in found}) == len(found)
+
+
+# Games by where they begin and end on each side, and which of them were played elsewhere.
+ORDERS: dict[str, tuple[list[tuple[Span, Span]], list[int]]] = {
+    "one after another": ([((0, 4), (0, 4)), ((5, 9), (5, 9))], []),
+    "two exchanged": ([((0, 4), (5, 9)), ((5, 9), (0, 4))], [0]),
+    "the first played last": ([((0, 4), (10, 14)), ((5, 9), (0, 4)), ((10, 14), (5, 9))], [0]),
+    "the last played first": ([((0, 4), (5, 9)), ((5, 9), (10, 14)), ((10, 14), (0, 4))], [2]),
+    "at once on both sides": ([((0, 8), (1, 9)), ((1, 9), (0, 8))], []),
+    "at once on one side": ([((0, 4), (1, 9)), ((5, 9), (0, 8))], []),
+    "one of two at once, after both": ([((0, 8), (5, 12)), ((1, 9), (6, 13)), ((10, 14), (0, 4))], [2]),
+}
+
+
+@pytest.mark.parametrize(("games", "elsewhere"), ORDERS.values(), ids=ORDERS)
+def test_games_that_were_played_in_another_order(
+    games: list[tuple[Span, Span]], elsewhere: list[int]
+) -> None:
+    found = in_another_order(games)
+    assert len(found) == len(elsewhere)
+    # Of two that were exchanged it may be either.
+    assert found == elsewhere or len(games) == 2

@@ -91,8 +91,35 @@ def counted(found: Difference, side: int) -> int:
     in_games = [one for one in found.events if one.game is not None and found.games[one.game].is_alone]
     alone = sum(game.events[side] for game in found.games if game.is_alone)
     lone_tables = sum(table.events[side] for table in found.tables if table.is_alone)
-    apart = sum((one.a, one.b)[side] is not None for one in found.events if one not in in_games)
+    apart = sum(
+        (one.a, one.b)[side] is not None
+        for one in found.events
+        if one not in in_games and one.sort != "game order"
+    )
     return found.same + apart + alone + lone_tables
+
+
+def rounds(*names: str) -> list[Told]:
+    """All are registered, then there is a round for each, in which he has a turn, rolls, and loses."""
+    registered = [Told("registered", name, {"name": name}) for name in sorted(names)]
+    return registered + [
+        Told(kind, name, {"name": name, "names": [name]}, game=game)
+        for game, name in enumerate(names, 1)
+        for kind in ("turn", "rolls", "lost")
+    ]
+
+
+def test_games_that_are_the_same_but_were_played_in_another_order() -> None:
+    a, b = session(rounds("alice", "bob", "carl", "dora")), session(rounds("alice", "carl", "dora", "bob"))
+    found = compare(a, b)
+    assert [(one.sort, one.a, one.b) for one in found.events] == [("game order", 8, 14)]
+    assert found.same == 16
+
+
+def test_games_of_several_lobbies_may_begin_in_any_order() -> None:
+    *registered, a, b, c, x, y, z = rounds("alice", "bob")
+    one, other = session([*registered, a, x, b, c, y, z]), session([*registered, x, y, a, b, c, z])
+    assert compare(one, other).equal
 
 
 SEVERAL = [

@@ -70,13 +70,13 @@ def _unique(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int
     """Anchors: elements that come once in each part."""
     counts_a, counts_b = Counter(a[i] for i in mine), Counter(b[j] for j in other)
     places = {b[j]: j for j in other if counts_b[b[j]] == 1}
-    return _chain([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
+    return chain([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
 
 
 def _without_anchors(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
     """An alignment of two long parts in which nothing comes once only."""
-    front = _chain(_by_rank(a, mine, b, other))
-    back = _chain(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
+    front = chain(_by_rank(a, mine, b, other))
+    back = chain(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
     guesses: list[list[Pair]] = [[], front, back]
     return max((_filled_up(anchors, a, mine, b, other) for anchors in guesses), key=len)
 
@@ -101,7 +101,7 @@ def _by_rank(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[in
     return [(i, places[a[i]].pop()) for i in mine if places[a[i]]]
 
 
-def _chain(pairs: list[Pair]) -> list[Pair]:
+def chain(pairs: Sequence[Pair]) -> list[Pair]:
     """The longest part of pairs, whose first places increase, in which the second ones do so, too."""
     ends: list[int] = []
     last: list[int] = []
@@ -111,12 +111,12 @@ def _chain(pairs: list[Pair]) -> list[Pair]:
         before.append(last[length - 1] if length else -1)
         ends[length : length + 1] = [j]
         last[length : length + 1] = [number]
-    chain: list[Pair] = []
+    longest: list[Pair] = []
     number = last[-1] if last else -1
     while number >= 0:
-        chain.append(pairs[number])
+        longest.append(pairs[number])
         number = before[number]
-    return chain[::-1]
+    return longest[::-1]
 
 
 def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import msgspec
 
 from storage.diff.align import Pair
-from storage.diff.games import match_games
+from storage.diff.games import Span, in_another_order, match_games
 from storage.diff.handles import agree, partners
 from storage.diff.meaning import Reading, key, part_key
 from storage.diff.order import Order
@@ -56,8 +56,8 @@ class TableComparison:
         self._events_b = [keys_b[reading] for reading in b.readings]
         self._alike = [self._level(_kind_and_actor), self._level(_kind)]
         self._games: list[GamePair] = []
-        self._ends: list[Pair] = []
-        """Where games of both sides end."""
+        self._spans: list[tuple[Span, Span]] = []
+        """Where the games that both sides have begin and end."""
         self._found: list[EventDifference] = []
         self._same = 0
 
@@ -78,7 +78,11 @@ class TableComparison:
             strand_a, strand_b = strands_a.pop(number_a), strands_b.pop(number_b)
             game = self._add_game(games_a[number_a], games_b[number_b], strand_a, strand_b)
             self._put_beside(game, strand_a, strand_b)
-            self._ends.append((strand_a[-1], strand_b[-1]))
+            self._spans.append(((strand_a[0], strand_a[-1]), (strand_b[0], strand_b[-1])))
+        for number in in_another_order(self._spans):
+            (i, _), (j, _) = self._spans[number]
+            game = self._first_game + number
+            self._found.append(self._difference("game order", game, i, j, (i - 1, j - 1)))
         self._add_alone(games_a, strands_a, games_b, strands_b)
         pair = TablePair(
             self._a.row,
@@ -108,13 +112,13 @@ class TableComparison:
         strands_b: Mapping[int, list[int]],
     ) -> None:
         """Add the games that only one side has, and of each the first event: there the sessions part."""
-        ends = sorted(self._ends)
+        ends = sorted((end_a, end_b) for (_, end_a), (_, end_b) in self._spans)
         for number, strand in strands_a.items():
             game = self._add_game(games_a[number], None, strand, ())
             known = bisect_left(ends, (strand[0], 0))
             before = ends[known - 1][1] if known else -1
             self._found.append(self._difference("only a", game, strand[0], None, (strand[0] - 1, before)))
-        ends_b = sorted((end_b, end_a) for end_a, end_b in self._ends)
+        ends_b = sorted((end_b, end_a) for end_a, end_b in ends)
         for number, strand in strands_b.items():
             game = self._add_game(None, games_b[number], (), strand)
             known = bisect_left(ends_b, (strand[0], 0))
@@ -200,7 +204,13 @@ class TableComparison:
         told = mine or other
         assert told is not None
         fields: tuple[str, ...] = ()
-        if i is not None and j is not None and mine is not None and other is not None:
+        if (
+            sort != "game order"
+            and i is not None
+            and j is not None
+            and mine is not None
+            and other is not None
+        ):
             named = odd.get((a.readings[i], b.readings[j])) if sort == "name" else None
             fields = self._fields(mine, other) if named is None else named
         return EventDifference(

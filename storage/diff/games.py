@@ -6,13 +6,20 @@ are made, and the one stays that makes the most events equal.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from storage.diff.align import Pair, align
+from storage.diff.align import Pair, align, chain
 
 Keys = Sequence[int]
 """What happens in a game: the keys of its events."""
+
+Span = tuple[int, int]
+"""Where a game begins and where it ends."""
+
+_AT_ONCE = 100
+"""Among so many games that begin before one is looked for the last that also ends before it."""
 
 
 def match_games(a: Sequence[Keys], b: Sequence[Keys]) -> list[Pair]:
@@ -35,6 +42,32 @@ def match_games(a: Sequence[Keys], b: Sequence[Keys]) -> list[Pair]:
     if mine == others:
         return sorted(anchored)
     return sorted(_best(a, b, [anchored, *_guesses(a, range(len(a)), b, range(len(b)))]))
+
+
+def in_another_order(games: Sequence[tuple[Span, Span]]) -> list[int]:
+    """Which of these games, given by their spans on both sides, were played after others that they precede.
+
+    Of games that are on at once none precedes the other. As few games as can be are said to be elsewhere.
+    """
+    by_start = sorted(range(len(games)), key=lambda number: games[number][0])
+    starts = [(games[number][0][0], games[number][1][0]) for number in by_start]
+    kept = chain(starts)
+    numbers = dict(zip(starts, by_start, strict=True))
+    steady = [games[numbers[start]] for start in kept]
+    elsewhere = sorted({*starts} - {*kept})
+    return [numbers[start] for start in elsewhere if _is_elsewhere(games[numbers[start]], steady)]
+
+
+def _is_elsewhere(game: tuple[Span, Span], steady: Sequence[tuple[Span, Span]]) -> bool:
+    """Whether a game is before one of these on the one side, and after it on the other."""
+    (begin_a, end_a), (begin_b, end_b) = game
+    later = bisect_right(steady, end_a, key=lambda other: other[0][0])
+    if later < len(steady) and steady[later][1][1] < begin_b:
+        return True
+    begun = bisect_left(steady, begin_a, key=lambda other: other[0][0])
+    earlier = (other for other in reversed(steady[max(0, begun - _AT_ONCE) : begun]) if other[0][1] < begin_a)
+    last = next(earlier, None)
+    return last is not None and end_b < last[1][0]
 
 
 def _guesses(

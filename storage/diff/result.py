@@ -14,8 +14,11 @@ from dissectors.records import Direction
 from storage.diff.states import Called
 from storage.timeline import GameRow, TableRow
 
-Sort = Literal["changed", "only a", "only b", "order", "name"]
-"""How two events differ: in fields, one side has none, they stand in another order, or they name another."""
+Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
+"""How two events differ: in fields, one side has none, they stand in another order, or they name another.
+
+Or else they are the first of two games that were played in another order.
+"""
 
 Matching = Literal["name", "seat"]
 

@@ -73,9 +73,9 @@ PAIRS = (
     Pair("Mäxchen, all dice", DICE, 0, 1000),
     Pair("Mäxchen, begun in the middle", DICE, 0, 6),
     Pair("Schafkopf, other cards", SCHAFKOPF, 0, 3),
-    Pair("Catan, others' numbers, mirrored", CATAN, 0, 1),
+    Pair("Catan, other numbers, mirrored", CATAN, 0, 1),
     Pair("Okey, other tiles", OKEY, 0, 3),
-    Pair("CGML, other colours", CGML, 0, 3),
+    Pair("CGML, hands in another order", CGML, 0, 3),
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dissectors.fields import Number, Text
 from dissectors.grammar import EventKind, Field, Grammar, Handle, MessageType
 
-PLAYER = Handle("player")
+PLAYER = Handle("player", of_player=True)
 NAME = Field("name", Text(PLAYER), "player")
 ROWS = (
     # Anmelden: HALLO name
@@ -28,4 +28,11 @@ EVENTS = (
     EventKind("joined", ("name",), "{name} joins"),
     EventKind("rolled", ("name", "zahl"), "{name} rolls {zahl}"),
 )
-GRAMMAR = Grammar("knobeln", "Knobeln", ROWS, EVENTS)
+GRAMMAR = Grammar(
+    "knobeln",
+    "Knobeln",
+    ROWS,
+    EVENTS,
+    data_handles={"actor": PLAYER, "name": PLAYER},
+    state_handles={"players": PLAYER, "rolls": PLAYER},
+)

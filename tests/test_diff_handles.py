@@ -1,0 +1,66 @@
+"""What names a player in events and states is known to be a name, so that a diff can match it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from command import CAPTURES
+
+from cli.sessions import open_session
+from dissectors.grammar import Handle, Handles, KeysOf
+from dissectors.registry import BUILT_IN, dissector_of
+
+NO_NAMES = ("known_to", "others_see")
+
+
+def values(name: str, value: Any, handles: Handles) -> Iterator[tuple[str, Any, bool]]:
+    """All plain values and keys inside a value: under which key each stands, and whether it has a handle."""
+    handle = handles.get(name)
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield name, key, handle is not None
+            yield from values(key if handle is None else "", part, handles)
+    elif isinstance(value, list):
+        for part in value:
+            yield from values(name, part, handles)
+    else:
+        yield name, value, isinstance(handle, Handle)
+
+
+@pytest.mark.parametrize("capture", sorted(path.name for path in CAPTURES.glob("*.pcap*")))
+def test_what_names_a_player_has_a_handle(capture: str) -> None:
+    timeline = open_session(str(CAPTURES / capture))
+    for table in timeline.tables():
+        dissector = dissector_of(table.protocol)
+        assert dissector is not None
+        grammar = dissector.grammar
+        events = list(timeline.events("e.table_id = ?", [table.id]))
+        names = {event.actor for event in events} - {None}
+        overlooked = set()
+        for event in events:
+            for field, part in event.data.items():
+                if field not in NO_NAMES:
+                    for key, value, is_known in values(field, part, grammar.data_handles):
+                        if str(value) in names and not is_known:
+                            overlooked.add((event.kind, key, value))
+        for event in events[:: max(1, len(events) // 40)]:
+            for key, value, is_known in values(
+                "", timeline.state_at(table.id, event.seq), grammar.state_handles
+            ):
+                if str(value) in names and not is_known:
+                    overlooked.add(("state", key, value))
+        assert not overlooked
+
+
+@pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
+def test_what_has_a_handle_is_a_field_of_some_event(dissector: Any) -> None:
+    grammar = dissector.grammar
+    fields = {field for kind in grammar.events.values() for field in kind.fields}
+    # Tricks of Schafkopf tell who sits where, and Catan's map has owners of what stands there.
+    inside = {"seats", "Eigentümer"}
+    assert {*grammar.data_handles} - {"actor"} <= fields | inside
+    assert {*grammar.aliases, *grammar.aliases.values()} <= {*grammar.data_handles}
+    assert all(isinstance(handle, Handle | KeysOf) for handle in grammar.data_handles.values())
+    assert {kind.ending for kind in grammar.events.values()} - {None} <= fields
