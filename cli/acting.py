@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from typing import Any
 
 from cli.addresses import Place
 from dissectors.part import Call, Divergence, Hang, Listen, Part, Reaction, Say
@@ -42,7 +43,7 @@ class Actor:
         self._on_divergence = on_divergence
         self._anybody = peers.plays == "c2s"
         """Whether there is a peer yet; a server waits for its first client as long as it takes."""
-        self._servers = {(role.transport, role.server): role for role in places}
+        self._servers = {_name(role): role for role in places}
         self._last = time.monotonic()
         self._listened: Listen | None = None
         self._deadline: float | None = None
@@ -53,7 +54,7 @@ class Actor:
         opened = []
         for role, (host, port) in self._places.items():
             module = peers_tcp if role.transport == "tcp" else peers_udp
-            opened.append((role, await module.listen(self._peers, host, port, role.server)))
+            opened.append((role, await module.listen(self._peers, host, port, _name(role))))
         return opened
 
     async def play(self) -> None:
@@ -82,14 +83,26 @@ class Actor:
         elif isinstance(action, Call):
             await self._call(action.role)
         else:
-            await self._peers.hang(action.connection)
+            await self._meanwhile(self._peers.hang(action.connection))
 
     async def _say(self, said: Say) -> None:
-        await self._peers.say(said.connection, said.data, self._patience_s)
+        if not self._peers.say(said.connection, said.data):
+            await self._meanwhile(self._peers.flushed(said.connection, self._patience_s))
+
+    async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
+        """Hear what the peers do until something is done: else it would pile up."""
+        task = asyncio.create_task(doing)
+        while not task.done():
+            happening = asyncio.create_task(self._peers.happened.get())
+            await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
+            if happening.done():
+                await self._hear(happening.result())
+            else:
+                happening.cancel()
+        await task
 
     async def _call(self, role: Role) -> None:
-        server = self._servers[role.transport, role.server]
-        host, port = self._places[server]
+        host, port = self._places[self._servers[_name(role)]]
         module = peers_tcp if role.transport == "tcp" else peers_udp
         self._part.connected(await module.call(self._peers, host, port), role)
 
@@ -117,8 +130,7 @@ class Actor:
             if not self._anybody:
                 self._anybody = True
                 self._listened = None
-            server = next(role for role in self._servers.values() if role.server == happening.server)
-            self._part.accepted(happening.connection, server)
+            self._part.accepted(happening.connection, self._servers[happening.server])
         elif isinstance(happening, Said):
             await self._react(self._part.heard(happening.connection, happening.data))
         else:
@@ -129,3 +141,8 @@ class Actor:
             self._on_divergence(divergence)
         for reply in reaction.replies:
             await self._say(reply)
+
+
+def _name(role: Role) -> str:
+    """What tells the role's server from all others."""
+    return f"{role.transport} {role.server}"

@@ -93,8 +93,7 @@ class LiveReplay:
             self._recorder.release()
             if self._recorder.path != MEMORY:
                 click.echo(f"recorded {summary(self._recorder)}", err=True)
-        lines = sum(isinstance(step, Line) for step in self._script.steps)
-        click.echo(f"played {lines} messages of the record: {_told(self._divergences)}", err=True)
+        click.echo(self._outcome(), err=True)
         return VIOLATIONS if self._divergences else 0
 
     async def _play(self) -> None:
@@ -119,10 +118,21 @@ class LiveReplay:
 
     async def _write(self) -> None:
         """Show and write what has been found, again and again."""
+        failed = False
         while True:
             await asyncio.sleep(COMMIT_EVERY_S / 2)
             self._view.show(self._recorder.gather())
-            self._recorder.write()
+            try:
+                self._recorder.write()
+            except StorageError as error:
+                # It is kept, and the next time may do; at the end it counts.
+                if not failed:
+                    click.echo(
+                        f"kiebitz: {error}; the replay goes on, and is written when that works", err=True
+                    )
+                failed = True
+            else:
+                failed = False
 
     def _record(self, item: Item) -> None:
         self._recorder.record((item,))
@@ -146,6 +156,19 @@ class LiveReplay:
         )
         self._record(fault)
 
+    def _outcome(self) -> str:
+        """How far it went, and how it went."""
+        total = sum(isinstance(step, Line) for step in self._script.steps)
+        if not self._divergences:
+            return f"all {total} messages went as recorded"
+        first = printable(self._divergences[0].text)
+        if self._part.stopped:
+            return f"stopped after {self._part.lines} of {total} messages: {first}"
+        count = len(self._divergences)
+        if count == 1:
+            return f"{total} messages, 1 divergence: {first}"
+        return f"{total} messages, {count} divergences, the first: {first}"
+
     def _decode_as(self) -> dict[tuple[str, int], Dissector]:
         """The recorded protocols at today's ports: from the first byte on there is nothing to recognise."""
         return {
@@ -153,13 +176,6 @@ class LiveReplay:
             for role, (_, port) in self._places.items()
             if port
         }
-
-
-def _told(divergences: Sequence[Divergence]) -> str:
-    if not divergences:
-        return "all went as recorded"
-    count = "1 divergence" if len(divergences) == 1 else f"{len(divergences)} divergences, the first"
-    return f"{count}: {printable(divergences[0].text)}"
 
 
 def _dissectors(script: Script) -> dict[str, Dissector]:

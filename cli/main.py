@@ -36,6 +36,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "state": ("cli.state:state", "The state of the game at any moment."),
         "check": ("cli.check:check", "Who broke which rule, at which byte."),
         "diff": ("cli.diff:diff", "Where two games part: a difference by meaning."),
+        "whatif": ("cli.whatif:whatif", "The game if a message had been lost, or another one."),
         "follow": ("cli.follow:follow", "The bytes of one stream."),
     },
     "Play it again": {

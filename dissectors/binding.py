@@ -66,9 +66,18 @@ class Bindings:
 
         return dissector.renamed(row, fields, rename)
 
-    def known(self, role: int) -> Rename:
-        """Gives the live name for a recorded one, or the recorded one where none is bound."""
-        return lambda handle, name: self._of(handle, role).live.get(name, name)
+    def expected(
+        self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
+    ) -> dict[str, Any]:
+        """A recorded message's fields with the names that are bound, or can be by this live message."""
+        found = self._unbound(dissector, row, recorded, live, role)
+        chosen = {(handle, one): other for handle, one, other in found}
+
+        def rename(handle: Handle, name: Any) -> Any:
+            bound = self._of(handle, role).live.get(name, name)
+            return chosen.get((handle, name), bound)
+
+        return dissector.renamed(row, recorded, rename)
 
     def fits(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> bool:
         """Whether a live message says what a recorded one of its row says; if so, its names are bound."""
@@ -98,24 +107,17 @@ class Bindings:
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
     ) -> list[tuple[Handle, Any, Any]] | None:
         """The pairs that make two messages the same, None if nothing does."""
-        if recorded.keys() != live.keys():
+        if recorded.keys() != live.keys() or self.expected(dissector, row, recorded, live, role) != live:
             return None
-        found = self._unbound(dissector, row, recorded, live, role)
-        chosen = {(handle, one): other for handle, one, other in found}
-
-        known = self.known(role)
-
-        def rename(handle: Handle, name: Any) -> Any:
-            return chosen[handle, name] if (handle, name) in chosen else known(handle, name)
-
-        return found if dissector.renamed(row, recorded, rename) == live else None
+        return self._unbound(dissector, row, recorded, live, role)
 
     def _unbound(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
     ) -> list[tuple[Handle, Any, Any]]:
         """The pairs of names in the same places that can be bound, each once.
 
-        What the server makes up in this very message is bound anew, whatever it was bound to.
+        What the server makes up in this very message is bound anew, whatever it was bound to. What is good
+        for one stream only was told by the server: a client does not bring it up.
         """
         fresh = {field.name for field in row.fields if field.fresh}
         found: list[tuple[Handle, Any, Any]] = []
@@ -125,7 +127,8 @@ class Bindings:
             if len(ones) != len(others):
                 continue
             for (handle, one), (other_handle, other) in zip(ones, others, strict=True):
-                free = field in fresh or self._of(handle, role).may_bind(one, other)
+                is_told = handle.per_stream and row.direction == "c2s"
+                free = not is_told and (field in fresh or self._of(handle, role).may_bind(one, other))
                 known = any(handle == h and (one == a or other == b) for h, a, b in found)
                 if handle == other_handle and free and not known:
                     found.append((handle, one, other))

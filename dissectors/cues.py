@@ -14,7 +14,7 @@ import msgspec
 from dissectors.binding import Bindings
 from dissectors.contrast import contrast, quoted
 from dissectors.dissector import Dissector
-from dissectors.grammar import Decoded
+from dissectors.grammar import UNREADABLE, Decoded, unreadable
 from dissectors.script import Line, Role
 
 _LOOK_AHEAD = 64
@@ -133,12 +133,12 @@ class Cues:
         line = self.next
         if line is None:
             return f"{quoted(heard.decoded)}, where the record has nothing more from it"
-        recorded = self._decode(line)
+        recorded, live = self._decode(line), heard.decoded
         expected = recorded.fields
-        if recorded.row is not None:
-            known = self._bindings.known(self.role.number)
-            expected = self.dissector.renamed(recorded.row, expected, known)
-        return f"{contrast(heard.decoded, recorded, expected)} (#{line.number})"
+        if live.row is not None and recorded.row is live.row:
+            role = self.role.number
+            expected = self._bindings.expected(self.dissector, live.row, expected, live.fields, role)
+        return f"{contrast(live, recorded, expected)} (#{line.number})"
 
     def _came(self, place: int) -> None:
         line = self._expected[place]
@@ -150,7 +150,8 @@ class Cues:
         """Whether a live message says what a line says; names are bound then, and may be new if `anew`."""
         recorded, live = self._decode(line), heard.decoded
         if recorded.row is None or live.row is None:
-            return line.data == heard.data
+            # Of what is too long only the beginning is kept.
+            return len(line.data) == heard.length and line.data.startswith(heard.data)
         if recorded.row is not live.row or recorded.sound != live.sound:
             return False
         match = self._bindings.fits if anew else self._bindings.is_same
@@ -163,5 +164,7 @@ class Cues:
     def _decode(self, line: Line) -> Decoded:
         found = self._decoded.get(line.number)
         if found is None:
-            found = self._decoded[line.number] = self.dissector.decode(line.data, line.direction)
+            is_read = line.name != UNREADABLE
+            found = self.dissector.decode(line.data, line.direction) if is_read else unreadable()
+            self._decoded[line.number] = found
         return found

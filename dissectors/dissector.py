@@ -26,7 +26,7 @@ _GLOSS = 60
 _SHOWN = 40
 """So much of fields that cannot be written is quoted (characters)."""
 
-_UNWRITABLE = (ValueError, TypeError, AttributeError, LookupError)
+UNWRITABLE = (ValueError, TypeError, AttributeError, LookupError)
 """What values raise that a row cannot have; all but the first are those of other types than its own."""
 
 
@@ -89,9 +89,9 @@ class Dissector(ABC):
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> Iterator[bytes]:
         """The frame as it was spelt, then as the specification spells it, as far as that can be done."""
-        with suppress(*_UNWRITABLE):
+        with suppress(*UNWRITABLE):
             yield self.respelt(frame, row, before, fields)
-        with suppress(*_UNWRITABLE):
+        with suppress(*UNWRITABLE):
             yield self.encode(row.name, row.direction, fields)
 
     def respelt(

@@ -127,6 +127,8 @@ class Part:
         self.bindings = Bindings()
         self.stopped = False
         """Whether a divergence has ended it."""
+        self.lines = 0
+        """How many messages of the record it has gone past."""
         self._script = script
         self._plays: Direction = plays
         self._policy = policy
@@ -174,6 +176,7 @@ class Part:
                     yield Listen(played.role, step)
             if self.stopped:
                 return
+            self.lines += isinstance(step, Line)
 
     def _open(self, played: _Played, step: Opening, since_ns: int) -> Iterator[Action]:
         if self._plays == "c2s":

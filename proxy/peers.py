@@ -54,25 +54,28 @@ class Connection(ABC):
         self.stream = stream
         self.over = asyncio.Event()
         """Set when the peer says nothing more."""
+        self.writable = asyncio.Event()
+        """Set unless the system takes no more."""
+        self.writable.set()
         self._peers = peers
         self._offsets: dict[Direction, int] = {"c2s": 0, "s2c": 0}
 
     @abstractmethod
-    async def send(self, data: bytes) -> None:
-        """Send bytes; returns when the system has taken them."""
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
 
     @abstractmethod
-    async def hang(self) -> None:
+    def hang(self) -> None:
         """Say that nothing more is said."""
 
     @abstractmethod
     def close(self) -> None:
         """Give back the socket."""
 
-    async def say(self, data: bytes) -> None:
+    def say(self, data: bytes) -> None:
         """Send bytes, and tell of them."""
         self._tell(self._peers.plays, data)
-        await self.send(data)
+        self.send(data)
 
     def came(self, data: bytes) -> None:
         """Bytes have come."""
@@ -127,14 +130,20 @@ class Peers:
         """A peer has done something."""
         self.happened.put_nowait(happening)
 
-    async def say(self, number: int, data: bytes, patience_s: float) -> None:
-        """Send bytes on a connection. Raises PeerError if the system cannot get rid of them for so long."""
+    def say(self, number: int, data: bytes) -> bool:
+        """Send bytes on a connection; tells whether the system could get rid of them."""
         connection = self._connections.get(number)
         if connection is None:
-            return
+            return True
+        connection.say(data)
+        return connection.writable.is_set()
+
+    async def flushed(self, number: int, patience_s: float) -> None:
+        """Wait until the system has got rid of what was said. Raises PeerError if it cannot for so long."""
+        connection = self._connections[number]
         try:
             async with asyncio.timeout(patience_s):
-                await connection.say(data)
+                await connection.writable.wait()
         except TimeoutError:
             stream = connection.stream
             peer = stream.client if self.plays == "s2c" else stream.server
@@ -148,7 +157,7 @@ class Peers:
         connection = self._connections.pop(number, None)
         if connection is None:
             return
-        await connection.hang()
+        connection.hang()
         try:
             async with asyncio.timeout(HANG_SECONDS):
                 await connection.over.wait()

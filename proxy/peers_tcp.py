@@ -15,6 +15,9 @@ CONNECT_SECONDS = 10.0
 
 _BACKLOG = 128
 
+_MOST_CLIENTS = 4096
+"""Whoever comes when so many have come is turned away."""
+
 
 class _Wire(asyncio.Protocol):
     """What asyncio tells of a socket, for the connection on it."""
@@ -47,12 +50,10 @@ class _Wire(asyncio.Protocol):
 
 
 class _TcpConnection(Connection):
-    """A connection; it is `writable` unless the system takes no more."""
+    """A connection on a socket."""
 
     async def attach(self, sock: socket.socket, server: str | None = None) -> None:
         """Let the bytes flow; a client's connection is one to the server of this name."""
-        self.writable = asyncio.Event()
-        self.writable.set()
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self, server), sock)
 
@@ -61,12 +62,11 @@ class _TcpConnection(Connection):
         self.transport = transport
         self._peers.add(self, server)
 
-    async def send(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         if not self.transport.is_closing():
             self.transport.write(data)
-            await self.writable.wait()
 
-    async def hang(self) -> None:
+    def hang(self) -> None:
         if not self.transport.is_closing():
             self.transport.write_eof()
 
@@ -86,16 +86,20 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     loop = asyncio.get_running_loop()
 
     async def let_in() -> None:
-        while True:
-            sock, client = await loop.sock_accept(listener)
-            connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
-            await connection.attach(sock, server)
+        # The loop watches the listener as long as the task is not over.
+        with listener:
+            while True:
+                sock, client = await loop.sock_accept(listener)
+                if len(peers.streams) >= _MOST_CLIENTS:
+                    sock.close()
+                    continue
+                connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
+                await connection.attach(sock, server)
 
     task = loop.create_task(let_in())
 
     def close() -> None:
         task.cancel()
-        listener.close()
 
     peers.at_end(close)
     return here

@@ -25,19 +25,12 @@ class _UdpConnection(Connection):
         super().__init__(peers, stream)
         self._send_now = send_now
 
-    async def send(self, data: bytes) -> None:
-        while True:
-            try:
-                self._send_now(data)
-            except BlockingIOError:
-                await asyncio.sleep(0.001)
-            except OSError:
-                # The peer's machine has said of an earlier one that nobody listens; it is noticed elsewhere.
-                return
-            else:
-                return
+    def send(self, data: bytes) -> None:
+        # The peer's machine may have said of an earlier one that nobody listens: that is noticed elsewhere.
+        with suppress(OSError):
+            self._send_now(data)
 
-    async def hang(self) -> None:
+    def hang(self) -> None:
         # Datagrams have no end.
         self.over.set()
 

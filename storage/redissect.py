@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 
-from dissectors.inspector import DERIVED_CODES, DIVERGENCE, DecodeAs, Inspector
-from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from dissectors.inspector import DecodeAs, Inspector
+from dissectors.records import Chunk
 from dissectors.registry import dissector_of, installed, not_installed
 from dissectors.table import Ids
+from storage.items import RecordedItems, Spoken, spoken
 from storage.recorder import BATCH, lock
 from storage.rows import INSERTS, gather, no_rows
 from storage.schema import StorageError, open_existing, sentence
 from storage.timeline import SessionRow, Timeline, sessions
-from storage.traffic import datagrams
 
 # From what refers to what is referred to.
 _DERIVED = {
@@ -31,13 +30,6 @@ _DERIVED = {
     "games": "session_id = ?",
     "tables": "session_id = ?",
 }
-
-# What a Fault comes to: all other findings about the network follow from the bytes.
-_FOLLOWS = ", ".join(map(repr, DERIVED_CODES))
-_IS_FAULT = f"(d.code = '{DIVERGENCE}' OR d.grp = 'network' AND d.code NOT IN ({_FOLLOWS}))"
-
-Spoken = tuple[str, str, str]
-"""Transport and address of a server, and the protocol it was taken to speak."""
 
 
 def redissect(
@@ -72,9 +64,9 @@ def _all(
     decode_as: DecodeAs,
     on_progress: Callable[[int, int], None],
 ) -> list[Spoken]:
-    recorded = [_Recorded(Timeline(connection, row)) for row in chosen]
-    spoken = {protocol for session in recorded for _, _, protocol in session.spoken}
-    unknown = sorted(protocol for protocol in spoken if dissector_of(protocol) is None)
+    recorded = [RecordedItems(Timeline(connection, row)) for row in chosen]
+    protocols = {protocol for session in recorded for _, _, protocol in session.spoken}
+    unknown = sorted(protocol for protocol in protocols if dissector_of(protocol) is None)
     if unknown:
         raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
     for row in chosen:
@@ -97,71 +89,8 @@ def _all(
             "UPDATE sessions SET kiebitz_version = ? WHERE id = ?",
             (version("kiebitz"), session.timeline.session.id),
         )
-        lost += sorted(session.spoken - _spoken(session.timeline))
+        lost += sorted(session.spoken - spoken(session.timeline))
     return lost
-
-
-class _Recorded:
-    """What is kept of a session; to be made while its diagnostics are still there."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
-        self.spoken = _spoken(timeline)
-        self.chunks: int = self._rows(
-            "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
-        ).fetchone()[0]
-        self._streams: dict[int, Stream] = {}
-        ends: list[tuple[int, int, str]] = []
-        for number, transport, client, server, opened, closed, reason in self._rows(
-            "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason FROM streams"
-            " WHERE session_id = ? ORDER BY id"
-        ):
-            self._streams[number] = Stream(number, transport, client, server, opened)
-            if closed is not None:
-                ends.append((closed, number, reason))
-        self._ends = deque(
-            End(self._streams[number], closed, reason) for closed, number, reason in sorted(ends)
-        )
-        self._faults = deque(
-            Fault(self._streams[number], *rest)
-            for number, *rest in self._rows(
-                "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text, d.length,"
-                " d.grp, d.blame, d.expected"
-                " FROM diagnostics AS d"
-                f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT}"
-                " ORDER BY d.id"
-            )
-        )
-
-    def items(self) -> Iterator[Item]:
-        """What the session's source gave."""
-        for row, missing in datagrams(self.timeline):
-            yield from self._before(row.ts_ns)
-            stream = self._streams[row.stream_id]
-            if row.data is None:
-                yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
-            else:
-                yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
-        yield from self._before(None)
-
-    def _before(self, ts_ns: int | None) -> Iterator[Item]:
-        """The faults and ends from before a moment that have not been given yet; all, if that is None."""
-        while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
-            yield self._faults.popleft()
-        while self._ends and (ts_ns is None or self._ends[0].ts_ns < ts_ns):
-            yield self._ends.popleft()
-
-    def _rows(self, query: str) -> sqlite3.Cursor:
-        return self.timeline.connection.execute(query, (self.timeline.session.id,))
-
-
-def _spoken(timeline: Timeline) -> set[Spoken]:
-    rows = timeline.connection.execute(
-        "SELECT DISTINCT transport, server, protocol FROM streams"
-        " WHERE session_id = ? AND protocol IS NOT NULL",
-        (timeline.session.id,),
-    )
-    return {(transport, server, protocol) for transport, server, protocol in rows}
 
 
 def _last_ids(connection: sqlite3.Connection) -> Ids:

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dissectors.maexchen.dice import MIA, ROLLS, beats, rank
@@ -29,9 +30,12 @@ class Log:
 
 
 class Server(threading.Thread):
-    """Plays `rounds` rounds with whoever registers, once `expected` players are there."""
+    """Plays `rounds` rounds with whoever registers, once `expected` players are there.
 
-    def __init__(self, expected: int, rounds: int) -> None:
+    It always has the same luck, but for the rolls, counted from 1, that have `other_dice`.
+    """
+
+    def __init__(self, expected: int, rounds: int, other_dice: Mapping[int, str] | None = None) -> None:
         super().__init__(daemon=True)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
@@ -42,6 +46,8 @@ class Server(threading.Thread):
         self._players: dict[str, Address] = {}
         self._scores: dict[str, int] = {}
         self._dice = random.Random(7)
+        self._other_dice = other_dice or {}
+        self._rolls = 0
 
     def run(self) -> None:
         deadline = time.monotonic() + 10
@@ -130,7 +136,9 @@ class Server(threading.Thread):
                     return [announced[0]], "CAUGHT_BLUFFING"
                 return [name], "SEE_FAILED"
             self._tell_all(f"PLAYER ROLLS;{name}")
-            actual = self._dice.choice(ROLLS)
+            self._rolls += 1
+            lucky = self._dice.choice(ROLLS)
+            actual = self._other_dice.get(self._rolls, lucky)
             token = str(uuid.uuid4())
             self._send(name, f"ROLLED;{actual};{token}")
             answer = self._ask(name, ("ANNOUNCE",), token)

@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 from dissectors.records import Chunk, Direction, End, Fault, Gap, Item
 from proxy.journal import JournalError, JournalReader, JournalWriter
 
+OF_NETWORK = ("network", "network", None)
+"""Group, blame and expectation of what the network does."""
+
 
 def no_trouble(text: str) -> None:
     raise AssertionError(text)
@@ -66,7 +69,7 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
         ("Chunk", 42, "c2s", 2, 0, b"ROLL", 0),
         ("Chunk", 42, "s2c", 3, 0, b"", 0),
         ("Chunk", 42, "c2s", 3, 4, bytes(range(256)) * 256, 0),
-        ("Fault", 42, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort", 0),
+        ("Fault", 42, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort", 0, *OF_NETWORK),
         ("End", 42, 5, "idle"),
     ]
     stream = items[0].stream
@@ -183,7 +186,7 @@ def test_a_journal_cut_anywhere_gives_a_prefix(
                 ended.add(number)
             else:
                 writer.fault(number, direction, ts, 7, "code", what)
-                wanted.append(("Fault", number, direction, ts, 7, "code", what, 0))
+                wanted.append(("Fault", number, direction, ts, 7, "code", what, 0, *OF_NETWORK))
             writer.flush()
         writer.close()
         whole = JournalReader(path)

@@ -146,6 +146,15 @@ def test_a_client_has_the_role_of_his_name_whenever_he_comes() -> None:
     assert stage.told == []
 
 
+def test_a_client_cannot_make_a_token_up() -> None:
+    stage = Stage(ROUND, "s2c")
+    for number, role, name in ((7, ALICE, "alice"), (8, BOB, "bob")):
+        stage.part.accepted(number, role)
+        stage.hears(number, f"REGISTER;{name}")
+    stage.hears(8, "JOIN;t-1")
+    assert stage.told == ['the client says JOIN with token "t-1" for "t-2" (#8)']
+
+
 def test_names_that_are_exchanged_stay_two_names() -> None:
     """The one is called like the other was: each is told of by the name he has now."""
     stage = Stage(ROUND, "s2c")

@@ -9,7 +9,8 @@ from dissectors.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
 from dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
-    EventKind("connected", ("name", "id", "role", "url"), "{name} ({role}, {id}) logs in"),
+    # Of a game server there is its url in place of a name.
+    EventKind("connected", ("name", "id", "role"), "{name} ({role}, {id}) logs in"),
     EventKind("group_formed", ("group", "players"), "group {group}: {players}"),
     EventKind("accepted", ("player", "group", "what"), "{player} accepts the {what}"),
     EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}"),

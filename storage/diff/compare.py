@@ -14,6 +14,7 @@ import msgspec
 from storage.diff.conversations import compare_conversations
 from storage.diff.events import TableComparison
 from storage.diff.messages import compare_messages
+from storage.diff.order import Order
 from storage.diff.result import Difference, TablePair
 from storage.diff.side import Side, TableSide
 from storage.diff.tables import match_tables
@@ -39,6 +40,7 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
 def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
     found = Difference([], [], 0, [], [], [])
     same = 0
+    order = Order(a.timeline, b.timeline)
     for i, j in match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
         number = len(found.tables)
         mine = a.tables[i] if i is not None else None
@@ -46,7 +48,8 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
         if mine is None or other is None:
             found.tables.append(_alone(mine, other))
             continue
-        table = TableComparison(mine, other, number, len(found.games)).findings(a.games, b.games)
+        comparison = TableComparison(mine, other, order, number, len(found.games))
+        table = comparison.findings(a.games, b.games)
         found.tables.append(table.pair)
         found.games.extend(table.games)
         found.events.extend(table.events)

@@ -13,11 +13,15 @@ from storage.diff.games import Span, in_another_order, match_games
 from storage.diff.handles import agree, partners
 from storage.diff.matching import matched, player_pairs, shared_numbers, stays
 from storage.diff.meaning import Reading, part_key
-from storage.diff.pairing import Level, pair_up
+from storage.diff.order import Order
+from storage.diff.pairing import Level, Paired, pair_up
 from storage.diff.players import Match
 from storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from storage.diff.side import OUTSIDE_GAMES, TableSide
 from storage.timeline import GameRow
+
+_MOST_CROSSED = 32
+"""Of what has moved across more events than these nobody is asked in which order it was heard."""
 
 
 class TableFindings(msgspec.Struct, frozen=True):
@@ -31,11 +35,15 @@ class TableFindings(msgspec.Struct, frozen=True):
 
 
 class TableComparison:
-    """Two tables side by side; `number` is the place of the pair, `first_game` that of its first game."""
+    """Two tables side by side; `number` is the place of the pair, `first_game` that of its first game.
 
-    def __init__(self, a: TableSide, b: TableSide, number: int, first_game: int) -> None:
+    `order` knows what was heard when in the two sessions.
+    """
+
+    def __init__(self, a: TableSide, b: TableSide, order: Order, number: int, first_game: int) -> None:
         self._a = a
         self._b = b
+        self._order = order
         self._number = number
         self._first_game = first_game
         self._matching, self._match, keys_a, keys_b = matched(a, b)
@@ -141,7 +149,11 @@ class TableComparison:
         found: list[tuple[Sort, int | None, int | None, tuple[str, ...]]] = []
         found += [("name", i, j, odd[self._readings(i, j)]) for i, j in same if self._readings(i, j) in odd]
         self._same += len(same) - len(found)
-        found += [("order", strand_a[x], strand_b[y], ()) for x, y in paired.moved]
+        for x, y in paired.moved:
+            if self._is_kept(strand_a, strand_b, (x, y), paired):
+                self._same += 1
+            else:
+                found.append(("order", strand_a[x], strand_b[y], ()))
         found += [("changed", i, j, self._fields(i, j)) for i, j in changed]
         found += [("only a", strand_a[x], None, ()) for x in paired.only_a]
         found += [("only b", None, strand_b[y], ()) for y in paired.only_b]
@@ -156,6 +168,14 @@ class TableComparison:
             )
             last = same[before - 1] if before else start
             self._found.append(self._difference(sort, game, i, j, last, fields))
+
+    def _is_kept(self, strand_a: Sequence[int], strand_b: Sequence[int], moved: Pair, paired: Paired) -> bool:
+        """Whether everybody heard an event that has moved in the same order as before."""
+        crossed = paired.crossed(moved)
+        if len(crossed) > _MOST_CROSSED:
+            return False
+        event, *others = ((self._a.ids[strand_a[x]], self._b.ids[strand_b[y]]) for x, y in (moved, *crossed))
+        return self._order.is_kept(event, others)
 
     def _match_endings(self) -> list[Pair]:
         """Who is gone on both sides. When a connection ended is the network's affair: in whatever order."""

@@ -2,11 +2,14 @@
 
 Of these it counts how often each was sent in either direction, not in which order. Heartbeats come when the
 clock says so and are left out. What another playing names otherwise (tokens, numbers) is not compared.
+Whether a message tells an event again or came too late for that may hang on times: one that made no event
+here and told one there is on both sides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,6 +32,13 @@ class _Told(msgspec.Struct, eq=False):
     a: list[int]
     b: list[int]
 
+    def settle(self, events_a: int, events_b: int) -> None:
+        """So many more told of an event: those that one side has more are what the other has more here."""
+        if events_b > events_a:
+            del self.a[max(len(self.b), len(self.a) - (events_b - events_a)) :]
+        else:
+            del self.b[max(len(self.a), len(self.b) - (events_a - events_b)) :]
+
 
 def compare_messages(
     a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int, wanted: Filter | None
@@ -40,8 +50,9 @@ def compare_messages(
         _MessageReader(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
     )
     told: dict[tuple[Direction, str], dict[str, _Told]] = {}
-    for place, (side, table, reader) in enumerate(((a, table_a, readers[0]), (b, table_b, readers[1]))):
-        for message_id, direction, name, fields in _eventless(side, table, wanted):
+    both = ((a, table_a, readers[0]), (b, table_b, readers[1]))
+    for place, (side, table, reader) in enumerate(both):
+        for message_id, direction, name, fields in _messages(side, table, wanted, "m.event_id IS NULL"):
             said = reader.read(direction, name, fields)
             if said is not None:
                 same = told.setdefault((direction, name), {}).setdefault(said, _Told([], []))
@@ -49,8 +60,27 @@ def compare_messages(
     found: list[MessageDifference] = []
     for direction in DIRECTIONS:
         for name in sorted(name for way, name in told if way == direction):
-            found += _differences(number, direction, name, told[direction, name])
+            texts = told[direction, name]
+            if any(len(same.a) != len(same.b) for same in texts.values()):
+                counts = [_told_events(*one, wanted, direction, name) for one in both]
+                for said, same in texts.items():
+                    same.settle(counts[0][said], counts[1][said])
+            found += _differences(number, direction, name, texts)
     return found
+
+
+def _told_events(
+    side: Side,
+    table: TableSide,
+    reader: _MessageReader,
+    wanted: Filter | None,
+    direction: Direction,
+    name: str,
+) -> Mapping[str | None, int]:
+    """How often each of the messages of a name was sent that did tell of an event."""
+    met = "m.event_id IS NOT NULL AND m.direction = ? AND m.name = ?"
+    rows = _messages(side, table, wanted, met, direction, name)
+    return Counter(reader.read(direction, name, fields) for _, _, _, fields in rows)
 
 
 def _differences(
@@ -86,16 +116,16 @@ def _fields(said: str, said_b: str) -> tuple[str, ...]:
     return tuple(name for name in {**mine, **others} if mine.get(name) != others.get(name))
 
 
-def _eventless(
-    side: Side, table: TableSide, wanted: Filter | None
+def _messages(
+    side: Side, table: TableSide, wanted: Filter | None, which: str, *values: str
 ) -> Iterator[tuple[int, Direction, str, str]]:
-    """The messages to and from a table's server that made no event, without heartbeats."""
+    """The messages to and from a table's server that meet a condition, with values for its parameters."""
     met, parameters = condition(side.timeline, wanted, "messages")
     return side.timeline.connection.execute(
-        "SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE m.event_id IS NULL"
+        f"SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE {which}"
         " AND m.stream_id IN (SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ?)"
         f" AND ({met}) ORDER BY m.id",
-        [side.timeline.session.id, table.row.protocol, table.row.server, *parameters],
+        [*values, side.timeline.session.id, table.row.protocol, table.row.server, *parameters],
     )
 
 

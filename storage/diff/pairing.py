@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -10,6 +12,9 @@ from storage.diff.align import Pair, align
 
 _NEAR = 8
 """Events that are the same and so far from each other at the most stand in another order."""
+
+_FAR = 4 * _NEAR
+"""Those that are moved, too, are looked for so far around one that is."""
 
 
 class Paired(msgspec.Struct, frozen=True):
@@ -20,6 +25,16 @@ class Paired(msgspec.Struct, frozen=True):
     changed: list[Pair]
     only_a: list[int]
     only_b: list[int]
+
+    def crossed(self, moved: Pair) -> list[Pair]:
+        """The pairs that stand on the other side of a moved one than they did."""
+        i, j = moved
+        upto_i, upto_j = (
+            bisect_left(self.same, place, key=itemgetter(side)) for side, place in enumerate(moved)
+        )
+        others = self.moved[bisect_left(self.moved, (i - _FAR, 0)) : bisect_left(self.moved, (i + _FAR, 0))]
+        found = self.same[min(upto_i, upto_j) : max(upto_i, upto_j)]
+        return found + [(x, y) for x, y in others if (x < i) != (y < j)]
 
 
 Keys = Sequence[int]

@@ -167,6 +167,13 @@ def written(name: str) -> str:
     return underscored
 
 
+def known_name(step: Step, names: Collection[str]) -> str | None:
+    """The name that a step means: spelled the same, or with underscores for blanks and the like."""
+    if step in names:
+        return str(step)
+    return next((name for name in names if written(name) == step), None)
+
+
 def _is_own(first: str) -> bool:
     return first in COLUMNS or first in ALIASES or first == "diag"
 
@@ -182,27 +189,20 @@ def _of_protocol(protocol: str, rest: tuple[Step, ...], catalog: FieldCatalog, b
     if not rest:
         return Protocol(protocol)
     messages = catalog.messages.get(protocol, {})
-    message = _known(rest[0], messages)
+    message = known_name(rest[0], messages)
     # A field may be called as a message is; then it is the field whose value is asked for.
     by_field = _field(protocol, rest, catalog.fields(protocol))
     if message is None:
         return by_field
     if len(rest) == 1:
         return MessageName(protocol, message) if bare or by_field is None else by_field
-    field_name = _known(rest[1], messages[message])
+    field_name = known_name(rest[1], messages[message])
     return by_field if field_name is None else MessageField(protocol, message, (field_name, *rest[2:]))
 
 
 def _field(protocol: str | None, path: tuple[Step, ...], known: Collection[str]) -> Subject | None:
-    name = _known(path[0], known)
+    name = known_name(path[0], known)
     return None if name is None else AnyField(protocol, (name, *path[1:]))
-
-
-def _known(step: Step, names: Collection[str]) -> str | None:
-    """The name that a step means: spelled the same, or with underscores for blanks and the like."""
-    if step in names:
-        return str(step)
-    return next((name for name in names if written(name) == step), None)
 
 
 def _nearest(name: str, names: list[str]) -> list[str]:

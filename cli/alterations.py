@@ -1,0 +1,237 @@
+"""What `kiebitz whatif` is asked to change: read, looked up in the session, and made splices of."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from cli.sessions import nearest_number
+from dissectors.dissector import UNWRITABLE, Dissector
+from dissectors.grammar import nearest_word, to_json
+from dissectors.records import OPPOSITE, Direction
+from dissectors.registry import dissector_of, not_installed
+from storage.assigning import Target
+from storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
+from storage.schema import StorageError
+from storage.splicing import Splice
+from storage.timeline import Timeline
+from storage.traffic import Bytes, MessageRow, messages
+
+Verb = Literal["drop", "edit", "insert"]
+
+_FORMS: dict[Verb, str] = {
+    "drop": "--drop '#7'",
+    "edit": "--edit '#7 FIELD=VALUE'",
+    "insert": "--insert '#7 NAME FIELD=VALUE'",
+}
+
+_NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What is to be done about a message: it is dropped, given values, or followed by one called `name`."""
+
+    verb: Verb
+    number: int
+    name: str = ""
+    assignments: tuple[Assignment, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """As it is written on the command line."""
+        return f"--{self.verb} {shlex.quote(f'#{self.number} {self._values}'.strip())}"
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        if self.verb == "drop":
+            return f"without #{self.number}"
+        if self.verb == "edit":
+            return f"#{self.number} with {self._values}"
+        return f"{self._values} after #{self.number}"
+
+    @property
+    def _values(self) -> str:
+        return " ".join([self.name, *(assignment.text for assignment in self.assignments)]).strip()
+
+
+def read_wishes(verb: Verb, given: Sequence[str]) -> list[Wish]:
+    """What is wished for with an option. Raises click.UsageError."""
+    return [_read(verb, text) for text in given]
+
+
+def _read(verb: Verb, text: str) -> Wish:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise click.UsageError(f"--{verb}: this is not UTF-8") from None
+    form = _NUMBERED.fullmatch(text)
+    if form is None:
+        raise click.UsageError(f"--{verb}: {text!r} does not begin with a message's number: {_FORMS[verb]}")
+    number, rest = int(form[1]), form[2] or ""
+    name = ""
+    if verb == "insert":
+        name, rest = split_name(rest)
+    try:
+        assignments = tuple(parse_assignments(rest))
+    except AssignmentError as error:
+        raise click.UsageError(f"--{verb} #{number}: {error}") from error
+    if (verb == "drop" and rest) or (verb == "edit" and not rest) or (verb == "insert" and not name):
+        raise click.UsageError(f"--{verb} {text!r} is not of the form {_FORMS[verb]}")
+    return Wish(verb, number, name, assignments)
+
+
+def splices_of(timeline: Timeline, wishes: Sequence[Wish]) -> list[Splice]:
+    """What becomes of a session's messages if all wishes come true.
+
+    Raises StorageError for what the session does not have, and for values that do not fit.
+    """
+    found = _Splices(timeline)
+    for wish in wishes:
+        try:
+            found.add(wish)
+        except AssignmentError as error:
+            raise StorageError(f"--{wish.verb} #{wish.number}: {error}") from error
+    return [*found.by_message.values()]
+
+
+def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[MessageRow]:
+    """The messages that tell of the same event as one that is dropped or edited, and are left as they are.
+
+    Of one that is edited only those that say just the same, so that the same can be done to them.
+    """
+    row = next(messages(timeline, "m.id = ?", [wish.number]))
+    if wish.verb == "insert" or row.event_id is None:
+        return []
+    altered = {other.number for other in wishes if other.verb != "insert"}
+    return [
+        other
+        for other in messages(timeline, "m.event_id = ?", [row.event_id])
+        if other.id not in altered
+        and (wish.verb == "drop" or (other.name, other.fields) == (row.name, row.fields))
+    ]
+
+
+class _Splices:
+    """Wishes that are looked up in a session; `by_message` is what becomes of its messages, by number."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._bytes = Bytes(timeline.connection)
+        self.by_message: dict[int, Splice] = {}
+
+    def add(self, wish: Wish) -> None:
+        """Look a wish up. Raises AssignmentError."""
+        row = self._message(wish.number)
+        if wish.verb == "insert":
+            direction, data = self._new(row, wish)
+            behind = row if direction == row.direction else self._under_way(row, direction)
+            splice = self._splice(behind)
+            added = (*splice.added, (direction, data))
+            self.by_message[behind.id] = msgspec.structs.replace(splice, added=added)
+            return
+        splice = self._splice(row)
+        if splice.instead is not None:
+            raise AssignmentError(
+                "this message is dropped or edited already; all its values go into one --edit"
+            )
+        instead = b"" if wish.verb == "drop" else self._edited(row, wish)
+        self.by_message[row.id] = msgspec.structs.replace(splice, instead=instead)
+
+    def _message(self, number: int) -> MessageRow:
+        row = next(messages(self._timeline, "m.id = ?", [number]), None)
+        if row is None:
+            known = [
+                found
+                for (found,) in self._timeline.connection.execute(
+                    "SELECT m.id FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
+                    " WHERE s.session_id = ? ORDER BY m.id",
+                    (self._timeline.session.id,),
+                )
+            ]
+            raise AssignmentError(
+                f"there is no such message in this session; {nearest_number(number, known)}"
+            )
+        return row
+
+    def _splice(self, row: MessageRow) -> Splice:
+        """What becomes of a message so far."""
+        return self.by_message.get(row.id) or Splice(
+            row.stream_id, row.direction, row.offset, row.length, row.ts_ns
+        )
+
+    def _dissector(self, row: MessageRow) -> Dissector:
+        (protocol,) = self._timeline.connection.execute(
+            "SELECT protocol FROM streams WHERE id = ?", (row.stream_id,)
+        ).fetchone()
+        dissector = dissector_of(protocol)
+        if dissector is None:
+            raise AssignmentError(not_installed(protocol))
+        return dissector
+
+    def _edited(self, row: MessageRow, wish: Wish) -> bytes:
+        """A message's bytes with other values."""
+        dissector = self._dissector(row)
+        stretches = self._bytes.between(row.stream_id, row.direction, row.offset, row.offset + row.length)
+        frame = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
+        if dissector.decode(frame, row.direction).row is None:
+            raise AssignmentError("this message could not be read: it can be dropped, but not edited")
+        target = _target(dissector, row.name, row.direction, row.fields)
+        for values in target.readings(wish.assignments):
+            try:
+                return dissector.rewrite(frame, row.direction, values)
+            except ValueError:
+                continue
+        raise AssignmentError(target.refusal(wish.assignments))
+
+    def _new(self, row: MessageRow, wish: Wish) -> tuple[Direction, bytes]:
+        """The bytes of a message that is put in on the stream of another one, and which way they go."""
+        dissector = self._dissector(row)
+        grammar = dissector.grammar
+        directions: tuple[Direction, Direction] = (row.direction, OPPOSITE[row.direction])
+        direction = next((way for way in directions if grammar.rows_named(way, wish.name)), None)
+        if direction is None:
+            names = [name for way in directions for name in grammar.names(way)]
+            near = nearest_word(wish.name, names)
+            hint = f"did you mean {near}?" if near else f"kiebitz protocols {dissector.protocol} has them all"
+            raise AssignmentError(f"{dissector.protocol} has no message {wish.name}; {hint}")
+        target = _target(dissector, wish.name, direction, {})
+        for values in target.readings(wish.assignments):
+            data = _written(dissector, wish.name, direction, values)
+            if data is not None:
+                return direction, data
+        raise AssignmentError(target.refusal(wish.assignments))
+
+    def _under_way(self, row: MessageRow, direction: Direction) -> MessageRow:
+        """Behind which message one that goes the other way can follow this one.
+
+        As a rule that is this one. But of a byte stream's other direction a part of a message may have come.
+        """
+        (come,) = self._timeline.connection.execute(
+            "SELECT max(offset + length) FROM chunks WHERE stream_id = ? AND direction = ? AND id <"
+            " (SELECT min(id) FROM chunks WHERE stream_id = ? AND direction = ? AND offset + length >= ?)",
+            (row.stream_id, direction, row.stream_id, row.direction, row.offset + row.length),
+        ).fetchone()
+        begun = "m.stream_id = ? AND m.direction = ? AND m.offset < ? AND m.offset + m.length > ?"
+        parameters = (row.stream_id, direction, come or 0, come or 0)
+        return next(messages(self._timeline, begun, parameters), row)
+
+
+def _target(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> Target:
+    return Target(dissector.protocol, name, dissector.grammar.rows_named(direction, name), values)
+
+
+def _written(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> bytes | None:
+    """The bytes of a message, None if the grammar does not take these values."""
+    try:
+        data = dissector.encode(name, direction, values)
+    except UNWRITABLE:
+        return None
+    decoded = dissector.decode(data, direction)
+    is_same = decoded.row is not None and decoded.row.name == name and decoded.fields_json == to_json(values)
+    return data if is_same and decoded.sound else None

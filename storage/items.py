@@ -1,0 +1,89 @@
+"""What the source of a stored session gave: its bytes, gaps, faults and ends, as items in order.
+
+Whatever else is stored of a session follows from these.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Iterator
+
+from dissectors.inspector import DERIVED_CODES, DIVERGENCE
+from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from storage.timeline import Timeline
+from storage.traffic import datagrams
+
+# What a Fault comes to: all other findings about the network follow from the bytes.
+_FOLLOWS = ", ".join(map(repr, DERIVED_CODES))
+_IS_FAULT = f"(d.code = '{DIVERGENCE}' OR d.grp = 'network' AND d.code NOT IN ({_FOLLOWS}))"
+
+Spoken = tuple[str, str, str]
+"""Transport and address of a server, and the protocol it was taken to speak."""
+
+
+class RecordedItems:
+    """What is kept of a session; to be made while its diagnostics are still there.
+
+    `spoken` are its servers whose protocol is known, `chunks` is how many rows of bytes and gaps it has.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.spoken = spoken(timeline)
+        self.chunks: int = self._rows(
+            "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
+        ).fetchone()[0]
+        self._streams: dict[int, Stream] = {}
+        ends: list[tuple[int, int, str]] = []
+        for number, transport, client, server, opened, closed, reason in self._rows(
+            "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason FROM streams"
+            " WHERE session_id = ? ORDER BY id"
+        ):
+            self._streams[number] = Stream(number, transport, client, server, opened)
+            if closed is not None:
+                ends.append((closed, number, reason))
+        self._ends = deque(
+            End(self._streams[number], closed, reason) for closed, number, reason in sorted(ends)
+        )
+        self._faults = deque(
+            Fault(self._streams[number], *rest)
+            for number, *rest in self._rows(
+                "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text, d.length,"
+                " d.grp, d.blame, d.expected"
+                " FROM diagnostics AS d"
+                f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT}"
+                " ORDER BY d.id"
+            )
+        )
+
+    def items(self) -> Iterator[Item]:
+        """The items, once: an inspector that is fed with them changes their streams."""
+        for row, missing in datagrams(self.timeline):
+            yield from self._before(row.ts_ns)
+            stream = self._streams[row.stream_id]
+            if row.data is None:
+                yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
+            else:
+                yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
+        yield from self._before(None)
+
+    def _before(self, ts_ns: int | None) -> Iterator[Item]:
+        """The faults and ends from before a moment that have not been given yet; all, if that is None."""
+        while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
+            yield self._faults.popleft()
+        while self._ends and (ts_ns is None or self._ends[0].ts_ns < ts_ns):
+            yield self._ends.popleft()
+
+    def _rows(self, query: str) -> sqlite3.Cursor:
+        return self.timeline.connection.execute(query, (self.timeline.session.id,))
+
+
+def spoken(timeline: Timeline) -> set[Spoken]:
+    """The servers of a session whose protocol is known."""
+    rows = timeline.connection.execute(
+        "SELECT DISTINCT transport, server, protocol FROM streams"
+        " WHERE session_id = ? AND protocol IS NOT NULL",
+        (timeline.session.id,),
+    )
+    return {(transport, server, protocol) for transport, server, protocol in rows}

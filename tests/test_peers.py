@@ -1,0 +1,169 @@
+"""Live connections tell all that is said and heard, and what the peer does, in order and in bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from itertools import count
+from types import ModuleType
+
+import pytest
+
+from dissectors.records import Chunk, Direction, End, Item
+from proxy import peers_tcp, peers_udp
+from proxy.peers import Came, Gone, Happening, PeerError, Peers, Said
+
+PATIENCE_S = 5.0
+
+
+class Recorded:
+    """Peers that keep what they tell a recorder."""
+
+    def __init__(self, plays: Direction) -> None:
+        self.items: list[Item] = []
+        self.peers = Peers(plays, count(1), self.items.append)
+
+    @property
+    def said(self) -> list[tuple[Direction, int, bytes]]:
+        return [(item.direction, item.offset, item.data) for item in self.items if isinstance(item, Chunk)]
+
+    @property
+    def ends(self) -> list[str]:
+        return [item.reason for item in self.items if isinstance(item, End)]
+
+    async def happens(self) -> Happening:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.peers.happened.get()
+
+
+def run(trial: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(4 * PATIENCE_S):
+            await trial()
+
+    asyncio.run(bounded())
+
+
+@pytest.mark.parametrize("transport", [peers_tcp, peers_udp])
+def test_a_server_and_a_client_hear_each_other(transport: ModuleType) -> None:
+    async def trial() -> None:
+        server, client = Recorded("s2c"), Recorded("c2s")
+        address = await transport.listen(server.peers, "127.0.0.1", 0, "the game")
+        number = await transport.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        client.peers.say(number, b"hello")
+        came = await server.happens()
+        assert isinstance(came, Came)
+        assert came.server == "the game"
+        assert await server.happens() == Said(came.connection, b"hello")
+        server.peers.say(came.connection, b"who")
+        assert await client.happens() == Said(number, b"who")
+        client.peers.say(number, b" it is me")
+        assert await server.happens() == Said(came.connection, b" it is me")
+        expected = [("c2s", 0, b"hello"), ("s2c", 0, b"who"), ("c2s", 5, b" it is me")]
+        assert server.said == client.said == expected
+        server.peers.close()
+        client.peers.close()
+        assert server.ends == client.ends == ["end"]
+        # Whose connection is over, is not spoken to.
+        assert client.peers.say(number, b"late")
+        assert client.said == expected
+
+    run(trial)
+
+
+def test_both_hang_up() -> None:
+    async def trial() -> None:
+        server, client = Recorded("s2c"), Recorded("c2s")
+        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
+        number = await peers_tcp.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        came = await server.happens()
+        hanging = asyncio.create_task(client.peers.hang(number))
+        assert await server.happens() == Gone(came.connection, "has hung up")
+        # The other direction goes on until this side hangs up, too.
+        server.peers.say(came.connection, b"bye")
+        await server.peers.hang(came.connection)
+        await hanging
+        assert await client.happens() == Said(number, b"bye")
+        assert server.ends == client.ends == ["closed"]
+        server.peers.close()
+        client.peers.close()
+
+    run(trial)
+
+
+def test_who_never_reads_is_given_up() -> None:
+    async def trial() -> None:
+        server = Recorded("s2c")
+        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))):
+            came = await server.happens()
+            assert isinstance(came, Came)
+            assert server.peers.say(came.connection, b"short")
+            assert not server.peers.say(came.connection, bytes(64 << 20))
+            with pytest.raises(PeerError, match=r"has read nothing for 0\.2 s"):
+                await server.peers.flushed(came.connection, 0.2)
+            server.peers.close()
+
+    run(trial)
+
+
+def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers_tcp, "_MOST_CLIENTS", 2)
+    monkeypatch.setattr(peers_udp, "_MOST_CLIENTS", 2)
+
+    async def trial() -> None:
+        server = Recorded("s2c")
+        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
+        clients = []
+        for _ in range(3):
+            _, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+            clients.append(writer)
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        assert await reader.read() == b""
+        assert len(server.peers.streams) == 2
+        for one in (*clients, writer):
+            one.close()
+            await one.wait_closed()
+        server.peers.close()
+        server = Recorded("s2c")
+        address = await peers_udp.listen(server.peers, "127.0.0.1", 0, "")
+        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+        for sock in sockets:
+            sock.sendto(b"me", ("127.0.0.1", int(address.rpartition(":")[2])))
+        heard = [await server.happens() for _ in range(4)]
+        assert [type(one) for one in heard] == [Came, Said, Came, Said]
+        await asyncio.sleep(0.05)
+        assert server.peers.happened.empty()
+        for sock in sockets:
+            sock.close()
+        server.peers.close()
+
+    run(trial)
+
+
+@pytest.mark.parametrize("kind", ["nobody", "no answer"])
+def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers_tcp, "CONNECT_SECONDS", 0.3)
+
+    async def trial() -> None:
+        with socket.socket() as full:
+            full.bind(("127.0.0.1", 0))
+            waiting: list[socket.socket] = []
+            if kind == "no answer":
+                # Those that nobody lets in fill the queue; whoever comes then gets no answer.
+                full.listen(0)
+                for _ in range(3):
+                    sock = socket.socket()
+                    sock.setblocking(False)
+                    sock.connect_ex(full.getsockname())
+                    waiting.append(sock)
+            client = Recorded("c2s")
+            says = "Connection refused" if kind == "nobody" else "no answer came"
+            with pytest.raises(PeerError, match=f"Cannot connect to tcp .*: {says}"):
+                await peers_tcp.call(client.peers, *full.getsockname())
+            assert not client.items
+            for sock in waiting:
+                sock.close()
+
+    run(trial)
