@@ -58,8 +58,8 @@ def test_what_names_a_player_has_a_handle(capture: str) -> None:
 def test_what_has_a_handle_is_a_field_of_some_event(dissector: Any) -> None:
     grammar = dissector.grammar
     fields = {field for kind in grammar.events.values() for field in kind.fields}
-    # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, and only game
-    # servers log in to CGML with a url.
+    # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, and a game server
+    # of CGML has its url in place of a name.
     inside = {"seats", "Eigentümer", "url"}
     assert {*grammar.data_handles} - {"actor"} <= fields | inside
     assert {*grammar.aliases, *grammar.aliases.values()} <= {*grammar.data_handles}

@@ -1,8 +1,8 @@
 """The difference of two sessions by meaning: which events, messages, games and players are others.
 
 The way through: `side` (a session is read, each event by `meaning`, its players by `players`) → `tables`,
-`games` → `events` (`align` puts equal ones beside each other, `pairing` the others, `handles` looks at names)
-→ `result`.
+`matching` (of players), `games` → `events` (`align` puts equal ones beside each other, `pairing` the others,
+`handles` looks at names) → `result`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dissectors.grammar import Handle
 from dissectors.registry import dissector_of
-from storage.diff.events import shared_numbers
+from storage.diff.matching import shared_numbers
 from storage.diff.players import Match
 from storage.diff.result import Conversations
 from storage.diff.side import Side, TableSide

@@ -5,27 +5,23 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import pairwise
-from types import MappingProxyType
 
 import msgspec
 
 from storage.diff.align import Pair
 from storage.diff.games import Span, in_another_order, match_games
 from storage.diff.handles import agree, partners
-from storage.diff.meaning import Reading, key, part_key
+from storage.diff.matching import matched, player_pairs, shared_numbers, stays
+from storage.diff.meaning import Reading, part_key
 from storage.diff.order import Order
-from storage.diff.pairing import Keys, Level, Paired, pair_up
-from storage.diff.players import Match, by_name, by_seat
-from storage.diff.result import EventDifference, GamePair, Matching, PlayerPair, Sort, TablePair
+from storage.diff.pairing import Level, Paired, pair_up
+from storage.diff.players import Match
+from storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from storage.diff.side import OUTSIDE_GAMES, TableSide
 from storage.timeline import GameRow
 
 _MOST_CROSSED = 32
 """Of what has moved across more events than these nobody is asked in which order it was heard."""
-
-_CLEARLY = 20
-"""Players are matched by seat only if that makes more events equal by one of so many."""
 
 
 class TableFindings(msgspec.Struct, frozen=True):
@@ -50,8 +46,8 @@ class TableComparison:
         self._order = order
         self._number = number
         self._first_game = first_game
-        self._matching, self._match, keys_a, keys_b = _matched(a, b)
-        self._who_a, self._who_b = _stays(a, b, self._match)
+        self._matching, self._match, keys_a, keys_b = matched(a, b)
+        self._who_a, self._who_b = stays(a, b, self._match)
         self._events_a = [keys_a[reading] for reading in a.readings]
         self._events_b = [keys_b[reading] for reading in b.readings]
         self._alike = [self._level(_kind_and_actor), self._level(_kind)]
@@ -88,7 +84,7 @@ class TableComparison:
             self._a.row,
             self._b.row,
             self._matching,
-            _player_pairs(self._a, self._b, self._match),
+            player_pairs(self._a, self._b, self._match),
             (len(self._a.ids), len(self._b.ids)),
             (
                 self._a.reader.cast.called(range(len(self._match))),
@@ -149,27 +145,29 @@ class TableComparison:
         )
         same = [(strand_a[x], strand_b[y]) for x, y in paired.same]
         odd = self._other_names(same)
-        found: list[tuple[Sort, int | None, int | None]] = []
-        found += [("name", i, j) for i, j in same if (self._a.readings[i], self._b.readings[j]) in odd]
+        changed = [(strand_a[x], strand_b[y]) for x, y in paired.changed]
+        found: list[tuple[Sort, int | None, int | None, tuple[str, ...]]] = []
+        found += [("name", i, j, odd[self._readings(i, j)]) for i, j in same if self._readings(i, j) in odd]
         self._same += len(same) - len(found)
         for x, y in paired.moved:
             if self._is_kept(strand_a, strand_b, (x, y), paired):
                 self._same += 1
             else:
-                found.append(("order", strand_a[x], strand_b[y]))
-        found += [("changed", strand_a[x], strand_b[y]) for x, y in paired.changed]
-        found += [("only a", strand_a[x], None) for x in paired.only_a]
-        found += [("only b", None, strand_b[y]) for y in paired.only_b]
+                found.append(("order", strand_a[x], strand_b[y], ()))
+        found += [("changed", i, j, self._fields(i, j)) for i, j in changed]
+        found += [("only a", strand_a[x], None, ()) for x in paired.only_a]
+        found += [("only b", None, strand_b[y], ()) for y in paired.only_b]
         # Before the first that both have comes what is before the game.
         start = (strand_a[0] if strand_a else 0) - 1, (strand_b[0] if strand_b else 0) - 1
         firsts, seconds = [i for i, _ in same], [j for _, j in same]
-        for sort, i, j in found:
+        for sort, i, j, fields in found:
             # Of two places the earlier one counts.
             before = min(
                 len(same) if i is None else bisect_left(firsts, i),
                 len(same) if j is None else bisect_left(seconds, j),
             )
-            self._found.append(self._difference(sort, game, i, j, same[before - 1] if before else start, odd))
+            last = same[before - 1] if before else start
+            self._found.append(self._difference(sort, game, i, j, last, fields))
 
     def _is_kept(self, strand_a: Sequence[int], strand_b: Sequence[int], moved: Pair, paired: Paired) -> bool:
         """Whether everybody heard an event that has moved in the same order as before."""
@@ -195,24 +193,15 @@ class TableComparison:
         i: int | None,
         j: int | None,
         before: Pair,
-        odd: Mapping[Pair, tuple[str, ...]] = MappingProxyType({}),
+        fields: tuple[str, ...] = (),
     ) -> EventDifference:
         """Two events by their places at the tables; `before` are those of the last ones before (-1: none)."""
         a, b = self._a, self._b
-        mine = a.reader.readings[a.readings[i]] if i is not None else None
-        other = b.reader.readings[b.readings[j]] if j is not None else None
-        told = mine or other
-        assert told is not None
-        fields: tuple[str, ...] = ()
-        if (
-            sort != "game order"
-            and i is not None
-            and j is not None
-            and mine is not None
-            and other is not None
-        ):
-            named = odd.get((a.readings[i], b.readings[j])) if sort == "name" else None
-            fields = self._fields(mine, other) if named is None else named
+        if i is not None:
+            told = a.reader.readings[a.readings[i]]
+        else:
+            assert j is not None
+            told = b.reader.readings[b.readings[j]]
         return EventDifference(
             sort,
             self._number,
@@ -225,8 +214,14 @@ class TableComparison:
             a.rank(before[0] + 1 if i is None else i) + b.rank(before[1] + 1 if j is None else j),
         )
 
-    def _fields(self, mine: Reading, other: Reading) -> tuple[str, ...]:
+    def _readings(self, i: int, j: int) -> Pair:
+        """The numbers of the readings of two events."""
+        return self._a.readings[i], self._b.readings[j]
+
+    def _fields(self, i: int, j: int) -> tuple[str, ...]:
         """The fields in which two events differ; who acts only if no field says so."""
+        mine = self._a.reader.readings[self._a.readings[i]]
+        other = self._b.reader.readings[self._b.readings[j]]
         values = {part.field: part_key(part, self._who_a) for part in mine.parts}
         others = {part.field: part_key(part, self._who_b) for part in other.parts}
         fields = [name for name in {**values, **others} if values.get(name) != others.get(name)]
@@ -238,7 +233,7 @@ class TableComparison:
         They are given by the numbers of their readings, each with the fields in which it is so.
         """
         readings_a, readings_b = self._a.reader.readings, self._b.reader.readings
-        counts = Counter((self._a.readings[i], self._b.readings[j]) for i, j in same)
+        counts = Counter(self._readings(i, j) for i, j in same)
         beside = {pair: (readings_a[pair[0]], readings_b[pair[1]]) for pair in counts}
         chosen = partners((mine.named, other.named, counts[pair]) for pair, (mine, other) in beside.items())
         odd: dict[Pair, tuple[str, ...]] = {}
@@ -253,70 +248,6 @@ class TableComparison:
             if fields:
                 odd[pair] = tuple(fields)
         return odd
-
-
-def shared_numbers(match: Match, others: int) -> list[int]:
-    """For each of so many players of the second session the number that he shares with one of the first.
-
-    Who has no match there gets a number of his own.
-    """
-    shared = [len(match) + number for number in range(others)]
-    for mine, other in enumerate(match):
-        if other is not None:
-            shared[other] = mine
-    return shared
-
-
-def _matched(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
-    """How the players are matched, and the keys of both sides' readings then."""
-    mine, others = a.reader.cast.players, b.reader.cast.players
-    keys: dict[Hashable, int] = {}
-    named, seated = by_name(mine, others), by_seat(mine, others)
-    who_a, who_b = _stays(a, b, named)
-    keys_a, keys_b = _numbered(keys, a, who_a), _numbered(keys, b, who_b)
-    if seated != named:
-        keys_by_seat = _numbered(keys, b, _stays(a, b, seated)[1])
-        equal = _equal_in_place(a, keys_a, b, keys_b)
-        equal_by_seat = _equal_in_place(a, keys_a, b, keys_by_seat)
-        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _CLEARLY:
-            return "seat", seated, keys_a, keys_by_seat
-    return "name", named, keys_a, keys_b
-
-
-def _stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
-    """For each stay on either side the number of its player that both share."""
-    shared = shared_numbers(match, len(b.reader.cast.players))
-    return [*a.reader.cast.player_of], [shared[player] for player in b.reader.cast.player_of]
-
-
-def _numbered(keys: dict[Hashable, int], side: TableSide, who: Sequence[int]) -> list[int]:
-    """The keys of a side's readings as numbers."""
-    return [keys.setdefault(key(reading, who), len(keys)) for reading in side.reader.readings]
-
-
-def _equal_in_place(a: TableSide, keys_a: Keys, b: TableSide, keys_b: Keys) -> int:
-    """How many events are the same and come after the same, at most."""
-    pairs_a = Counter(pairwise([keys_a[reading] for reading in a.readings]))
-    pairs_b = Counter(pairwise([keys_b[reading] for reading in b.readings]))
-    return sum(min(count, pairs_b[pair]) for pair, count in pairs_a.items())
-
-
-def _player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
-    """Who is who; of those who are on one side only, whoever takes part in an event that is compared."""
-    mine, others = a.reader.cast.players, b.reader.cast.players
-    pairs = [
-        PlayerPair(mine[number].name, others[other].name)
-        for number, other in enumerate(match)
-        if other is not None
-    ]
-    pairs += [
-        PlayerPair(mine[number].name, None) for number in sorted(a.taking_part()) if match[number] is None
-    ]
-    known = set(match)
-    pairs += [
-        PlayerPair(None, others[number].name) for number in sorted(b.taking_part()) if number not in known
-    ]
-    return pairs
 
 
 def _kind_and_actor(reading: Reading, who: Sequence[int]) -> Hashable:

@@ -17,16 +17,13 @@ import msgspec
 from dissectors.grammar import Handle, to_json
 from dissectors.records import DIRECTIONS, Direction
 from dissectors.registry import dissector_of
-from storage.diff.events import shared_numbers
+from storage.diff.matching import shared_numbers
 from storage.diff.players import Cast, Match
 from storage.diff.result import MessageDifference, Sort
 from storage.diff.side import Side, TableSide, condition
 
 if TYPE_CHECKING:
     from storage.filters import Filter
-
-_Fields = dict[str, str]
-"""A message's fields as JSON text each, without the names that another playing has others for."""
 
 
 class _Told(msgspec.Struct, eq=False):
@@ -111,8 +108,11 @@ def _differences(
 
 
 def _fields(said: str, said_b: str) -> tuple[str, ...]:
-    """The fields in which two messages differ."""
-    mine, others = msgspec.json.decode(said), msgspec.json.decode(said_b)
+    """The fields in which two messages differ; none where they are nested too deeply to be looked into."""
+    try:
+        mine, others = msgspec.json.decode(said), msgspec.json.decode(said_b)
+    except RecursionError:
+        return ()
     return tuple(name for name in {**mine, **others} if mine.get(name) != others.get(name))
 
 
