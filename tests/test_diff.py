@@ -80,6 +80,20 @@ def compared(folder: Path, capture: str, alter: Alter, *options: str, **recordin
     return kiebitz("diff", str(CAPTURES / capture), altered, *options)
 
 
+def heard_first_elsewhere(kind: str, number: int, before: str, number_before: int) -> Alter:
+    """Whoever was not told of the event before hears of the next one before it; each hears what he heard."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        first, later = of_event(said, before, number_before), of_event(said, kind, number)
+        streams = {said[place].stream for place in first}
+        early = [place for place in later if said[place].stream not in streams]
+        assert first[0] < early[0]
+        rest = [one for place, one in enumerate(said) if place not in early]
+        return [*rest[: first[0]], *(said[place] for place in early), *rest[first[0] :]]
+
+    return alter
+
+
 @dataclass(frozen=True)
 class Case:
     """What is done to a capture, and what is told: sort, kind and fields of events; how many messages."""
@@ -155,6 +169,9 @@ CASES = {
     # Catan
     "the first roll lost": Case(CATAN, lost("rolled", 0), (("only a", "rolled", ()),)),
     "a die of two": Case(CATAN, changed("rolled", 0, "[2,2]", "[2,3]"), (("changed", "rolled", ("dice",)),)),
+    "a yield told to others before a chat": Case(
+        "catan-infrarot-game2-3p.pcap.gz", heard_first_elsewhere("gained", 7, "chat", 11)
+    ),
     "a refusal of a trade lost": Case(CATAN, lost("trade_declined", 0), (("only a", "trade_declined", ()),)),
     "two rolls swapped": Case(CATAN, swapped("rolled", 0), (("order", "rolled", ()),)),
     "a wish lost": Case(
