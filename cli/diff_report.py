@@ -279,7 +279,7 @@ def _what(one: EventDifference) -> str:
     fields = ", ".join(map(printable, one.fields))
     kind = printable(one.kind)
     if one.sort == "changed":
-        return f"{kind}: another {fields}"
+        return f"{kind}: other {fields}"
     if one.sort == "name":
         return f"{kind}: {fields} names another"
     if one.sort == "game order":
@@ -306,9 +306,7 @@ def _place(difference: Difference, one: EventDifference) -> str:
 
 def _messages(difference: Difference) -> Iterator[Text]:
     for one in difference.messages[:SHOWN]:
-        what = (
-            f"another {', '.join(map(printable, one.fields))}" if one.sort == "changed" else _SORTS[one.sort]
-        )
+        what = f"other {', '.join(map(printable, one.fields))}" if one.sort == "changed" else _SORTS[one.sort]
         examples = [
             f"{label} #{number}" for label, number in (("A", one.a), ("B", one.b)) if number is not None
         ]

@@ -37,7 +37,7 @@ def test_the_first_difference_stands_in_its_context(tmp_path: Path) -> None:
     assert (done.status, done.err) == (3, "")
     assert lines(done)[1] == "665 events the same; 1 changed"
     assert block(done, "The first difference") == [
-        "The first difference: Mäxchen 127.0.0.1:4711, game 1 (round 1), rolled: another dice",
+        "The first difference: Mäxchen 127.0.0.1:4711, game 1 (round 1), rolled: other dice",
         "A #7 B #7 0.288s dora joins the round",
         "A #10 B #10 0.538s round 1 starts with carl, dora, alice",
         "A #11 B #11 0.538s it is carl's turn",
@@ -101,9 +101,9 @@ def test_the_rest_is_grouped_by_game_and_sort(tmp_path: Path) -> None:
     rest = block(done, "The rest")
     assert rest[0] == "The rest"
     assert rest[1] == "Mäxchen 127.0.0.1:4711, game 1 (round 1)"
-    assert rest[2] == "announced: another dice"
+    assert rest[2] == "announced: other dice"
     assert rest[3:5] == ["A #14 0.540s carl announces 4,3", "B #14 0.540s carl announces 6,1"]
-    assert any(re.fullmatch(r"\d+ × announced: another dice", line) for line in rest) or len(rest) > 10
+    assert any(re.fullmatch(r"\d+ × announced: other dice", line) for line in rest) or len(rest) > 10
 
 
 def test_many_groups_are_bounded_and_it_is_said_how_many_more() -> None:
