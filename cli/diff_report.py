@@ -46,7 +46,7 @@ _SORTS: dict[Sort, str] = {
 
 def show_difference(difference: Difference, both: Sides) -> None:
     """Show how two sessions differ, on stdout."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     for block in _blocks(difference, both):
         console.print(block, soft_wrap=isinstance(block, Text))
 

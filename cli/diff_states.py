@@ -37,7 +37,7 @@ def differing_states(
     if as_json:
         click.echo(json_text([_json(*pair, both) for pair in pairs]))
     else:
-        console = Console(highlight=False)
+        console = Console(highlight=False, emoji=False)
         for mine, other, found in pairs:
             for side, moment in ((both.a, mine), (both.b, other)):
                 if moment is not None:

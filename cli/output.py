@@ -197,7 +197,7 @@ def _rich(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
     from rich.text import Text
 
     widths, written = _texts(columns, rows)
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     # The last column takes what the others leave; what is too long for it ends in an ellipsis.
     widths[-1] = max(console.width - sum(widths[:-1]) - 2 * (len(widths) - 1), columns[-1].width, _NARROWEST)
     for number, batch in enumerate(written):

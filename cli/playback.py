@@ -124,7 +124,7 @@ class Stage(AbstractContextManager["Stage"]):
         self._onlooker = onlooker
         self._game = game.id if game is not None else None
         self._recent: dict[int, deque[Event]] = {}
-        self.console = Console(highlight=False)
+        self.console = Console(highlight=False, emoji=False)
 
     def __exit__(self, *_: object) -> None:
         """Nothing is to be undone."""

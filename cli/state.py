@@ -83,7 +83,7 @@ def _write_json(tables: Sequence[TableMoment], onlooker: Onlooker, game: int | N
 def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     for place, found in enumerate(tables):
         if place:
             console.print()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from altered import recorded
 
 from cli.main import run
 from storage.recorder import Recorder
@@ -85,3 +87,18 @@ def test_session_without_a_game_is_a_sentence(capsys: Capture, tmp_path: Path) -
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "kiebitz: no game was recognised in this session\n")
     assert states(capsys, database) == []
+
+
+def test_a_chat_is_shown_as_it_was_sent(tmp_path: Path, capsys: Capture) -> None:
+    """What looks like the name of a picture to a terminal library is what somebody wrote."""
+    known = recorded("okey-head-game-win.pcap.gz")
+    said = [
+        dataclasses.replace(one, data=one.data.replace(b"gg", b":sob:")) if one.kind == "chat" else one
+        for one in known.said
+    ]
+    database = known.with_said(said).write(tmp_path / "chat.db")
+    assert run(["events", database, "-Y", 'kind == "chat"', "--json"]) == 0
+    chat = next(event for event in json.loads(capsys.readouterr().out) if "sob" in event["sentence"])
+    assert run(["state", database, f"--at=#{chat['id']}"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == chat["sentence"]
+    assert ":sob:" in chat["sentence"]
