@@ -271,9 +271,8 @@ def test_what_the_report_says() -> None:
         "A as it was   B without #25, #31 with dice=5,4\n25 events the same; 1 changed"
     )
     assert "The first difference: Mäxchen 127.0.0.1:9000, game 1 (round 1), rolled: other dice" in done.out
-    assert (
-        "  A #14         1.384s  carl has rolled 3,3\n  B #14         1.384s  carl has rolled 5,4" in done.out
-    )
+    assert "  A #14                     1.384s  carl has rolled 3,3\n" in done.out
+    assert "             B #14          1.384s  carl has rolled 5,4\n" in done.out
 
 
 # What others tell, too.
