@@ -108,6 +108,7 @@ class LiveReplay:
         try:
             if self._plays == "s2c":
                 for role, address in await actor.listen():
+                    self._part.moved(role, address)
                     click.echo(f"playing {role.protocol} server {role.server} on {address}", err=True)
             await actor.play()
         finally:

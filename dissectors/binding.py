@@ -54,6 +54,11 @@ class Bindings:
 
     def __init__(self) -> None:
         self._pairs: dict[_Scope, _Pairs] = {}
+        self._servers: dict[str, str] = {}
+
+    def move(self, recorded: str, live: str) -> None:
+        """A server of the record is at another address today."""
+        self._servers[recorded] = live
 
     def told(self, dissector: Dissector, row: MessageType, fields: Fields, role: int) -> dict[str, Any]:
         """A recorded message's fields with the live names; a name that is told unbound is bound to itself."""
@@ -61,7 +66,8 @@ class Bindings:
         def rename(handle: Handle, name: Any) -> Any:
             pairs = self._of(handle, role)
             if name not in pairs.live:
-                pairs.bind(name, pairs.free_for(name))
+                is_moved = handle.of_server and name in self._servers
+                pairs.bind(name, self._servers[name] if is_moved else pairs.free_for(name))
             return pairs.live[name]
 
         return dissector.renamed(row, fields, rename)
@@ -98,10 +104,6 @@ class Bindings:
     def take(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> None:
         """Bind the names of a live message that stands for a recorded one, though it says something else."""
         self._bind(self._unbound(dissector, row, recorded, live, role), role)
-
-    def bind(self, handle: Handle, recorded: Any, live: Any) -> None:
-        """Bind names that are known beforehand, such as where a server is."""
-        self._of(handle, None).bind(recorded, live)
 
     def _matching(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int

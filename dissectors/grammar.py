@@ -50,13 +50,14 @@ class Handle:
     """A kind of value by which a protocol names something: a token, a player's number, a lobby.
 
     Another playing of the same game has other such values in the same places. One that is `per_stream` names
-    something in one conversation only; one that is `of_player` names a player. Values that are `nobody` stand
-    where nothing is named; null does, too.
+    something in one conversation only; one that is `of_player` names a player, one that is `of_server` the
+    address of a server, `ip:port`. Values that are `nobody` stand where nothing is named; null does, too.
     """
 
     title: str
     per_stream: bool = False
     of_player: bool = False
+    of_server: bool = False
     nobody: tuple[Any, ...] = ()
 
     def renamed(self, value: Any, rename: Rename) -> Any:

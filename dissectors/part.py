@@ -228,6 +228,10 @@ class Part:
 
     # What the peer does.
 
+    def moved(self, server: Role, address: str) -> None:
+        """The server that this role is of is at this address today."""
+        self.bindings.move(server.server, address)
+
     def accepted(self, connection: int, server: Role) -> None:
         """A client has come to the server that this role is of."""
         self._meet(connection, server)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.cgml.dissector import CGML
 from dissectors.dissector import Dissector
 from dissectors.maexchen.dissector import MAEXCHEN
 from dissectors.okey.dissector import OKEY
@@ -17,7 +18,7 @@ from dissectors.script import Closing, Line, Opening, Role, Script, Step
 
 ALICE = Role(1, "maexchen", "udp", "127.0.0.1:1001", "127.0.0.1:9000")
 BOB = Role(2, "maexchen", "udp", "127.0.0.1:1002", "127.0.0.1:9000")
-DISSECTORS: dict[str, Dissector] = {"maexchen": MAEXCHEN, "okey": OKEY}
+DISSECTORS: dict[str, Dissector] = {"maexchen": MAEXCHEN, "okey": OKEY, "cgml": CGML}
 
 Said = tuple[Role, Direction, str]
 
@@ -298,6 +299,21 @@ def test_heartbeats_are_answered_when_they_come_and_not_waited_for() -> None:
     assert stage.said[1:] == [(1, "+PING\r\n")] * 2
     assert stage.told == []
     assert stage.listens is None
+
+
+def test_a_server_that_is_elsewhere_today_is_told_of_there() -> None:
+    login = Role(1, "cgml", "tcp", "127.0.0.1:1001", "127.0.0.1:7001")
+    game = Role(2, "cgml", "tcp", "127.0.0.1:1002", "127.0.0.1:7002")
+    complete = (
+        '<connect status="complete" id="4"><game>licitovany_marias</game>'
+        '<player id="8678"></player><url>127.0.0.1:7002</url></connect>\r\n\r\n'
+    )
+    part = Part(script([(login, "s2c", complete)]), "s2c", DISSECTORS, "stop")
+    part.moved(game, "127.0.0.1:9002")
+    part.accepted(7, login)
+    (said,) = part.actions()
+    assert isinstance(said, Say)
+    assert said.data.decode() == complete.replace(":7002", ":9002")
 
 
 def test_connections_are_opened_and_ended_as_recorded() -> None:

@@ -7,5 +7,5 @@ from dissectors.grammar import Handle
 PLAYER = Handle("player", of_player=True)
 NAME = Handle("name", of_player=True, nobody=("",))
 GROUP = Handle("group")
-URL = Handle("url")
+URL = Handle("url", of_server=True)
 ADDRESS = Handle("address")
