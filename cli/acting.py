@@ -18,6 +18,8 @@ APART_SECONDS = 0.003
 """Between messages on different streams, so that they arrive in the order in which they are sent: whoever
 reads them together, as a relay does, would see no order in what came within one turn of his loop."""
 
+_PEERS = {"tcp": peers_tcp, "udp": peers_udp}
+
 
 class Actor:
     """Plays `part` by the pace of the record times `speed`, or, if that is 0, as fast as the peer.
@@ -43,7 +45,7 @@ class Actor:
         self._on_divergence = on_divergence
         self._anybody = peers.plays == "c2s"
         """Whether there is a peer yet; a server waits for its first client as long as it takes."""
-        self._servers = {_name(role): role for role in places}
+        self._servers = {role.server_key: role for role in places}
         self._last = time.monotonic()
         self._listened: Listen | None = None
         self._deadline: float | None = None
@@ -53,8 +55,8 @@ class Actor:
         """Open the servers; gives each with its address. Raises RelayError."""
         opened = []
         for role, (host, port) in self._places.items():
-            module = peers_tcp if role.transport == "tcp" else peers_udp
-            opened.append((role, await module.listen(self._peers, host, port, _name(role))))
+            listen = _PEERS[role.transport].listen
+            opened.append((role, await listen(self._peers, host, port, role.server_key)))
         return opened
 
     async def play(self) -> None:
@@ -102,9 +104,8 @@ class Actor:
         await task
 
     async def _call(self, role: Role) -> None:
-        host, port = self._places[self._servers[_name(role)]]
-        module = peers_tcp if role.transport == "tcp" else peers_udp
-        self._part.connected(await module.call(self._peers, host, port), role)
+        host, port = self._places[self._servers[role.server_key]]
+        self._part.connected(await _PEERS[role.transport].call(self._peers, host, port), role)
 
     async def _listen(self, listened: Listen) -> None:
         """Wait for the peer to do something, as long as it may take to do what is listened for."""
@@ -141,8 +142,3 @@ class Actor:
             self._on_divergence(divergence)
         for reply in reaction.replies:
             await self._say(reply)
-
-
-def _name(role: Role) -> str:
-    """What tells the role's server from all others."""
-    return f"{role.transport} {role.server}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from dissectors.records import port_of
 from dissectors.script import Role
 from proxy.modes import parse_endpoint
 
@@ -22,7 +23,7 @@ def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place
     One address alone is for the server with the lowest port; the others' ports are as far from that as they
     were in the record, as with CGML's 7001 to 7003. Raises click.UsageError.
     """
-    lowest = min(map(_port, servers))
+    lowest = min(port_of(server.server) for server in servers)
     named: dict[Role, Place] = {}
     base: Place | None = None
     for text in given:
@@ -39,7 +40,7 @@ def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place
         if server not in places:
             if base is None:
                 raise click.UsageError(f"where is {server.server}? Add {_example([server])}")
-            port = base[1] + _port(server) - lowest if base[1] else 0
+            port = base[1] + port_of(server.server) - lowest if base[1] else 0
             if not 0 <= port <= _HIGHEST:
                 raise click.UsageError(f"port {port} for {server.server} is none: add {_example([server])}")
             places[server] = (base[0], port)
@@ -56,15 +57,11 @@ def _place(text: str) -> Place:
 
 def _server(text: str, servers: Sequence[Role]) -> Role:
     """The server of the record that is meant: its address, or its port alone if only one has it."""
-    found = [server for server in servers if text in (server.server, str(_port(server)))]
+    found = [server for server in servers if text in (server.server, str(port_of(server.server)))]
     if len(found) != 1:
         known = ", ".join(server.server for server in servers)
         raise click.UsageError(f"the record has no one server {text}: it has {known}")
     return found[0]
-
-
-def _port(server: Role) -> int:
-    return int(server.server.rpartition(":")[2])
 
 
 def _example(servers: Sequence[Role]) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cli.diff_sides import Side, Sides
 from cli.onlooker import RECENT
+from dissectors.grammar import shortened
 from dissectors.records import Event
 from dissectors.registry import dissector_of
 from dissectors.state import State
@@ -245,7 +246,7 @@ def _value(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+    return shortened(text, _LONGEST_VALUE)
 
 
 # The rest.

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from cli.onlooker import Onlooker
+from dissectors.grammar import shortened
 from dissectors.records import Event
 from storage.escaping import printable
 from storage.timeline import Timeline
@@ -30,8 +31,7 @@ class Side:
 
     def sentence(self, event: Event) -> str:
         """What happened, in a line that is not too long."""
-        told = self.onlooker.sentence(event)
-        return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…"
+        return shortened(self.onlooker.sentence(event), _LONGEST)
 
     def told(self, event: Event) -> str:
         """When an event happened, and what."""

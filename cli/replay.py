@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 
 import click
+from click.core import ParameterSource
 
 from cli.files import opened, svg_option
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
@@ -17,6 +19,23 @@ from cli.sessions import open_session, session_argument
 from dissectors.part import Policy
 from storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
 from storage.timeline import GameRow, Timeline
+
+_IN_TERMINAL = {
+    "step": "--step",
+    "svg": "--svg",
+    "player": "--as",
+    "number": "--game",
+    "begin": "--from",
+    "end": "--to",
+}
+_TO_PEER = {
+    "alone": "--player",
+    "policy": "--on-divergence",
+    "patience": "--patience",
+    "database": "-w",
+    "quiet": "-q",
+}
+"""Options that go with one of the two only, by the names of their parameters."""
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -72,7 +91,9 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 )
 @click.option("-w", "database", metavar="DB", help="Record what happens with a live peer into this database.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens with a live peer.")
+@click.pass_context
 def replay(
+    ctx: click.Context,
     session: str,
     number: int | None,
     speed: float | None,
@@ -107,38 +128,17 @@ def replay(
       kiebitz replay game.db --serve 127.0.0.1:9000
       kiebitz replay game.db --connect 127.0.0.1:9000 --player alice -w today.db
     """
-    in_terminal = [
-        *(flag for flag, given in (("--step", step), ("--svg", svg), ("--as", player)) if given),
-        *(
-            flag
-            for flag, given in (("--game", number), ("--from", begin), ("--to", end))
-            if given is not None
-        ),
-    ]
-    to_peer = [
-        flag
-        for flag, given in (
-            ("--player", alone),
-            ("--on-divergence", policy),
-            ("--patience", patience),
-            ("-w", database),
-            ("-q", quiet),
-        )
-        if given
-    ]
     if serve and connect:
         raise click.UsageError(
             "--serve and --connect do not go together: play one side, or start two replays"
         )
     if not serve and not connect:
-        if to_peer:
-            raise click.UsageError(f"{to_peer[0]} is for a live peer: add --serve ADDR or --connect ADDR")
+        _refuse(ctx, _TO_PEER, "is for a live peer: add --serve ADDR or --connect ADDR")
         timeline = open_session(session)
         tell_missing(timeline)
         _in_terminal(timeline, number, 1.0 if speed is None else speed, step, begin, end, player, svg)
         return None
-    if in_terminal:
-        raise click.UsageError(f"{in_terminal[0]} is for the terminal, and not with --serve or --connect")
+    _refuse(ctx, _IN_TERMINAL, "is for the terminal, and not with --serve or --connect")
     if serve and alone is not None:
         raise click.UsageError("--player goes with --connect: a server is played to all its clients")
     from cli.live_replay import LiveReplay
@@ -156,6 +156,13 @@ def replay(
         quiet=quiet,
     )
     return live.run()
+
+
+def _refuse(ctx: click.Context, flags: Mapping[str, str], why: str) -> None:
+    """Raise UsageError if one of these flags, by the names of their parameters, was given."""
+    for parameter, flag in flags.items():
+        if ctx.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{flag} {why}")
 
 
 def _in_terminal(

@@ -17,6 +17,7 @@ from cli.diff_report import show_difference
 from cli.diff_sides import sides
 from cli.main import VIOLATIONS
 from cli.sessions import open_session, session_argument
+from dissectors.grammar import shortened
 from storage.derived import derived
 from storage.diff import compare
 from storage.escaping import json_text, printable
@@ -92,8 +93,7 @@ def whatif(
 
 
 def _title(wishes: Sequence[Wish]) -> str:
-    title = ", ".join(wish.title for wish in wishes)
-    return title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}…"
+    return shortened(", ".join(wish.title for wish in wishes), _LONGEST_TITLE)
 
 
 def _tell_of_copies(

@@ -13,12 +13,15 @@ from typing import Any
 import msgspec
 
 from dissectors.dissector import Dissector
-from dissectors.grammar import Handle, MessageType, Rename
+from dissectors.grammar import Handle, MessageType
 
 Fields = Mapping[str, Any]
 
 _Scope = tuple[Handle, int | None]
 """A kind of name, and the stream that it belongs to if it is good for one stream only."""
+
+_Found = dict[tuple[Handle, Any], Any]
+"""The live names that recorded ones of these kinds can be bound to."""
 
 
 class _Pairs(msgspec.Struct, eq=False):
@@ -77,13 +80,7 @@ class Bindings:
     ) -> dict[str, Any]:
         """A recorded message's fields with the names that are bound, or can be by this live message."""
         found = self._unbound(dissector, row, recorded, live, role)
-        chosen = {(handle, one): other for handle, one, other in found}
-
-        def rename(handle: Handle, name: Any) -> Any:
-            bound = self._of(handle, role).live.get(name, name)
-            return chosen.get((handle, name), bound)
-
-        return dissector.renamed(row, recorded, rename)
+        return self._under(found, dissector, row, recorded, role)
 
     def fits(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> bool:
         """Whether a live message says what a recorded one of its row says; if so, its names are bound."""
@@ -99,7 +96,7 @@ class Bindings:
         """Whether a live message says what a recorded one says, without any name that is not yet bound to
         its like."""
         found = self._matching(dissector, row, recorded, live, role)
-        return found is not None and all(one == other for _, one, other in found)
+        return found is not None and all(one == other for (_, one), other in found.items())
 
     def take(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> None:
         """Bind the names of a live message that stands for a recorded one, though it says something else."""
@@ -107,38 +104,53 @@ class Bindings:
 
     def _matching(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
-    ) -> list[tuple[Handle, Any, Any]] | None:
-        """The pairs that make two messages the same, None if nothing does."""
-        if recorded.keys() != live.keys() or self.expected(dissector, row, recorded, live, role) != live:
+    ) -> _Found | None:
+        """The names that make two messages the same, None if nothing does."""
+        if recorded.keys() != live.keys():
             return None
-        return self._unbound(dissector, row, recorded, live, role)
+        found = self._unbound(dissector, row, recorded, live, role)
+        return found if self._under(found, dissector, row, recorded, role) == live else None
+
+    def _under(
+        self, found: _Found, dissector: Dissector, row: MessageType, recorded: Fields, role: int
+    ) -> dict[str, Any]:
+        """A recorded message's fields with these names, and else with those that are bound."""
+
+        def rename(handle: Handle, name: Any) -> Any:
+            bound = self._of(handle, role).live.get(name, name)
+            return found.get((handle, name), bound)
+
+        return dissector.renamed(row, recorded, rename)
 
     def _unbound(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
-    ) -> list[tuple[Handle, Any, Any]]:
-        """The pairs of names in the same places that can be bound, each once.
+    ) -> _Found:
+        """The names in the same places that can be bound, one to one.
 
         What the server makes up in this very message is bound anew, whatever it was bound to. What is good
         for one stream only was told by the server: a client does not bring it up.
         """
         fresh = {field.name for field in row.fields if field.fresh}
-        found: list[tuple[Handle, Any, Any]] = []
+        found: _Found = {}
+        taken: set[tuple[Handle, Any]] = set()
         for field in (name for name in recorded if name in live):
-            ones = _names(dissector, row, {field: recorded[field]})
-            others = _names(dissector, row, {field: live[field]})
+            ones = dissector.names(row, {field: recorded[field]})
+            others = dissector.names(row, {field: live[field]})
             if len(ones) != len(others):
                 continue
-            for (handle, one), (other_handle, other) in zip(ones, others, strict=True):
-                is_told = handle.per_stream and row.direction == "c2s"
-                free = not is_told and (field in fresh or self._of(handle, role).may_bind(one, other))
-                known = any(handle == h and (one == a or other == b) for h, a, b in found)
-                if handle == other_handle and free and not known:
-                    found.append((handle, one, other))
+            for one, other in zip(ones, others, strict=True):
+                (handle, name), (other_handle, other_name) = one, other
+                if handle != other_handle or (handle.per_stream and row.direction == "c2s"):
+                    continue
+                free = field in fresh or self._of(handle, role).may_bind(name, other_name)
+                if free and one not in found and other not in taken:
+                    found[one] = other_name
+                    taken.add(other)
         return found
 
-    def _bind(self, found: list[tuple[Handle, Any, Any]], role: int) -> None:
-        for handle, one, other in found:
-            self._of(handle, role).bind(one, other)
+    def _bind(self, found: _Found, role: int) -> None:
+        for (handle, name), live in found.items():
+            self._of(handle, role).bind(name, live)
 
     def _of(self, handle: Handle, role: int | None) -> _Pairs:
         scope = (handle, role if handle.per_stream else None)
@@ -146,16 +158,3 @@ class Bindings:
         if pairs is None:
             pairs = self._pairs[scope] = _Pairs()
         return pairs
-
-
-def _names(dissector: Dissector, row: MessageType, fields: Fields) -> list[tuple[Handle, Any]]:
-    """The names in a message's fields, in the order of their places."""
-    found: list[tuple[Handle, Any]] = []
-
-    def note(handle: Handle, name: Any) -> Any:
-        found.append((handle, name))
-        return name
-
-    rename: Rename = note
-    dissector.renamed(row, fields, rename)
-    return found

@@ -7,10 +7,8 @@ up for him (`Field.fresh`) is his, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from dissectors.dissector import Dissector
-from dissectors.grammar import Handle
 from dissectors.script import Line, Script
 
 
@@ -32,15 +30,9 @@ def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[
             continue
         fresh = {field.name for field in decoded.row.fields if field.fresh}
         fields = decoded.fields if introduces else {name: decoded.fields[name] for name in fresh}
-        found: set[str] = set()
-
-        def note(handle: Handle, name: Any, found: set[str] = found) -> Any:
-            # What is good for one conversation only, such as a token, is nobody's name.
-            if not handle.per_stream:
-                found.add(str(name))
-            return name
-
-        dissector.renamed(decoded.row, fields, note)
+        named = dissector.names(decoded.row, fields)
+        # What is good for one conversation only, such as a token, is nobody's name.
+        found = {str(name) for handle, name in named if not handle.per_stream}
         if found and introduces:
             introduced[number] = step.name
         names[number] |= found

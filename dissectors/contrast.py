@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.grammar import UNREADABLE, Decoded, to_json
+from dissectors.grammar import UNREADABLE, Decoded, shortened, to_json
 
 _QUOTED = 80
 """So much of a value is quoted (characters)."""
@@ -18,7 +18,8 @@ def quoted(decoded: Decoded) -> str:
     """A message's name and fields, shortened."""
     if decoded.row is None:
         return f"a message that is {UNREADABLE}"
-    return f"{decoded.row.name} {_shortened(decoded.fields_json)}" if decoded.fields else decoded.row.name
+    name = decoded.row.name
+    return f"{name} {shortened(decoded.fields_json, _QUOTED)}" if decoded.fields else name
 
 
 def contrast(live: Decoded, recorded: Decoded, expected: Mapping[str, Any]) -> str:
@@ -34,8 +35,4 @@ def contrast(live: Decoded, recorded: Decoded, expected: Mapping[str, Any]) -> s
 
 
 def _value(fields: Mapping[str, Any], name: str) -> str:
-    return _shortened(to_json(fields[name])) if name in fields else "nothing"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _QUOTED else text[:_QUOTED] + "…"
+    return shortened(to_json(fields[name]), _QUOTED) if name in fields else "nothing"

@@ -6,7 +6,7 @@ which a peer says things unasked is its own. A line that was given up is known s
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from itertools import islice
 
 import msgspec
@@ -40,9 +40,8 @@ class Cues:
         self.role = role
         self.dissector = dissector
         self._bindings = bindings
-        self._expected: deque[Line] = deque()
-        self._awaited: set[int] = set()
-        """The numbers of the lines in `_expected`."""
+        self._expected: OrderedDict[int, Line] = OrderedDict()
+        """The lines that have not come, by their numbers."""
         self._given_up: deque[Line] = deque(maxlen=_GIVEN_UP)
         self._lost = 0
         """Lines that are not whole in the capture: what they said is not known."""
@@ -51,30 +50,29 @@ class Cues:
     def expect(self, line: Line) -> None:
         """The next line that is to be heard."""
         if line.whole:
-            self._expected.append(line)
-            self._awaited.add(line.number)
+            self._expected[line.number] = line
         else:
             self._lost += 1
 
     @property
     def next(self) -> Line | None:
         """The first line that has not come."""
-        return self._expected[0] if self._expected else None
+        return next(iter(self._expected.values()), None)
 
     def awaits(self, line: Line) -> bool:
         """Whether a line is yet to come."""
-        return line.number in self._awaited
+        return line.number in self._expected
 
     def take(self, heard: Heard, upto: int | None) -> bool:
         """Whether a live message is one that is expected; then it has come.
 
         Of those after the next one only lines up to the number `upto` come into question.
         """
-        for place, line in enumerate(islice(self._expected, _LOOK_AHEAD)):
+        for place, line in enumerate(self._next_ones()):
             if place and upto is not None and line.number > upto:
                 break
             if self._fits(line, heard):
-                self._came(place)
+                self._came(line)
                 return True
         for line in self._given_up:
             if self._fits(line, heard):
@@ -88,41 +86,38 @@ class Cues:
 
     def is_first(self, heard: Heard) -> bool:
         """Whether a live message is the first line, said by whom the record has."""
-        return bool(self._expected) and self._fits(self._expected[0], heard, anew=False)
+        return self.next is not None and self._fits(self.next, heard, anew=False)
 
     def could_be_first(self, heard: Heard) -> bool:
         """Whether a live message is the first line, be it said by somebody else."""
-        return bool(self._expected) and self._fits(self._expected[0], heard)
+        return self.next is not None and self._fits(self.next, heard)
 
     def stand_in(self, heard: Heard) -> None:
         """Take a live message that is none of those that can come now for one of them.
 
         That is a later line, if it is one, and those before it are given up; else the next.
         """
-        for place, line in enumerate(islice(self._expected, _LOOK_AHEAD)):
+        lines = self._next_ones()
+        for place, line in enumerate(lines):
             if self._fits(line, heard):
-                for _ in range(place):
-                    self.give_up(self._expected[0])
-                self._came(0)
+                for passed_over in lines[:place]:
+                    self.give_up(passed_over)
+                self._came(line)
                 return
-        if self._expected:
-            line = self._expected[0]
-            one, other = self._decode(line), heard.decoded
+        if lines:
+            one, other = self._decode(lines[0]), heard.decoded
             if one.row is not None and one.row is other.row:
                 self._bindings.take(self.dissector, one.row, one.fields, other.fields, self.role.number)
-            self._came(0)
-            self._given_up.append(line)
+            self.give_up(lines[0])
 
     def give_up(self, line: Line) -> None:
         """Wait no longer for a line."""
-        self._expected.remove(line)
-        self._awaited.discard(line.number)
+        self._came(line)
         self._given_up.append(line)
 
     def give_all_up(self) -> None:
         """Nothing more will come."""
         self._expected.clear()
-        self._awaited.clear()
 
     def recorded(self, line: Line) -> str:
         """A line in words."""
@@ -140,10 +135,12 @@ class Cues:
             expected = self._bindings.expected(self.dissector, live.row, expected, live.fields, role)
         return f"{contrast(live, recorded, expected)} (#{line.number})"
 
-    def _came(self, place: int) -> None:
-        line = self._expected[place]
-        del self._expected[place]
-        self._awaited.discard(line.number)
+    def _next_ones(self) -> list[Line]:
+        """The next lines, as far as is looked ahead."""
+        return list(islice(self._expected.values(), _LOOK_AHEAD))
+
+    def _came(self, line: Line) -> None:
+        del self._expected[line.number]
         self._decoded.pop(line.number, None)
 
     def _fits(self, line: Line, heard: Heard, anew: bool = True) -> bool:
@@ -159,7 +156,7 @@ class Cues:
 
     def _is_like_next(self, heard: Heard) -> bool:
         row = heard.decoded.row
-        return bool(self._expected) and row is not None and row.name == self._expected[0].name
+        return self.next is not None and row is not None and row.name == self.next.name
 
     def _decode(self, line: Line) -> Decoded:
         found = self._decoded.get(line.number)

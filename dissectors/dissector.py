@@ -12,7 +12,18 @@ from typing import Any, Literal
 import msgspec
 
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, EventKind, Flaw, Grammar, MessageType, Rename, to_json, unreadable
+from dissectors.grammar import (
+    Decoded,
+    EventKind,
+    Flaw,
+    Grammar,
+    Handle,
+    MessageType,
+    Rename,
+    shortened,
+    to_json,
+    unreadable,
+)
 from dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
 from dissectors.table import GameTable, Ids
 
@@ -109,6 +120,17 @@ class Dissector(ABC):
         types = {field.name: field.type for field in row.fields}
         return {name: types[name].renamed(value, rename) for name, value in fields.items()}
 
+    def names(self, row: MessageType, fields: Mapping[str, Any]) -> list[tuple[Handle, Any]]:
+        """What the fields of a message of this row name, in the order of their places."""
+        found: list[tuple[Handle, Any]] = []
+
+        def note(handle: Handle, name: Any) -> Any:
+            found.append((handle, name))
+            return name
+
+        self.renamed(row, fields, note)
+        return found
+
     @abstractmethod
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         """How sure it is that these bytes, the first that are seen of a direction, are this protocol's.
@@ -151,7 +173,7 @@ class Dissector(ABC):
         if row is None:
             return None
         gloss = row.gloss if row.brief is None else self._sentence.vformat(row.brief, (), fields)
-        return gloss if len(gloss) <= _GLOSS else gloss[:_GLOSS] + "…"
+        return shortened(gloss, _GLOSS)
 
     def words(self, value: Any) -> str:
         """A value as it stands in a sentence."""

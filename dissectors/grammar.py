@@ -33,6 +33,11 @@ def to_json(value: Any) -> str:
     return _JSON.encode(value).decode()
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of so many characters at the most, with an ellipsis in place of what is left out."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 class Mismatch(Exception):
     """A text is no value of a field type: characters `start` to `end` are wrong."""
 

@@ -29,6 +29,7 @@ from dissectors.records import (
     Severity,
     Stream,
     TableInfo,
+    port_of,
 )
 from dissectors.table import GameTable, Ids
 
@@ -167,7 +168,7 @@ class Inspector:
         server = self._servers.get(key)
         if server is None:
             server = self._servers[key] = _Server()
-            forced = self._decode_as.get((stream.transport, _port(stream.server)))
+            forced = self._decode_as.get((stream.transport, port_of(stream.server)))
             if forced is not None:
                 self._decide(server, forced, stream)
         conversation = self._conversations[stream.id] = _Conversation(stream, server)
@@ -446,7 +447,3 @@ def _beginning(server: _Server, chunk: Chunk) -> bytes:
 
 def _no_findings() -> Findings:
     return Findings([], [], [], [], [], [], [])
-
-
-def _port(endpoint: str) -> int:
-    return int(endpoint.rpartition(":")[2])

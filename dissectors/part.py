@@ -94,11 +94,10 @@ class _Talk(msgspec.Struct, eq=False):
     """A live connection, to a server of the record; who it is may have to be seen yet."""
 
     dissector: Dissector
-    server: tuple[str, str]
+    server_key: str
     framer: Framer
     came: int = 0
     played: _Played | None = None
-    ended: bool = False
 
 
 class _Played(msgspec.Struct, eq=False):
@@ -123,8 +122,8 @@ class Part:
     def __init__(
         self, script: Script, plays: Direction, dissectors: Mapping[str, Dissector], policy: Policy
     ) -> None:
-        self.hears: Direction = OPPOSITE[plays]
-        self.bindings = Bindings()
+        self._hears: Direction = OPPOSITE[plays]
+        self._bindings = Bindings()
         self.stopped = False
         """Whether a divergence has ended it."""
         self.lines = 0
@@ -139,7 +138,7 @@ class Part:
         self._overdue: int | None = None
         """The line that was told to be overdue, and is waited for nevertheless."""
         self._played = {
-            role.number: _Played(role, Cues(role, dissectors[role.protocol], self.bindings))
+            role.number: _Played(role, Cues(role, dissectors[role.protocol], self._bindings))
             for role in script.roles
         }
         for step in script.steps:
@@ -209,7 +208,7 @@ class Part:
         decoded = dissector.decode(line.data, line.direction)
         if decoded.row is None or not line.whole:
             return line.data
-        fields = self.bindings.told(dissector, decoded.row, decoded.fields, played.role.number)
+        fields = self._bindings.told(dissector, decoded.row, decoded.fields, played.role.number)
         return dissector.rewrite(line.data, line.direction, fields)
 
     def _act(self, step: Step) -> bool:
@@ -230,7 +229,7 @@ class Part:
 
     def moved(self, server: Role, address: str) -> None:
         """The server that this role is of is at this address today."""
-        self.bindings.move(server.server, address)
+        self._bindings.move(server.server, address)
 
     def accepted(self, connection: int, server: Role) -> None:
         """A client has come to the server that this role is of."""
@@ -252,7 +251,6 @@ class Part:
     def ended(self, connection: int, how: str) -> Reaction:
         """What the peer was still to say will not come; `how` is a predicate, as in "has hung up"."""
         talk = self._talks[connection]
-        talk.ended = True
         reaction = self._read(connection, talk.framer.eof())
         played = talk.played
         line = played.cues.next if played is not None else None
@@ -284,8 +282,7 @@ class Part:
 
     def _meet(self, connection: int, role: Role) -> None:
         dissector = self._dissectors[role.protocol]
-        server = (role.transport, role.server)
-        self._talks[connection] = _Talk(dissector, server, dissector.framer(self.hears))
+        self._talks[connection] = _Talk(dissector, role.server_key, dissector.framer(self._hears))
 
     def _give(self, connection: int, played: _Played) -> None:
         """This connection is the role's from now on."""
@@ -295,7 +292,7 @@ class Part:
     def _may_take(self, connection: int, played: _Played) -> bool:
         """Whether a connection is nobody's yet, and a role's."""
         talk = self._talks[connection]
-        return talk.played is None and talk.server == (played.role.transport, played.role.server)
+        return talk.played is None and talk.server_key == played.role.server_key
 
     def _read(self, connection: int, frames: Iterable[Frame]) -> Reaction:
         talk = self._talks[connection]
@@ -317,8 +314,8 @@ class Part:
 
     def _decode(self, talk: _Talk, frame: Frame) -> Decoded:
         if frame.cut is None:
-            return talk.dissector.decode(frame.data, self.hears)
-        return talk.dissector.truncated(frame.data, self.hears) if frame.cut == "end" else _TOO_LONG
+            return talk.dissector.decode(frame.data, self._hears)
+        return talk.dissector.truncated(frame.data, self._hears) if frame.cut == "end" else _TOO_LONG
 
     def _replies(self, connection: int, talk: _Talk, asked: MessageType) -> Iterator[Say]:
         """The answer to a heartbeat, if there is one."""
@@ -361,11 +358,11 @@ class Part:
         connection = played.connection
         offset, length = at or (self._talks[connection].came if connection is not None else 0, 0)
         expected = played.cues.recorded(line) if line is not None else None
-        return Divergence(connection, self.hears, offset, length, text, expected)
+        return Divergence(connection, self._hears, offset, length, text, expected)
 
     @property
     def _peer(self) -> str:
-        return "the server" if self.hears == "s2c" else "the client"
+        return "the server" if self._hears == "s2c" else "the client"
 
     def _row(self, line: Line, holds: Callable[[MessageType], bool]) -> bool:
         """Whether something holds for a row of a line's name."""

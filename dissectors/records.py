@@ -23,6 +23,11 @@ Group = Literal["malformed", "sequence", "rule", "state", "network"]
 Blame = Literal["client", "server", "network", "unknown"]
 
 
+def port_of(endpoint: str) -> int:
+    """The port of an endpoint that is written `ip:port`."""
+    return int(endpoint.rpartition(":")[2])
+
+
 class Stream(msgspec.Struct, eq=False):
     """One TCP connection, or one client-server pair over UDP. Compared by identity.
 

@@ -16,6 +16,11 @@ class Role(msgspec.Struct, frozen=True):
     client: str
     server: str
 
+    @property
+    def server_key(self) -> str:
+        """What tells its server from all others."""
+        return f"{self.transport} {self.server}"
+
 
 class Opening(msgspec.Struct, frozen=True):
     """The client turns to the server."""
@@ -59,9 +64,9 @@ class Script(msgspec.Struct, frozen=True):
     @property
     def servers(self) -> list[Role]:
         """The first role of each server, in the order in which they come up."""
-        first: dict[tuple[str, str], Role] = {}
+        first: dict[str, Role] = {}
         for role in self.roles:
-            first.setdefault((role.transport, role.server), role)
+            first.setdefault(role.server_key, role)
         return list(first.values())
 
     def only(self, roles: set[int]) -> Script:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from dissectors.dissector import UNWRITABLE
-from dissectors.grammar import FieldType, MessageType, Mismatch, nearest_word, to_json
+from dissectors.grammar import FieldType, MessageType, Mismatch, nearest_word, shortened, to_json
 from dissectors.rewriting import Path, value_at
 from storage.assignments import Assignment, AssignmentError
 from storage.escaping import json_text
@@ -198,4 +198,4 @@ def _name(path: Path) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(text, _SHOWN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from dissectors.inspector import DecodeAs
-from dissectors.records import Chunk
+from dissectors.records import Chunk, port_of
 from dissectors.registry import dissector_of, not_installed
 from storage.items import RecordedItems
 from storage.recorder import Recorder
@@ -50,5 +50,5 @@ def _as_recorded(recorded: RecordedItems) -> DecodeAs:
         dissector = dissector_of(protocol)
         if dissector is None:
             raise StorageError(f"this session cannot be derived again: {not_installed(protocol)}")
-        forced[transport, int(server.rpartition(":")[2])] = dissector
+        forced[transport, port_of(server)] = dissector
     return forced

@@ -21,10 +21,11 @@ def script_of(timeline: Timeline) -> Script:
     marks: list[Opening | Closing] = [Opening(roles[row[0]], row[5]) for row in rows]
     marks += [Closing(roles[row[0]], row[6]) for row in rows if row[6] is not None]
     marks.sort(key=lambda mark: (mark.ts_ns, isinstance(mark, Closing), mark.role.number))
-    last = _last_messages(timeline)
+    lines = list(_lines(timeline, roles))
+    last = {line.role.number: line.number for line in lines}
     waiting = deque(marks)
     steps: list[Step] = []
-    for line in _lines(timeline, roles):
+    for line in lines:
         while waiting and _is_before(waiting[0], line, last):
             steps.append(waiting.popleft())
         steps.append(line)
@@ -32,21 +33,13 @@ def script_of(timeline: Timeline) -> Script:
 
 
 def _is_before(mark: Opening | Closing, line: Line, last: dict[int, int]) -> bool:
-    """Whether a stream had begun or ended before a message; what its bytes say counts for more than times."""
+    """Whether a stream had begun or ended before a message; what its bytes say counts for more than times.
+
+    `last` has each role's last message.
+    """
     if isinstance(mark, Opening):
         return mark.ts_ns <= line.ts_ns or mark.role is line.role
     return mark.ts_ns < line.ts_ns and last.get(mark.role.number, 0) < line.number
-
-
-def _last_messages(timeline: Timeline) -> dict[int, int]:
-    """Stream to its last message."""
-    return dict(
-        timeline.connection.execute(
-            "SELECT m.stream_id, max(m.id) FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
-            " WHERE s.session_id = ? GROUP BY m.stream_id",
-            (timeline.session.id,),
-        ).fetchall()
-    )
 
 
 def _lines(timeline: Timeline, roles: dict[int, Role]) -> Iterator[Line]:

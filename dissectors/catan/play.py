@@ -12,7 +12,7 @@ from dissectors.catan.game import CatanGame, Player
 from dissectors.catan.grammar import GRAMMAR, Nachricht
 from dissectors.catan.hand import Hand
 from dissectors.catan.words import KARTEN, ROHSTOFFE
-from dissectors.grammar import blame_of
+from dissectors.grammar import blame_of, shortened
 from dissectors.hearing import Fact
 from dissectors.records import Event, Findings, Group, Severity, TableInfo
 from dissectors.table import GameTable, Ids
@@ -86,7 +86,7 @@ class PlayTable(GameTable):
     def _unlike_others(self, number: int, name: str | None) -> str:
         if not name:
             return f"player {number}"
-        short = name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "…"
+        short = shortened(name, _LONGEST_NAME)
         taken = any(other.name == short and other.id != number for other in self.players.values())
         return f"{short} ({number})" if taken else short
 

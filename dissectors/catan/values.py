@@ -22,6 +22,7 @@ from dissectors.grammar import (
     Rename,
     count_of_fields,
     nearest_word,
+    shortened,
     to_json,
 )
 from dissectors.rewriting import Path
@@ -107,7 +108,7 @@ class Value(FieldType):
 def shown(value: Any) -> str:
     """A value as it is quoted in a sentence."""
     text = to_json(value)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return shortened(text, _SHOWN)
 
 
 class Text(Value):

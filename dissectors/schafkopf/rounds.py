@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dissectors.broadcast import EventLog
-from dissectors.grammar import blame_of
+from dissectors.grammar import blame_of, shortened
 from dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
 from dissectors.schafkopf.cards import SEATS
 from dissectors.schafkopf.codec import card_place
@@ -330,4 +330,4 @@ def cards_of(message: Message, field: str) -> list[str]:
 
 def _in_words(content: object) -> str:
     words = " ".join(map(str, content)) if isinstance(content, tuple) else str(content)
-    return words if len(words) <= _LONGEST_WORDS else f"{words[:_LONGEST_WORDS]}…"
+    return shortened(words, _LONGEST_WORDS)
