@@ -104,7 +104,7 @@ def relay(
     compile_wanted(wanted)
     # The recorder's process tells nothing of it.
     tell_left_out()
-    source = " ".join(_written(mode) for mode in modes)
+    source = " ".join(map(str, modes))
     name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
     try:
         file = Path(database).absolute()
@@ -136,8 +136,7 @@ def relay(
         _wait_until_ready(ours, forwarder)
         _tidy(file, spool)
         for running in forwarder.relays:
-            where = f"{running.mode.transport} {running.address}"
-            click.echo(f"listening on {where}, passing on to {running.server}", err=True)
+            click.echo(f"listening on {running.says}", err=True)
         forwarder.watch_recorder(recorder.sentinel, _recorder_died)
         run_relay(forwarder)
         ours.close()
@@ -180,9 +179,3 @@ def _recorder_died() -> None:
         "What was recorded until then is kept. Stop with Ctrl-C and start again to record.",
         err=True,
     )
-
-
-def _written(mode: Mode) -> str:
-    host = f"[{mode.host}]" if ":" in mode.host else mode.host
-    listen = f"[{mode.listen_host}]" if ":" in mode.listen_host else mode.listen_host
-    return f"reverse:{mode.transport}://{host}:{mode.port}@{listen}:{mode.listen_port}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from dissectors.records import Transport
-from proxy.modes import Mode
+from proxy.modes import Reverse, endpoint
 
 Address = tuple[Any, ...]
 """A socket address as the socket module has it: host, port and, with IPv6, flow and scope."""
@@ -26,6 +26,9 @@ NETWORK_FAULTS = {
 }
 """What the network says of any transport: error number to a short constant code and words for people."""
 
+EVERYWHERE = ("0.0.0.0", "::")
+"""To listen there is to listen on all of this machine's addresses."""
+
 BUFFER_BYTES = 4 << 20
 """What is asked for as kernel buffers; the system gives what it allows."""
 
@@ -38,8 +41,7 @@ class RelayError(Exception):
 
 def endpoint_text(address: Address) -> str:
     """`ip:port`, with an IPv6 address in brackets."""
-    host, port = address[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return endpoint(address[0], address[1])
 
 
 def resolve(
@@ -62,7 +64,7 @@ def resolve(
     return family, address
 
 
-def meet(mode: Mode) -> tuple[socket.socket, socket.AddressFamily, Address]:
+def meet(mode: Reverse) -> tuple[socket.socket, socket.AddressFamily, Address]:
     """A non-blocking socket bound to where the clients come, and the server's address family and address.
 
     Raises RelayError if it cannot be bound, the server is not found, or the relay would be its own server.
@@ -71,8 +73,8 @@ def meet(mode: Mode) -> tuple[socket.socket, socket.AddressFamily, Address]:
     server_family, server = resolve(mode.host, mode.port, mode.transport, prefer=family)
     listener = bind(family, address, mode.transport)
     bound = listener.getsockname()
-    if bound[1] == server[1] and _is_local(server_family, server):
-        everywhere = bound[0] in ("0.0.0.0", "::") and family == server_family
+    if bound[1] == server[1] and is_local(server_family, server):
+        everywhere = bound[0] in EVERYWHERE and family == server_family
         if everywhere or bound[0] == server[0]:
             listener.close()
             raise RelayError(
@@ -82,8 +84,16 @@ def meet(mode: Mode) -> tuple[socket.socket, socket.AddressFamily, Address]:
     return listener, server_family, server
 
 
-def bind(family: socket.AddressFamily, address: Address, transport: Transport) -> socket.socket:
-    """A non-blocking socket bound to an address. Raises RelayError if that cannot be."""
+def bind(
+    family: socket.AddressFamily,
+    address: Address,
+    transport: Transport,
+    options: Sequence[tuple[int, int]] = (),
+) -> socket.socket:
+    """A non-blocking socket bound to an address, with the `options` (level, number) switched on before.
+
+    Raises RelayError if that cannot be.
+    """
     listener = socket.socket(family, _TYPES[transport])
     try:
         listener.setblocking(False)
@@ -95,6 +105,8 @@ def bind(family: socket.AddressFamily, address: Address, transport: Transport) -
         if family == socket.AF_INET6:
             # A client's address should read the same wherever it is seen; IPv4 has a mode of its own.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        for option in options:
+            listener.setsockopt(*option, 1)
         listener.bind(address)
     except OSError as error:
         listener.close()
@@ -113,7 +125,7 @@ def _bind_failure(error: OSError, transport: Transport, address: Address) -> str
     return failed + f"{error.strerror}. Try another address or port."
 
 
-def _is_local(family: socket.AddressFamily, address: Address) -> bool:
+def is_local(family: socket.AddressFamily, address: Address) -> bool:
     """Whether the address is one of this machine's."""
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

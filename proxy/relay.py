@@ -10,12 +10,15 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from proxy.endpoints import Notice, allow_open_files
+from proxy.endpoints import Notice, RelayError, allow_open_files
+from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
 from proxy.journal import JournalWriter
-from proxy.modes import Mode
+from proxy.modes import Mode, Reverse, Transparent
 from proxy.relay_tcp import TcpRelay
 from proxy.relay_udp import UdpRelay
+from proxy.transparent import transparent_gates
 
 FLUSH_SECONDS = 0.02
 """No record stays in memory longer than this."""
@@ -24,12 +27,29 @@ _OTHER_FILES = 64
 """Open files besides the sockets: the journal, the terminal, what the interpreter needs."""
 
 
+class Relay(Protocol):
+    """What relays one mode, or a part of it. Its sockets are bound."""
+
+    says: str
+    """Where it listens and what for, as a clause."""
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let traffic flow."""
+
+    async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
+        """Let no more traffic flow, and end all streams at `ts_ns`."""
+
+    def close(self) -> None:
+        """Give back the sockets."""
+
+
 class Forwarder:
     """Relays all `modes`, whose listening sockets are bound at once, and writes what came to `journal`.
 
-    `idle_seconds` and `max_clients` hold for each UDP mode, `max_connections` for each TCP mode. `on_notice`
-    is told of what goes wrong without stopping anything, and that may be often. Raises RelayError if one of
-    the modes cannot start. The journal is closed with `run`.
+    `idle_seconds` and `max_clients` hold for each listening UDP socket, `max_connections` for each TCP one.
+    With `keep_source` the servers of transparent modes see the clients' addresses. `on_notice` is told of
+    what goes wrong without stopping anything, and that may be often. Raises RelayError if one of the modes
+    cannot start. The journal is closed with `run`.
     """
 
     def __init__(
@@ -41,22 +61,36 @@ class Forwarder:
         idle_seconds: float = 600.0,
         max_clients: int = 4096,
         max_connections: int = 4096,
+        keep_source: bool = False,
     ) -> None:
-        max_connections = _affordable(modes, max_clients, max_connections, on_notice)
         self._journal = journal
         self._stopped = asyncio.Event()
         self._flush_planned = False
         self._sentinel: tuple[int, Callable[[], None]] | None = None
-        self.relays: list[UdpRelay | TcpRelay] = []
+        self.relays: list[Relay] = []
+        own = OwnConnections()
+        tcp: list[TcpGate] = []
+        udp: list[UdpGate] = []
         try:
             for mode in modes:
-                if mode.transport == "tcp":
-                    self.relays.append(TcpRelay(mode, journal, on_notice, max_connections))
+                if isinstance(mode, Reverse):
+                    if mode.transport == "tcp":
+                        tcp.append(ReverseTcp(mode))
+                    else:
+                        udp.append(ReverseUdp(mode))
+                elif isinstance(mode, Transparent):
+                    for_tcp, for_udp = transparent_gates(mode, own, keep_source, on_notice)
+                    tcp += for_tcp
+                    udp += for_udp
                 else:
-                    self.relays.append(UdpRelay(mode, journal, on_notice, idle_seconds, max_clients))
+                    raise RelayError(f"{mode}: this mode is not there yet.")
         except BaseException:
-            self.close()
+            for gate in (*tcp, *udp):
+                gate.listener.close()
             raise
+        max_connections = _affordable(len(tcp), max_connections, len(udp), max_clients, on_notice)
+        self.relays += [TcpRelay(gate, journal, on_notice, max_connections, own) for gate in tcp]
+        self.relays += [UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own) for gate in udp]
 
     def watch_recorder(self, sentinel: int, on_death: Callable[[], None]) -> None:
         """When the descriptor `sentinel` becomes readable, journal no more, then call `on_death`."""
@@ -107,17 +141,22 @@ class Forwarder:
         on_death()
 
 
-def _affordable(modes: Sequence[Mode], max_clients: int, max_connections: int, on_notice: Notice) -> int:
-    """See that there are enough open files for all of it; fewer connections where the system allows fewer."""
-    streams = sum(mode.transport == "tcp" for mode in modes)
-    needed = streams * (2 * max_connections + 2) + (len(modes) - streams) * (max_clients + 2)
+def _affordable(
+    streams: int, max_connections: int, datagrams: int, max_clients: int, on_notice: Notice
+) -> int:
+    """See that there are enough open files for so many TCP and UDP listeners, each with so many clients.
+
+    Where the system allows fewer there are fewer connections, as many as given.
+    """
+    # A client is two sockets; over UDP the second is only there in a transparent mode.
+    needed = streams * (2 * max_connections + 2) + datagrams * (2 * max_clients + 2)
     allowed = allow_open_files(needed + _OTHER_FILES) - _OTHER_FILES
     if allowed >= needed or not streams:
         return max_connections
     fewer = max(1, max_connections * allowed // needed)
     on_notice(
         "open-files",
-        f"The system allows this process {allowed + _OTHER_FILES} open files: each TCP mode carries "
+        f"The system allows this process {allowed + _OTHER_FILES} open files: each TCP listener carries "
         f"{fewer} connections at once instead of {max_connections}. Raise the limit (ulimit -Hn), or ask for "
         "fewer with --max-connections.",
     )

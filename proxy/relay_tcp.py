@@ -1,4 +1,4 @@
-"""One TCP mode: connections of any number of clients, each passed on by one of our own to the server.
+"""TCP connections of any number of clients, each passed on by one of our own to its server.
 
 Every piece of a byte stream is passed on, then journaled. An end is passed on as what it is: a FIN as a FIN,
 while the other direction goes on, and a reset as a reset. Where one side takes no more, nothing is read from
@@ -20,9 +20,9 @@ from contextlib import suppress
 from typing import cast
 
 from dissectors.records import Direction
-from proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text, meet
+from proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
+from proxy.gates import OwnConnections, Refused, TcpGate
 from proxy.journal import JournalWriter
-from proxy.modes import Mode
 
 CONNECT_SECONDS = 10.0
 """How long the server may take to accept a connection."""
@@ -45,15 +45,26 @@ _FAULTS = {
 
 
 class _Connection:
-    """A client's connection and ours to the server. `standing` counts the sides that are up."""
+    """A client's connection and ours, from `local` once it is tried, to the server at `destination`.
 
-    __slots__ = ("client", "name", "number", "reset", "server", "standing")
+    `standing` counts the sides that are up.
+    """
+
+    __slots__ = ("client", "destination", "local", "name", "number", "reset", "server", "standing")
 
     def __init__(
-        self, relay: TcpRelay, number: int, name: str, client: socket.socket, server: socket.socket
+        self,
+        relay: TcpRelay,
+        number: int,
+        name: str,
+        destination: Address,
+        client: socket.socket,
+        server: socket.socket,
     ) -> None:
         self.number = number
         self.name = name
+        self.destination = destination
+        self.local: Address | None = None
         self.standing = 0
         self.reset = False
         self.client = _Side(relay, self, client, "c2s")
@@ -141,20 +152,28 @@ class _Side(asyncio.Protocol):
 
 
 class TcpRelay:
-    """Relays what `mode` says. The listening socket is bound at once; traffic flows between start and stop.
+    """Relays whoever comes in by `gate`, whose socket is bound; traffic flows between start and stop.
 
     A client beyond `max_connections` is closed at once. One for whom the server cannot be reached is closed
-    when that is clear, at the latest after `CONNECT_SECONDS`; until then nothing is read from it. Raises
-    RelayError if it cannot listen or does not find the server.
+    when that is clear, at the latest after `CONNECT_SECONDS`; until then nothing is read from it. Connections
+    to servers are noted in `own` while they last.
     """
 
-    def __init__(self, mode: Mode, journal: JournalWriter, on_notice: Notice, max_connections: int) -> None:
-        self.mode = mode
+    def __init__(
+        self,
+        gate: TcpGate,
+        journal: JournalWriter,
+        on_notice: Notice,
+        max_connections: int,
+        own: OwnConnections,
+    ) -> None:
         self.journal = journal
-        self._listener, self._family, self._server = meet(mode)
+        self.says = gate.says
+        self.address = gate.address
+        self._gate = gate
+        self._listener = gate.listener
         self._listener.listen(_BACKLOG)
-        self.address = endpoint_text(self._listener.getsockname())
-        self.server = endpoint_text(self._server)
+        self._own = own
         self._on_notice = on_notice
         self._max_connections = max_connections
         self._connections: set[_Connection] = set()
@@ -192,13 +211,16 @@ class TcpRelay:
         """Journal and tell what the network did to a connection, at a byte of that direction."""
         code, text = _FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
         self.journal.fault(connection.number, direction, time.time_ns(), offset, code, text)
-        way = (connection.name, self.server) if direction == "c2s" else (self.server, connection.name)
+        server = endpoint_text(connection.destination)
+        way = (connection.name, server) if direction == "c2s" else (server, connection.name)
         self._on_notice(code, f"tcp {' to '.join(way)}: {text}. The connection was closed.")
 
     def ended(self, connection: _Connection, reason: str) -> None:
         """Journal a connection's end, and forget it."""
         if connection in self._connections:
             self._connections.remove(connection)
+            if connection.local is not None:
+                self._own.discard("tcp", connection.local, connection.destination)
             self.journal.end(connection.number, time.time_ns(), reason)
 
     def _let_in(self) -> None:
@@ -231,21 +253,23 @@ class TcpRelay:
     def _open(self, client: socket.socket, address: Address) -> None:
         name = endpoint_text(address)
         try:
-            server = socket.socket(self._family, socket.SOCK_STREAM)
+            destination = self._gate.destination(client, address)
+            server = self._gate.upstream(address, destination)
+        except Refused as refusal:
+            client.close()
+            self._on_notice(refusal.code, str(refusal))
+            return
         except OSError as error:
             client.close()
-            self._on_notice(
-                "no-socket",
-                f"{name} was turned away: no socket to tcp {self.server}: {error.strerror}.",
-            )
+            self._on_notice("no-socket", f"tcp {name} was turned away, no socket for it: {error.strerror}.")
             return
         for sock in (client, server):
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             # A peer whose machine is gone says nothing any more.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        number = self.journal.open("tcp", name, self.server, time.time_ns())
-        connection = _Connection(self, number, name, client, server)
+        number = self.journal.open("tcp", name, endpoint_text(destination), time.time_ns())
+        connection = _Connection(self, number, name, destination, client, server)
         self._connections.add(connection)
         task = self._loop.create_task(self._connect(connection))
         self._connecting.add(task)
@@ -255,7 +279,7 @@ class TcpRelay:
         """Reach the server, then let the bytes flow."""
         client, server = connection.client, connection.server
         try:
-            await self._reach(server.sock)
+            await self._reach(connection)
             # Both at once: each can write to the other before anything is read.
             await asyncio.gather(
                 self._loop.connect_accepted_socket(lambda: client, client.sock),
@@ -269,9 +293,14 @@ class TcpRelay:
                 client.sock.close()
                 server.sock.close()
 
-    async def _reach(self, sock: socket.socket) -> None:
-        """Connect `sock` to the server. Raises OSError with its number if that fails."""
-        number = sock.connect_ex(self._server)
+    async def _reach(self, connection: _Connection) -> None:
+        """Connect to the server. Raises OSError with its number if that fails."""
+        sock = connection.server.sock
+        number = sock.connect_ex(connection.destination)
+        local = sock.getsockname()
+        # Before anything is awaited: were it led back to this relay, it would come in next.
+        connection.local = local
+        self._own.add("tcp", local, connection.destination)
         if number == errno.EINPROGRESS:
             writable = asyncio.Event()
             self._loop.add_writer(sock, writable.set)
@@ -283,7 +312,7 @@ class TcpRelay:
                 number = errno.ETIMEDOUT
             finally:
                 self._loop.remove_writer(sock)
-        if not number and sock.getsockname()[:2] == self._server[:2]:
+        if not number and local[:2] == connection.destination[:2]:
             # Nobody listens there, but the system has chosen that very port for our end.
             number = errno.ECONNREFUSED
         if number:

@@ -1,6 +1,6 @@
-"""One UDP mode: datagrams from any number of clients to one server and back, each forwarded, then journaled.
+"""Datagrams of any number of clients to their servers and back, each forwarded, then journaled.
 
-Every client address gets its own socket, connected to the server: the server sees one stable port per client,
+Every client gets its own socket, connected to the server: the server sees one stable port per client,
 only the server's datagrams come in there, and ICMP errors are reported on the association they belong to.
 
 The sockets are watched by a selector of our own, which the event loop watches: libuv, and so uvloop, silently
@@ -15,13 +15,13 @@ import selectors
 import socket
 import time
 from collections import OrderedDict, deque
+from collections.abc import Hashable
 
 from dissectors.records import Direction
-from proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text, enlarge_buffers, meet
+from proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
+from proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
 from proxy.journal import JournalWriter
-from proxy.modes import Mode
 
-_MAX_DATAGRAM = 65_535
 _BURST = 32
 """At most this many datagrams are taken from one socket before the others have their turn."""
 _BACKLOG_NS = 20_000
@@ -37,46 +37,83 @@ _FAULTS = {
 }
 
 
+class _Outlet:
+    """A socket to send from, and what it did not take yet; else it is watched for `idle_events`.
+
+    `association` is None where it sends to clients, else the one whose server it sends to.
+    """
+
+    __slots__ = ("association", "idle_events", "sock", "waiting")
+
+    def __init__(self, sock: socket.socket, idle_events: int, association: _Association | None) -> None:
+        self.sock = sock
+        self.idle_events = idle_events
+        self.association = association
+        self.waiting: deque[tuple[_Association, bytes]] = deque()
+
+
 class _Association:
-    """One client address and its socket towards the server. `c2s` and `s2c` count the bytes that came."""
+    """One client and his server. `c2s` and `s2c` count the bytes that came."""
 
-    __slots__ = ("active", "c2s", "client", "last_ns", "number", "s2c", "upstream", "waiting")
+    __slots__ = (
+        "active",
+        "back",
+        "c2s",
+        "client",
+        "key",
+        "last_ns",
+        "number",
+        "s2c",
+        "server",
+        "up",
+        "upstream",
+    )
 
-    def __init__(self, client: Address, upstream: socket.socket) -> None:
-        self.client = client
-        self.upstream = upstream
+    def __init__(self, key: Hashable, way: Way, back: _Outlet) -> None:
+        self.key = key
+        self.client = way.client
+        self.server = way.server
+        self.upstream = way.upstream
+        self.up = _Outlet(way.upstream, selectors.EVENT_READ, self)
+        self.back = back
         self.number = 0
         self.c2s = 0
         self.s2c = 0
         self.active = 0.0
         self.last_ns = 0
-        self.waiting: deque[tuple[_Association, bytes]] = deque()
 
 
 class UdpRelay:
-    """Relays what `mode` says. The listening socket is bound at once; traffic flows between start and close.
+    """Relays whoever comes in by `gate`, whose socket is bound; traffic flows between start and close.
 
     An association ends when it was silent for `idle_seconds`, or when there would be more than `max_clients`
-    and it has been silent the longest. Raises RelayError if it cannot listen or does not find the server.
+    and it has been silent the longest. Sockets to servers are noted in `own` while they last.
     """
 
     def __init__(
-        self, mode: Mode, journal: JournalWriter, on_notice: Notice, idle_seconds: float, max_clients: int
+        self,
+        gate: UdpGate,
+        journal: JournalWriter,
+        on_notice: Notice,
+        idle_seconds: float,
+        max_clients: int,
+        own: OwnConnections,
     ) -> None:
-        self.mode = mode
-        self._listener, self._family, self._server = meet(mode)
-        self.address = endpoint_text(self._listener.getsockname())
-        self.server = endpoint_text(self._server)
+        self.says = gate.says
+        self.address = gate.address
+        self._gate = gate
+        self._receive = gate.receive
         self._journal = journal
         self._on_notice = on_notice
         self._idle_seconds = idle_seconds
         self._max_clients = max_clients
+        self._own = own
         # The association that has been silent longest comes first.
-        self._associations: OrderedDict[Address, _Association] = OrderedDict()
-        self._waiting: deque[tuple[_Association, bytes]] = deque()
+        self._associations: OrderedDict[Hashable, _Association] = OrderedDict()
         self._last_ns = 0
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._front = _Outlet(gate.listener, selectors.EVENT_READ, None)
+        self._selector.register(gate.listener, selectors.EVENT_READ, self._front)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let traffic flow."""
@@ -94,37 +131,37 @@ class UdpRelay:
     def close(self) -> None:
         """Give back the sockets."""
         self._selector.close()
-        self._listener.close()
+        self._front.sock.close()
 
     def _ready(self) -> None:
         for key, events in self._selector.select(0):
-            association: _Association | None = key.data
-            if association is None:
-                if events & selectors.EVENT_WRITE:
-                    self._drain(self._listener, self._waiting, "s2c")
-                if events & selectors.EVENT_READ:
-                    self._from_clients()
+            outlet: _Outlet = key.data
+            association = outlet.association
             # An association that has ended since the selector looked has no socket any more.
-            elif association.upstream.fileno() >= 0:
-                if events & selectors.EVENT_WRITE:
-                    self._drain(association.upstream, association.waiting, "c2s")
-                if events & selectors.EVENT_READ:
+            if outlet.sock.fileno() < 0:
+                continue
+            if events & selectors.EVENT_WRITE:
+                self._drain(outlet)
+            if events & selectors.EVENT_READ:
+                if association is None:
+                    self._from_clients()
+                else:
                     self._from_server(association)
 
     def _from_clients(self) -> None:
         for _ in range(_BURST):
             try:
-                data, client = self._listener.recvfrom(_MAX_DATAGRAM)
+                data, key = self._receive()
             except BlockingIOError:
                 return
             except OSError as error:
                 self._on_notice("receive", f"Receiving on udp {self.address} failed: {error.strerror}.")
                 return
             now = time.time_ns()
-            association = self._associations.get(client) or self._open(client, now)
+            association = self._associations.get(key) or self._open(key, now)
             if association is None:
                 return
-            if association.waiting:
+            if association.up.waiting:
                 self._wait(association, "c2s", now, data)
             else:
                 try:
@@ -134,7 +171,7 @@ class UdpRelay:
             self._journal.chunk(association.number, "c2s", now, association.c2s, data)
             association.c2s += len(data)
             association.active = self._time()
-            self._associations.move_to_end(client)
+            self._associations.move_to_end(key)
             backlog = now - self._last_ns < _BACKLOG_NS
             self._last_ns = now
             # Asking in vain costs more than coming back, and the other end may be waiting for this core.
@@ -144,7 +181,7 @@ class UdpRelay:
     def _from_server(self, association: _Association) -> None:
         for _ in range(_BURST):
             try:
-                data = association.upstream.recv(_MAX_DATAGRAM)
+                data = association.upstream.recv(MAX_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -152,51 +189,59 @@ class UdpRelay:
                 self._fault(association, "c2s", time.time_ns(), error)
                 continue
             now = time.time_ns()
-            if self._waiting:
+            back = association.back
+            if back.waiting:
                 self._wait(association, "s2c", now, data)
             else:
                 try:
-                    self._listener.sendto(data, association.client)
+                    back.sock.sendto(data, association.client)
                 except OSError as error:
                     self._send_failed(association, "s2c", now, data, error)
             self._journal.chunk(association.number, "s2c", now, association.s2c, data)
             association.s2c += len(data)
             association.active = self._time()
-            self._associations.move_to_end(association.client)
+            self._associations.move_to_end(association.key)
             backlog = now - association.last_ns < _BACKLOG_NS
             association.last_ns = now
             if not backlog:
                 return
 
-    def _open(self, client: Address, now: int) -> _Association | None:
+    def _open(self, key: Hashable, now: int) -> _Association | None:
         if len(self._associations) >= self._max_clients:
             self._end(next(iter(self._associations.values())), now, "evicted")
-        text = endpoint_text(client)
-        upstream = None
         try:
-            upstream = socket.socket(self._family, socket.SOCK_DGRAM)
-            upstream.setblocking(False)
-            enlarge_buffers(upstream)
-            upstream.connect(self._server)
-            association = _Association(client, upstream)
-            self._selector.register(upstream, selectors.EVENT_READ, association)
+            way = self._gate.open(key)
+        except Refused as refusal:
+            self._on_notice(refusal.code, str(refusal))
+            return None
         except OSError as error:
-            if upstream is not None:
-                upstream.close()
             self._on_notice(
                 "no-socket",
-                f"No socket for the client {text} to udp {self.server}: {error.strerror}. "
+                f"On udp {self.address} there is no socket for a client: {error.strerror}. "
                 "What it sent was dropped.",
             )
             return None
-        association.number = self._journal.open("udp", text, self.server, now)
-        self._associations[client] = association
+        shared = way.answering is self._front.sock
+        back = self._front if shared else _Outlet(way.answering, 0, None)
+        association = _Association(key, way, back)
+        self._selector.register(way.upstream, selectors.EVENT_READ, association.up)
+        self._own.add("udp", way.upstream.getsockname(), way.server)
+        association.number = self._journal.open(
+            "udp", endpoint_text(way.client), endpoint_text(way.server), now
+        )
+        self._associations[key] = association
         return association
 
     def _end(self, association: _Association, now: int, reason: str) -> None:
-        del self._associations[association.client]
+        del self._associations[association.key]
+        self._own.discard("udp", association.upstream.getsockname(), association.server)
         self._selector.unregister(association.upstream)
         association.upstream.close()
+        back = association.back
+        if back is not self._front:
+            if back.waiting:
+                self._selector.unregister(back.sock)
+            back.sock.close()
         self._journal.end(association.number, now, reason)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -217,7 +262,7 @@ class UdpRelay:
         if direction == "c2s":
             association.upstream.send(data)
         else:
-            self._listener.sendto(data, association.client)
+            association.back.sock.sendto(data, association.client)
 
     def _send_failed(
         self, association: _Association, direction: Direction, now: int, data: bytes, error: OSError
@@ -239,26 +284,22 @@ class UdpRelay:
 
     def _wait(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
         """Queue a datagram for a full socket; the oldest gives way."""
-        if direction == "c2s":
-            sock, waiting, owner = association.upstream, association.waiting, association
-        else:
-            sock, waiting, owner = self._listener, self._waiting, None
-        if not waiting:
-            self._selector.modify(sock, selectors.EVENT_READ | selectors.EVENT_WRITE, owner)
-        elif len(waiting) >= _MAX_WAITING:
-            oldest, _ = waiting.popleft()
+        outlet = association.up if direction == "c2s" else association.back
+        if not outlet.waiting:
+            self._watch(outlet, outlet.idle_events | selectors.EVENT_WRITE)
+        elif len(outlet.waiting) >= _MAX_WAITING:
+            oldest, _ = outlet.waiting.popleft()
             if oldest.upstream.fileno() >= 0:
                 self._report(
                     oldest, direction, now, "overflow", "a datagram was dropped, too many were waiting"
                 )
-        waiting.append((association, data))
+        outlet.waiting.append((association, data))
 
-    def _drain(
-        self, sock: socket.socket, waiting: deque[tuple[_Association, bytes]], direction: Direction
-    ) -> None:
+    def _drain(self, outlet: _Outlet) -> None:
         """Send what waits, as long as the socket takes it."""
-        while waiting:
-            association, data = waiting[0]
+        direction: Direction = "s2c" if outlet.association is None else "c2s"
+        while outlet.waiting:
+            association, data = outlet.waiting[0]
             if association.upstream.fileno() >= 0:
                 try:
                     self._send(association, direction, data)
@@ -266,8 +307,16 @@ class UdpRelay:
                     if error.errno in _FULL:
                         return
                     self._fault(association, direction, time.time_ns(), error)
-            waiting.popleft()
-        self._selector.modify(sock, selectors.EVENT_READ, association if direction == "c2s" else None)
+            outlet.waiting.popleft()
+        self._watch(outlet, outlet.idle_events)
+
+    def _watch(self, outlet: _Outlet, events: int) -> None:
+        if not events:
+            self._selector.unregister(outlet.sock)
+        elif outlet.sock in self._selector.get_map():
+            self._selector.modify(outlet.sock, events, outlet)
+        else:
+            self._selector.register(outlet.sock, events, outlet)
 
     def _fault(self, association: _Association, direction: Direction, now: int, error: OSError) -> None:
         code, text = _FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
@@ -278,6 +327,6 @@ class UdpRelay:
     ) -> None:
         offset = association.c2s if direction == "c2s" else association.s2c
         self._journal.fault(association.number, direction, now, offset, code, text)
-        client = endpoint_text(association.client)
-        way = f"{client} to {self.server}" if direction == "c2s" else f"{self.server} to {client}"
+        client, server = endpoint_text(association.client), endpoint_text(association.server)
+        way = f"{client} to {server}" if direction == "c2s" else f"{server} to {client}"
         self._on_notice(code, f"udp {way}: {text}.")

@@ -4,24 +4,44 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.modes import Mode, parse_mode
+from proxy.modes import Mitmproxy, Mode, Reverse, Transparent, parse_mode
 
 
 @pytest.mark.parametrize(
     ("spec", "mode"),
     [
-        ("reverse:udp://127.0.0.1:9000@9001", Mode("udp", "127.0.0.1", 9000, "127.0.0.1", 9001)),
-        ("reverse:udp://localhost:9000@9001", Mode("udp", "localhost", 9000, "127.0.0.1", 9001)),
-        ("reverse:udp://game.example:1@0.0.0.0:65535", Mode("udp", "game.example", 1, "0.0.0.0", 65535)),
-        ("reverse:udp://[::1]:9000@[::1]:9001", Mode("udp", "::1", 9000, "::1", 9001)),
-        ("reverse:udp://[fe80::1%eth0]:9000@[::]:0", Mode("udp", "fe80::1%eth0", 9000, "::", 0)),
-        ("reverse:tcp://127.0.0.1:35555@35556", Mode("tcp", "127.0.0.1", 35555, "127.0.0.1", 35556)),
-        ("reverse:tcp://[::1]:35555@0.0.0.0:35556", Mode("tcp", "::1", 35555, "0.0.0.0", 35556)),
-        ("reverse:udp://[::ffff:1.2.3.4]:9000@9001", Mode("udp", "::ffff:1.2.3.4", 9000, "127.0.0.1", 9001)),
+        ("reverse:udp://127.0.0.1:9000@9001", Reverse("udp", "127.0.0.1", 9000, "127.0.0.1", 9001)),
+        ("reverse:udp://localhost:9000@9001", Reverse("udp", "localhost", 9000, "127.0.0.1", 9001)),
+        ("reverse:udp://game.example:1@0.0.0.0:65535", Reverse("udp", "game.example", 1, "0.0.0.0", 65535)),
+        ("reverse:udp://[::1]:9000@[::1]:9001", Reverse("udp", "::1", 9000, "::1", 9001)),
+        ("reverse:udp://[fe80::1%eth0]:9000@[::]:0", Reverse("udp", "fe80::1%eth0", 9000, "::", 0)),
+        ("reverse:tcp://127.0.0.1:35555@35556", Reverse("tcp", "127.0.0.1", 35555, "127.0.0.1", 35556)),
+        ("reverse:tcp://[::1]:35555@0.0.0.0:35556", Reverse("tcp", "::1", 35555, "0.0.0.0", 35556)),
+        (
+            "reverse:udp://[::ffff:1.2.3.4]:9000@9001",
+            Reverse("udp", "::ffff:1.2.3.4", 9000, "127.0.0.1", 9001),
+        ),
+        ("transparent@9001", Transparent(None, 9001)),
+        ("transparent@0.0.0.0:9001", Transparent("0.0.0.0", 9001)),
+        ("transparent@[::]:9001", Transparent("::", 9001)),
+        (
+            "reverse:tls://game.example:443@9001",
+            Mitmproxy("reverse:tls://game.example:443", "127.0.0.1", 9001),
+        ),
+        ("reverse:tls://[::1]:443@[::1]:9001", Mitmproxy("reverse:tls://[::1]:443", "::1", 9001)),
+        ("socks5", Mitmproxy("socks5", "127.0.0.1", 1080)),
+        ("socks5@9050", Mitmproxy("socks5", "127.0.0.1", 9050)),
+        ("wireguard@0.0.0.0:51820", Mitmproxy("wireguard", "0.0.0.0", 51820)),
+        ("wireguard:/etc/keys.conf", Mitmproxy("wireguard:/etc/keys.conf", "127.0.0.1", 51820)),
+        ("local", Mitmproxy("local")),
+        ("local:firefox", Mitmproxy("local:firefox")),
+        ("transparent", Mitmproxy("transparent", "127.0.0.1", 8080)),
     ],
 )
 def test_what_is_understood(spec: str, mode: Mode) -> None:
     assert parse_mode(spec) == mode
+    if not isinstance(mode, Mitmproxy):
+        assert parse_mode(str(mode)) == mode
 
 
 @pytest.mark.parametrize(
@@ -30,9 +50,10 @@ def test_what_is_understood(spec: str, mode: Mode) -> None:
         ("", "begins with 'reverse:'"),
         ("reverse", "begins with 'reverse:'"),
         ("socks5:9000", "begins with 'reverse:'"),
-        ("reverse:127.0.0.1:9000@9001", "understands udp://, tcp://"),
-        ("reverse:sctp://127.0.0.1:9000@9001", "understands udp://, tcp://"),
-        ("reverse:tcp:127.0.0.1:9000@9001", "understands udp://, tcp://"),
+        ("local@9000", "begins with 'reverse:'"),
+        ("reverse:127.0.0.1:9000@9001", "understands udp://, tcp://, tls://"),
+        ("reverse:sctp://127.0.0.1:9000@9001", "understands udp://, tcp://, tls://"),
+        ("reverse:tcp:127.0.0.1:9000@9001", "understands udp://, tcp://, tls://"),
         ("reverse:udp://127.0.0.1:9000", "does not say where to listen"),
         ("reverse:udp://127.0.0.1@9001", "'127.0.0.1' is no server"),
         ("reverse:udp://9000@9001", "is written HOST:PORT"),
@@ -50,5 +71,22 @@ def test_what_is_understood(spec: str, mode: Mode) -> None:
 )
 def test_what_is_refused_and_why(spec: str, says: str) -> None:
     with pytest.raises(ValueError, match=r"as in reverse:udp://127\.0\.0\.1:9000@9001") as refusal:
+        parse_mode(spec)
+    assert says in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("transparent@", "'' is no listening address"),
+        ("transparent@70000", "70000 is no port"),
+        ("transparent:tcp@9001", "nothing stands between"),
+        ("socks5@localhost", "'localhost' is no listening address"),
+        ("wireguard@[1.2.3.4", "is no listening address"),
+    ],
+)
+def test_what_is_refused_elsewhere(spec: str, says: str) -> None:
+    kind = spec.partition("@")[0].partition(":")[0]
+    with pytest.raises(ValueError, match=rf"as in {kind}@[0-9]+") as refusal:
         parse_mode(spec)
     assert says in str(refusal.value)

@@ -26,7 +26,7 @@ from dissectors.records import Chunk, End, Fault, Transport
 from proxy import relay_tcp
 from proxy.endpoints import endpoint_text
 from proxy.journal import JournalWriter
-from proxy.modes import Mode
+from proxy.modes import Reverse
 from proxy.relay import Forwarder
 
 LOOPS = pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def deaf() -> Iterator[socket.socket]:
         yield listener
 
 
-def to(server: socket.socket, family: socket.AddressFamily = V4) -> Mode:
+def to(server: socket.socket, family: socket.AddressFamily = V4) -> Reverse:
     host, port = server.getsockname()[:2]
-    return Mode("tcp", host, port, HOSTS[family], 0)
+    return Reverse("tcp", host, port, HOSTS[family], 0)
 
 
 def connect(relay: Running, family: socket.AddressFamily = V4) -> socket.socket:
@@ -368,7 +368,10 @@ def test_a_target_that_refuses(tmp_path: Path, new_loop: NewLoop) -> None:
 
 def test_a_target_that_cannot_be_reached(tmp_path: Path) -> None:
     # An address of multicast is nobody's: the system refuses at once, and nothing leaves this machine.
-    with relaying(tmp_path, Mode("tcp", "224.0.0.1", 9, "127.0.0.1", 0)) as relay, connect(relay) as client:
+    with (
+        relaying(tmp_path, Reverse("tcp", "224.0.0.1", 9, "127.0.0.1", 0)) as relay,
+        connect(relay) as client,
+    ):
         assert client.recv(100) == b""
     assert [fault.code for fault in faults(relay)] == ["network-unreachable"]
     assert ends(relay) == ["refused"]
@@ -539,8 +542,8 @@ def test_both_transports_in_one_relay(tmp_path: Path) -> None:
         Echo() as echo,
         serving() as server,
         relaying(tmp_path, to_udp(echo), to(server)) as relay,
-        udp_client_of(relay.address(0)) as datagrams,
-        socket.create_connection(relay.address(1), SECONDS) as client,
+        socket.create_connection(relay.address(0), SECONDS) as client,
+        udp_client_of(relay.address(1)) as datagrams,
     ):
         assert ask_udp(datagrams, b"one") == b"one"
         there, _ = server.accept()
@@ -567,7 +570,7 @@ def test_its_port_is_free_again_at_once(tmp_path: Path) -> None:
     with serving() as server:
         with relaying(tmp_path, to(server)) as relay, connected(relay, server):
             port = relay.address()[1]
-        mode = Mode("tcp", "127.0.0.1", server.getsockname()[1], "127.0.0.1", port)
+        mode = Reverse("tcp", "127.0.0.1", server.getsockname()[1], "127.0.0.1", port)
         Forwarder([mode], JournalWriter(tmp_path / "again", on_trouble=print), on_notice=print).close()
 
 

@@ -22,9 +22,11 @@ import uvloop
 from dissectors.records import Chunk, End, Fault, Item
 from proxy.endpoints import RelayError, endpoint_text, resolve
 from proxy.journal import JournalReader, JournalWriter
-from proxy.modes import Mode, parse_mode
+from proxy.modes import Mode, Reverse, parse_mode
 from proxy.processes import follow
 from proxy.relay import Forwarder
+from proxy.relay_tcp import TcpRelay
+from proxy.relay_udp import UdpRelay
 
 SECONDS = 5.0
 """How long anything may take before a test fails."""
@@ -83,7 +85,9 @@ class Running:
         self.thread.start()
 
     def address(self, relay: int = 0) -> tuple[str, int]:
-        host, _, port = self.forwarder.relays[relay].address.rpartition(":")
+        running = self.forwarder.relays[relay]
+        assert isinstance(running, TcpRelay | UdpRelay)
+        host, _, port = running.address.rpartition(":")
         return host.strip("[]"), int(port)
 
     def stop(self) -> None:
@@ -130,9 +134,9 @@ def relaying(
         running.stop()
 
 
-def to(server: Echo, family: socket.AddressFamily = V4) -> Mode:
+def to(server: Echo, family: socket.AddressFamily = V4) -> Reverse:
     """A mode that relays to `server` and listens on any port of `family`."""
-    return Mode("udp", HOSTS[server.socket.family], server.port, HOSTS[family], 0)
+    return Reverse("udp", HOSTS[server.socket.family], server.port, HOSTS[family], 0)
 
 
 @contextmanager
