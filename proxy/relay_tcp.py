@@ -35,13 +35,14 @@ _PAUSE_SECONDS = 0.5
 _PIECE = 64 << 10
 _RESETS = struct.pack("ii", 1, 0)
 """Linger, for no time at all: closing the socket then sends a reset."""
-_FAULTS = {
+CONNECT_FAULTS = {
     **NETWORK_FAULTS,
     errno.ECONNREFUSED: ("refused", "nobody listens on that port"),
     errno.ECONNRESET: ("refused", "the server hung up at once"),
     errno.ETIMEDOUT: ("timeout", "no answer came"),
     errno.EADDRNOTAVAIL: ("no-port", "this machine has no port left for a connection there"),
 }
+"""Why there is no connection to a server: error number to a short constant code and words for people."""
 
 
 class _Connection:
@@ -168,7 +169,7 @@ class TcpRelay:
         own: OwnConnections,
     ) -> None:
         self.journal = journal
-        self.says = gate.says
+        self.says = (gate.says,)
         self.address = gate.address
         self._gate = gate
         self._listener = gate.listener
@@ -180,11 +181,10 @@ class TcpRelay:
         self._connecting: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let clients in, and traffic flow."""
         self._loop = loop
-        self._pause = None
-        loop.add_reader(self._listener, self._let_in)
+        self._open_gate()
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
         """Let no more traffic flow, and end all streams at `ts_ns`."""
@@ -207,9 +207,13 @@ class TcpRelay:
         """Give back the listening socket."""
         self._listener.close()
 
+    def _open_gate(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._listener, self._let_in)
+
     def fault(self, connection: _Connection, direction: Direction, offset: int, error: OSError) -> None:
         """Journal and tell what the network did to a connection, at a byte of that direction."""
-        code, text = _FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
+        code, text = CONNECT_FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
         self.journal.fault(connection.number, direction, time.time_ns(), offset, code, text)
         server = endpoint_text(connection.destination)
         way = (connection.name, server) if direction == "c2s" else (server, connection.name)
@@ -238,7 +242,7 @@ class TcpRelay:
                     f"It is tried again every {_PAUSE_SECONDS} s.",
                 )
                 self._loop.remove_reader(self._listener)
-                self._pause = self._loop.call_later(_PAUSE_SECONDS, self.start, self._loop)
+                self._pause = self._loop.call_later(_PAUSE_SECONDS, self._open_gate)
                 return
             if len(self._connections) < self._max_connections:
                 self._open(client, address)
