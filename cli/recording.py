@@ -7,6 +7,8 @@ what comes meanwhile waits in the journal. The relay itself never waits for it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -35,11 +37,13 @@ def record_journal(
     wanted: str | None,
     quiet: bool,
     relay: Connection,
+    tells_relay: bool,
 ) -> None:
     """Record the journal in the folder `journal` to its end, as one session; to be run by `start_recorder`.
 
-    Sends `relay` None once the session is open, or a sentence that says why it cannot be. The other end of
-    `relay` is closed when the relay is over, however it ended.
+    Sends `relay` None once the session is open, or a sentence that says why it cannot be; what is to be told
+    later goes there, too, if it `tells_relay`, else to stderr. Something can be read from `relay` when the
+    relay is over: what it sends, or the end.
     """
     started_ns = time.time_ns()
     try:
@@ -56,6 +60,7 @@ def record_journal(
         return
     reader = JournalReader(journal, base=next(recorder.stream_ids) - 1)
     relay.send(None)
+    tell = _teller(relay if tells_relay else None)
     view = LiveView(started_ns, compile_wanted(wanted), quiet)
     committed = time.monotonic()
     try:
@@ -65,22 +70,34 @@ def record_journal(
             # Half the promised time: the commit itself takes some, too.
             if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
                 view.show(recorder.gather())
-                _write(recorder, relay)
+                _write(recorder, relay, tell)
                 reader.release()
                 committed = now
     except JournalError as error:
-        click.echo(f"kiebitz: {error}; what was recorded until then is kept", err=True)
+        tell(f"kiebitz: {error}; what was recorded until then is kept")
     view.show(recorder.finish())
-    _write(recorder, relay)
+    _write(recorder, relay, tell)
     reader.release()
     reader.close()
     recorder.release()
-    click.echo(f"recorded {summary(recorder)}", err=True)
+    tell(f"recorded {summary(recorder)}")
     if not reader.stopped:
-        click.echo("kiebitz: the relay has died; what it had passed on until then is recorded", err=True)
+        tell("kiebitz: the relay has died; what it had passed on until then is recorded")
 
 
-def _write(recorder: Recorder, relay: Connection) -> None:
+def _teller(relay: Connection | None) -> Callable[[str], None]:
+    def tell(sentence: str) -> None:
+        if relay is None:
+            click.echo(sentence, err=True)
+            return
+        # A relay that has died hears nothing.
+        with suppress(OSError):
+            relay.send(sentence)
+
+    return tell
+
+
+def _write(recorder: Recorder, relay: Connection, tell: Callable[[str], None]) -> None:
     """Write what was gathered, trying again until it works, or the relay is over and it is of no use."""
     failed_since: float | None = None
     while True:
@@ -90,16 +107,12 @@ def _write(recorder: Recorder, relay: Connection) -> None:
             now = time.monotonic()
             if failed_since is None:
                 failed_since = now
-                click.echo(
-                    f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded",
-                    err=True,
-                )
-            # Nothing is ever sent: what is there to read is the end.
+                tell(f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded")
             if relay.poll() and now - failed_since > GIVE_UP_S:
-                click.echo("kiebitz: gave up writing; the end of this session is not recorded", err=True)
+                tell("kiebitz: gave up writing; the end of this session is not recorded")
                 raise SystemExit(1) from error
             time.sleep(RETRY_S)
         else:
             if failed_since is not None:
-                click.echo("kiebitz: the database can be written again; nothing is missing", err=True)
+                tell("kiebitz: the database can be written again; nothing is missing")
             return

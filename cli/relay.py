@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import shutil
-import tempfile
 import time
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
-from pathlib import Path
 
 import click
 
 from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.plugins import tell_left_out
-from cli.recording import record_journal
+from cli.recorder_process import RecorderProcess
 from cli.recording_options import database_option
-from proxy.journal import JournalWriter
-from proxy.modes import Mode, parse_mode
-from proxy.processes import start_recorder
+from proxy.endpoints import RelayError
+from proxy.modes import Mitmproxy, Mode, SettingError, parse_mode
 from proxy.relay import Forwarder, hold_signals, run_relay
-from storage.schema import StorageError
+from storage.escaping import printable
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told again after this time, with how often it came."""
@@ -50,7 +43,7 @@ class _Notices:
             self._told[code] = (last, missed + 1)
             return
         more = f" (and {missed} more like it)" if missed else ""
-        click.echo(f"kiebitz: {sentence}{more}", err=True)
+        click.echo(f"kiebitz: {printable(sentence)}{more}", err=True)
         self._told[code] = (now, 0)
 
 
@@ -85,6 +78,13 @@ class _Notices:
     metavar="N",
     help="TCP only: how many connections each mode carries at once. A client beyond that is turned away.",
 )
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="An option of mitmproxy's for the modes that are its, as in ssl_insecure=true. May be repeated.",
+)
 def relay(
     modes: tuple[Mode, ...],
     database: str,
@@ -93,6 +93,7 @@ def relay(
     quiet: bool,
     idle: float,
     max_connections: int,
+    settings: tuple[str, ...],
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
 
@@ -102,75 +103,40 @@ def relay(
     """
     parse_decode_as(decode_as)
     compile_wanted(wanted)
+    if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
+        raise click.BadParameter("none of the modes is mitmproxy's", param_hint="--set")
     # The recorder's process tells nothing of it.
     tell_left_out()
-    source = " ".join(map(str, modes))
-    name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
-    try:
-        file = Path(database).absolute()
-        spool = Path(tempfile.mkdtemp(prefix=_spool_prefix(file), dir=file.parent))
-    except OSError as error:
-        raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
     notices = _Notices()
-    recorder: SpawnProcess | None = None
     hold_signals()
-    try:
-        journal = JournalWriter(spool / "journal", on_trouble=lambda sentence: notices("journal", sentence))
-        # The sockets first: a port that is in use leaves no session behind.
-        forwarder = Forwarder(
-            modes, journal, on_notice=notices, idle_seconds=idle, max_connections=max_connections
-        )
-        ours, theirs = multiprocessing.Pipe()
-        recorder = start_recorder(
-            record_journal,
-            spool / "journal",
-            database,
-            source,
-            name,
-            decode_as,
-            wanted,
-            quiet,
-            theirs,
-        )
-        theirs.close()
-        _wait_until_ready(ours, forwarder)
-        _tidy(file, spool)
-        for running in forwarder.relays:
-            click.echo(f"listening on {running.says}", err=True)
+    with RecorderProcess(database, on_trouble=lambda sentence: notices("journal", sentence)) as recorder:
+        try:
+            # The sockets first: a port that is in use leaves no session behind.
+            forwarder = Forwarder(
+                modes,
+                recorder.journal,
+                on_notice=notices,
+                on_listening=lambda clause: click.echo(f"listening on {clause}", err=True),
+                idle_seconds=idle,
+                max_connections=max_connections,
+                settings=settings,
+            )
+        except SettingError as error:
+            raise click.BadParameter(str(error), param_hint="--set") from error
+        try:
+            recorder.start(" ".join(map(str, modes)), decode_as=decode_as, wanted=wanted, quiet=quiet)
+        except BaseException:
+            forwarder.close()
+            raise
         forwarder.watch_recorder(recorder.sentinel, _recorder_died)
-        run_relay(forwarder)
-        ours.close()
-        recorder.join()
-    except BaseException:
-        if recorder is not None:
-            # Else it would wait for the end of this process, and this process for its.
-            recorder.kill()
-        raise
-    finally:
-        shutil.rmtree(spool, ignore_errors=True)
-    if recorder.exitcode != 0:
-        raise click.exceptions.Exit(1)
-
-
-def _wait_until_ready(recorder: Connection, forwarder: Forwarder) -> None:
-    try:
-        failure: str | None = recorder.recv()
-    except EOFError:
-        failure = "the recorder did not start"
-    if failure is not None:
-        forwarder.close()
-        raise StorageError(failure)
-
-
-def _tidy(database: Path, spool: Path) -> None:
-    """Remove the spools of relays that were killed; the recorder has made sure that none is running."""
-    for path in database.parent.iterdir():
-        if path.name.startswith(_spool_prefix(database)) and path != spool:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _spool_prefix(database: Path) -> str:
-    return f".{database.name}-spool-"
+        try:
+            run_relay(forwarder)
+        except RelayError:
+            # The journal is closed, and the session of nothing is not left open.
+            recorder.finish()
+            raise
+        if not recorder.finish():
+            raise click.exceptions.Exit(1)
 
 
 def _recorder_died() -> None:

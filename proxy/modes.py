@@ -31,6 +31,10 @@ _MITMPROXY_PORTS = {"socks5": 1080, "wireguard": 51820, "transparent": 8080}
 """Where mitmproxy listens in its modes, unless told otherwise."""
 
 
+class SettingError(Exception):
+    """mitmproxy has no such option, or that one not such a value; the text says what is wrong."""
+
+
 class Reverse(msgspec.Struct, frozen=True):
     """Relay `transport` from `listen_host:listen_port` to `host:port`.
 

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from proxy.endpoints import Notice, RelayError, allow_open_files
+from proxy.endpoints import Notice, allow_open_files
 from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
 from proxy.journal import JournalWriter
-from proxy.modes import Mode, Reverse, Transparent
+from proxy.modes import Mitmproxy, Mode, Reverse, Transparent
 from proxy.relay_tcp import TcpRelay
 from proxy.relay_udp import UdpRelay
 from proxy.transparent import transparent_gates
@@ -28,13 +28,14 @@ _OTHER_FILES = 64
 
 
 class Relay(Protocol):
-    """What relays one mode, or a part of it. Its sockets are bound."""
+    """What relays one mode, or a part of it, or several. That it can listen is certain."""
 
-    says: str
-    """Where it listens and what for, as a clause."""
+    @property
+    def says(self) -> Sequence[str]:
+        """Where it listens once it is started and what for, as clauses."""
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let traffic flow."""
+    async def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let traffic flow. Raises RelayError."""
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
         """Let no more traffic flow, and end all streams at `ts_ns`."""
@@ -47,9 +48,10 @@ class Forwarder:
     """Relays all `modes`, whose listening sockets are bound at once, and writes what came to `journal`.
 
     `idle_seconds` and `max_clients` hold for each listening UDP socket, `max_connections` for each TCP one.
-    With `keep_source` the servers of transparent modes see the clients' addresses. `on_notice` is told of
-    what goes wrong without stopping anything, and that may be often. Raises RelayError if one of the modes
-    cannot start. The journal is closed with `run`.
+    With `keep_source` the servers of transparent modes see the clients' addresses. `settings` are options of
+    mitmproxy's, as OPTION=VALUE, for its modes. `on_notice` is told of what goes wrong without stopping
+    anything, and that may be often; `on_listening` of each place where clients can come, as a clause. Raises
+    RelayError if one of the modes cannot start, and SettingError. The journal is closed with `run`.
     """
 
     def __init__(
@@ -58,12 +60,15 @@ class Forwarder:
         journal: JournalWriter,
         *,
         on_notice: Notice,
+        on_listening: Callable[[str], None] = lambda clause: None,
         idle_seconds: float = 600.0,
         max_clients: int = 4096,
         max_connections: int = 4096,
         keep_source: bool = False,
+        settings: Sequence[str] = (),
     ) -> None:
         self._journal = journal
+        self._on_listening = on_listening
         self._stopped = asyncio.Event()
         self._flush_planned = False
         self._sentinel: tuple[int, Callable[[], None]] | None = None
@@ -71,6 +76,8 @@ class Forwarder:
         own = OwnConnections()
         tcp: list[TcpGate] = []
         udp: list[UdpGate] = []
+        by_mitmproxy: list[Relay] = []
+        mitmproxy = [mode for mode in modes if isinstance(mode, Mitmproxy)]
         try:
             for mode in modes:
                 if isinstance(mode, Reverse):
@@ -82,33 +89,48 @@ class Forwarder:
                     for_tcp, for_udp = transparent_gates(mode, own, keep_source, on_notice)
                     tcp += for_tcp
                     udp += for_udp
-                else:
-                    raise RelayError(f"{mode}: this mode is not there yet.")
+            # mitmproxy's modes share what one listener may carry.
+            listeners = len(tcp) + bool(mitmproxy)
+            max_connections = _affordable(listeners, max_connections, len(udp), max_clients, on_notice)
+            if mitmproxy:
+                # It takes its time to load.
+                from proxy.mitmproxy_modes import MitmproxyRelay
+
+                by_mitmproxy.append(
+                    MitmproxyRelay(mitmproxy, settings, journal, on_notice, idle_seconds, max_connections)
+                )
         except BaseException:
             for gate in (*tcp, *udp):
                 gate.listener.close()
             raise
-        max_connections = _affordable(len(tcp), max_connections, len(udp), max_clients, on_notice)
         self.relays += [TcpRelay(gate, journal, on_notice, max_connections, own) for gate in tcp]
         self.relays += [UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own) for gate in udp]
+        self.relays += by_mitmproxy
 
     def watch_recorder(self, sentinel: int, on_death: Callable[[], None]) -> None:
         """When the descriptor `sentinel` becomes readable, journal no more, then call `on_death`."""
         self._sentinel = (sentinel, on_death)
 
     async def run(self) -> None:
-        """Forward until `stop` is called; then end all streams and the journal, and close the sockets."""
+        """Forward until `stop` is called; then end all streams and the journal, and close the sockets.
+
+        Raises RelayError if one of the modes turns out not to start.
+        """
         self._loop = asyncio.get_running_loop()
         self._journal.on_pending = self._plan_flush
         if self._sentinel is not None:
             self._loop.add_reader(self._sentinel[0], self._recorder_died, *self._sentinel)
-        for relay in self.relays:
-            relay.start(self._loop)
+        started: list[Relay] = []
         try:
+            for relay in self.relays:
+                await relay.start(self._loop)
+                started.append(relay)
+                for clause in relay.says:
+                    self._on_listening(clause)
             await self._stopped.wait()
         finally:
             now = time.time_ns()
-            for relay in self.relays:
+            for relay in started:
                 await relay.stop(self._loop, now)
             if self._sentinel is not None:
                 self._loop.remove_reader(self._sentinel[0])

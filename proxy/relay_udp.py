@@ -99,7 +99,7 @@ class UdpRelay:
         max_clients: int,
         own: OwnConnections,
     ) -> None:
-        self.says = gate.says
+        self.says = (gate.says,)
         self.address = gate.address
         self._gate = gate
         self._receive = gate.receive
@@ -115,7 +115,7 @@ class UdpRelay:
         self._front = _Outlet(gate.listener, selectors.EVENT_READ, None)
         self._selector.register(gate.listener, selectors.EVENT_READ, self._front)
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let traffic flow."""
         self._time = loop.time
         loop.add_reader(self._selector.fileno(), self._ready)

@@ -1,0 +1,296 @@
+"""mitmproxy's modes in the relay: a mitmproxy of our own, with the few addons that pass bytes on.
+
+It runs on the forwarder's event loop and journals like the other relays; of its flows it keeps nothing. It
+reads no configuration file of mitmproxy's, only the settings it is given, but has its keys and certificates
+where mitmproxy has them: so devices that trust them already go on doing so.
+
+This module takes most of a second to import, so only who has such a mode imports it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import cast
+
+import mitmproxy_rs
+from mitmproxy import ctx
+from mitmproxy.addons.block import Block
+from mitmproxy.addons.dns_resolver import DnsResolver
+from mitmproxy.addons.next_layer import NextLayer
+from mitmproxy.addons.proxyserver import Proxyserver
+from mitmproxy.addons.tlsconfig import TlsConfig
+from mitmproxy.connection import Client
+from mitmproxy.exceptions import OptionsError
+from mitmproxy.master import Master
+from mitmproxy.options import Options
+from mitmproxy.proxy.mode_servers import WireGuardServerInstance
+from mitmproxy.proxy.mode_specs import ProxyMode
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+from mitmproxy.tcp import TCPFlow
+from mitmproxy.udp import UDPFlow
+from mitmproxy.version import VERSION
+
+from dissectors.records import Transport
+from proxy.endpoints import Notice, RelayError, bind, endpoint_text, resolve
+from proxy.journal import JournalWriter
+from proxy.mitmproxy_flows import FlowJournal
+from proxy.mitmproxy_layers import PlainLayers
+from proxy.modes import Mitmproxy, SettingError, endpoint
+
+_TCP_IDLE_SECONDS = 86_400
+"""mitmproxy itself hangs up after ten minutes without a byte, which a game can take."""
+
+_SAID_WITH_M = ("mode", "server", "listen_host", "listen_port")
+"""mitmproxy's options that say what `-m` says."""
+
+_STOP_SECONDS = 1.0
+"""How long connections have to close when the relay ends."""
+
+_MITMPROXY = logging.getLogger()
+"""Where mitmproxy logs, its part in Rust, and asyncio about their tasks: everywhere."""
+
+
+class _RelayedFlows(FlowJournal):
+    """Journals flows and forgets what was said, which mitmproxy would keep for as long as a flow lives."""
+
+    def tcp_message(self, flow: TCPFlow) -> None:
+        super().tcp_message(flow)
+        flow.messages.clear()
+
+    def udp_message(self, flow: UDPFlow) -> None:
+        super().udp_message(flow)
+        flow.messages.clear()
+
+    def server_connect_error(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook: where a server is connected to before there is a flow, there is no other."""
+        transport = data.server.transport_protocol
+        if transport == "tcp" and ctx.options.connection_strategy == "eager":
+            self.unreachable(transport, data.client, data.server)
+
+
+class _Clients:
+    """Lets clients in, as many as there may be, and for as long as they want to stay."""
+
+    def __init__(self, proxyserver: Proxyserver, idle_seconds: float, most: int, on_notice: Notice) -> None:
+        self._proxyserver = proxyserver
+        self._idle_seconds = idle_seconds
+        self._most = most
+        self._on_notice = on_notice
+
+    def client_connected(self, client: Client) -> None:
+        """mitmproxy's hook: with an `error` the client is turned away."""
+        idle = _TCP_IDLE_SECONDS if client.transport_protocol == "tcp" else round(self._idle_seconds)
+        self._proxyserver.connections[client.id].timeout_watchdog.timeout = idle
+        if len(self._proxyserver.connections) > self._most:
+            client.error = "too many connections"
+            self._on_notice(
+                "max-connections",
+                f"{endpoint_text(client.peername)} was turned away: mitmproxy's modes have {self._most} "
+                "connections. Allow more with --max-connections.",
+            )
+
+
+class _Log(logging.Handler):
+    """Makes notices of mitmproxy's warnings and errors; those that come while it starts are also kept."""
+
+    def __init__(self, on_notice: Notice) -> None:
+        super().__init__(logging.WARNING)
+        self.errors: list[str] = []
+        self.starting = True
+        self._on_notice = on_notice
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sentence = record.getMessage().partition("\n")[0].strip()
+        if self.starting and record.levelno >= logging.ERROR:
+            self.errors.append(sentence)
+            return
+        who = record.name.partition(".")[0]
+        client = getattr(record, "client", None)
+        about = f"{who}, {endpoint_text(client)}" if client else who
+        self._on_notice(f"{record.name}:{record.lineno}", f"{about}: {sentence}")
+
+
+class MitmproxyRelay:
+    """Relays what all of `modes` say, through one mitmproxy; traffic flows between start and stop.
+
+    `settings` are mitmproxy's options, as OPTION=VALUE. Clients over UDP are forgotten when silent for
+    `idle_seconds`; one beyond `max_connections`, over TCP and UDP together, is closed at once. Raises
+    SettingError for an option or value that mitmproxy does not have, and RelayError if it cannot listen.
+    """
+
+    def __init__(
+        self,
+        modes: Sequence[Mitmproxy],
+        settings: Sequence[str],
+        journal: JournalWriter,
+        on_notice: Notice,
+        idle_seconds: float,
+        max_connections: int,
+    ) -> None:
+        self.says: list[str] = []
+        self._modes = [_bindable(mode) for mode in modes]
+        self._settings = settings
+        self._idle_seconds = idle_seconds
+        self._max_connections = max_connections
+        self._on_notice = on_notice
+        self._flows = _RelayedFlows(journal, on_notice)
+        self._log = _Log(on_notice)
+        _MITMPROXY.addHandler(self._log)
+        try:
+            asyncio.run(self._try())
+        except BaseException:
+            self.close()
+            raise
+
+    async def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Listen, and let traffic flow. Raises RelayError if mitmproxy cannot."""
+        self._master, self._proxyserver = await self._make()
+        await self._proxyserver.setup_servers()
+        self._raise_errors()
+        await self._master.running()
+        self._log.starting = False
+        for mode, server in zip(self._modes, self._proxyserver.servers, strict=True):
+            says = _says(mode)
+            if isinstance(server, WireGuardServerInstance):
+                says += f"; its peer's configuration:\n\n{_of_peer(mode, server)}\n"
+            self.says.append(says)
+
+    async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
+        """Let no more traffic flow, and end all streams at `ts_ns`."""
+        self._flows.end_all(ts_ns)
+        await self._proxyserver.servers.update([])
+        for connection in list(self._proxyserver.connections.values()):
+            transport = connection.transports.get(connection.client)
+            if transport is not None and transport.handler is not None:
+                transport.handler.cancel()
+        end = time.monotonic() + _STOP_SECONDS
+        while self._proxyserver.connections and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        await self._master.done()
+
+    def close(self) -> None:
+        """Let mitmproxy's log go where it went before."""
+        _MITMPROXY.removeHandler(self._log)
+
+    async def _make(self) -> tuple[Master, Proxyserver]:
+        """A mitmproxy that does nothing yet. Raises SettingError and RelayError."""
+        options = Options()
+        master = Master(options)
+        proxyserver = Proxyserver()
+        try:
+            master.addons.add(
+                Block(),
+                proxyserver,
+                _Clients(proxyserver, self._idle_seconds, self._max_connections, self._on_notice),
+                PlainLayers(),
+                NextLayer(),
+                DnsResolver(),
+                TlsConfig(),
+                self._flows,
+            )
+            _set(options, self._settings)
+            # With this one TlsConfig reads, or makes, the keys.
+            options.update(confdir=options.confdir)
+            try:
+                options.update(mode=[_spec(mode) for mode in self._modes])
+            except OptionsError as error:
+                raise RelayError(f"mitmproxy says: {error}") from error
+            self._raise_errors()
+        except BaseException:
+            await master.done()
+            raise
+        return master, proxyserver
+
+    async def _try(self) -> None:
+        """Make a mitmproxy only to see whether it can be: what is wrong should be known at once."""
+        master, _ = await self._make()
+        await master.done()
+
+    def _raise_errors(self) -> None:
+        if self._log.errors:
+            raise RelayError(f"mitmproxy cannot start: {'; '.join(self._log.errors)}")
+
+
+def _set(options: Options, settings: Sequence[str]) -> None:
+    """Set OPTION=VALUE, in mitmproxy's notation. Raises SettingError."""
+    for setting in settings:
+        name = setting.partition("=")[0]
+        if name in _SAID_WITH_M:
+            raise SettingError(f"{name} is said with -m")
+        if name not in options:
+            near = get_close_matches(name, options.keys(), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise SettingError(f"mitmproxy's modes have no option {name}{hint}")
+    try:
+        options.set(*settings)
+    except (OptionsError, TypeError) as error:
+        raise SettingError(f"mitmproxy says: {error}") from error
+    for name, option in options.items():
+        if option.choices and option.current() not in option.choices:
+            raise SettingError(f"{name} is one of {', '.join(option.choices)}")
+
+
+def _bindable(mode: Mitmproxy) -> Mitmproxy:
+    """The mode with the address where it can listen; mitmproxy binds it only later. Raises RelayError."""
+    if mode.listen_host is None or mode.listen_port is None:
+        reason = _why_not_local()
+        if reason is not None:
+            raise RelayError(f"{mode}: {reason}.")
+        return mode
+    family, address = resolve(mode.listen_host, mode.listen_port, _transport(mode))
+    with bind(family, address, _transport(mode)) as probe:
+        host, port = probe.getsockname()[:2]
+    return Mitmproxy(mode.kind, host, port)
+
+
+def _why_not_local() -> str | None:
+    """Why this machine's programs cannot be listened to here, None if they can."""
+    # Before 11.1 it cannot be asked, and there is nothing of that kind for Linux.
+    ask = getattr(mitmproxy_rs.local.LocalRedirector, "unavailable_reason", None)
+    if ask is not None:
+        return cast("str | None", ask())
+    if sys.platform == "linux":
+        return f"on Linux this takes mitmproxy 11.1, and so Python 3.12; this is mitmproxy {VERSION}"
+    return None
+
+
+def _transport(mode: Mitmproxy) -> Transport:
+    """How clients reach mitmproxy itself."""
+    return "udp" if mode.kind.startswith("wireguard") else "tcp"
+
+
+def _spec(mode: Mitmproxy) -> str:
+    """The mode as mitmproxy reads it: an IPv6 address has no brackets."""
+    if mode.listen_host is None:
+        return mode.kind
+    # WireGuard's peers are told an address of this machine only if none stands here.
+    everywhere = mode.kind.startswith("wireguard") and mode.listen_host == "0.0.0.0"
+    return f"{mode.kind}@{'' if everywhere else mode.listen_host}:{mode.listen_port}"
+
+
+def _says(mode: Mitmproxy) -> str:
+    """Where a mode listens, in mitmproxy's words what as."""
+    description = ProxyMode.parse(_spec(mode)).description
+    if mode.listen_host is None or mode.listen_port is None:
+        return f"{mode.kind}: mitmproxy's {description}"
+    return f"{_transport(mode)} {endpoint(mode.listen_host, mode.listen_port)}: mitmproxy's {description}"
+
+
+def _of_peer(mode: Mitmproxy, server: WireGuardServerInstance) -> str:
+    """The configuration with which a WireGuard peer reaches `server`, as it can be pasted."""
+    configuration = server.client_conf() or ""
+    if mode.listen_host is not None and mode.listen_port is not None:
+        # mitmproxy forgets the brackets of an IPv6 address.
+        bare, right = f"{mode.listen_host}:{mode.listen_port}", endpoint(mode.listen_host, mode.listen_port)
+        configuration = configuration.replace(f" = {bare}", f" = {right}")
+    if mode.listen_host is not None and ipaddress.ip_address(mode.listen_host).is_loopback:
+        configuration += (
+            "\n\nOnly programs on this machine reach it there. For a phone: -m wireguard@0.0.0.0:51820"
+        )
+    return configuration
