@@ -1,8 +1,8 @@
 """mitmproxy's modes in the relay: a mitmproxy of our own, with the few addons that pass bytes on.
 
-It runs on the forwarder's event loop and journals like the other relays; of its flows it keeps nothing. It
-reads no configuration file of mitmproxy's, only the settings it is given, but has its keys and certificates
-where mitmproxy has them: so devices that trust them already go on doing so.
+It runs on the forwarder's event loop and journals like the other relays. It reads no configuration file of
+mitmproxy's, only the settings it is given, but has its keys and certificates where mitmproxy has them: so
+devices that trust them already go on doing so.
 
 This module takes most of a second to import, so only who has such a mode imports it.
 """
@@ -19,32 +19,35 @@ from difflib import get_close_matches
 from typing import cast
 
 import mitmproxy_rs
-from mitmproxy import ctx
 from mitmproxy.addons.block import Block
 from mitmproxy.addons.dns_resolver import DnsResolver
-from mitmproxy.addons.next_layer import NextLayer
 from mitmproxy.addons.proxyserver import Proxyserver
 from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.connection import Client
 from mitmproxy.exceptions import OptionsError
 from mitmproxy.master import Master
 from mitmproxy.options import Options
+from mitmproxy.proxy.events import DataReceived
+from mitmproxy.proxy.layer import NextLayer
+from mitmproxy.proxy.layers.modes import ReverseProxy
 from mitmproxy.proxy.mode_servers import WireGuardServerInstance
-from mitmproxy.proxy.mode_specs import ProxyMode
+from mitmproxy.proxy.mode_specs import ProxyMode, ReverseMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
-from mitmproxy.tcp import TCPFlow
-from mitmproxy.udp import UDPFlow
+from mitmproxy.tls import TlsData
 from mitmproxy.version import VERSION
 
 from dissectors.records import Transport
 from proxy.endpoints import Notice, RelayError, bind, endpoint_text, resolve
 from proxy.journal import JournalWriter
-from proxy.mitmproxy_flows import FlowJournal
 from proxy.mitmproxy_layers import PlainLayers
+from proxy.mitmproxy_streams import Streams
 from proxy.modes import Mitmproxy, SettingError, endpoint
 
 _TCP_IDLE_SECONDS = 86_400
 """mitmproxy itself hangs up after ten minutes without a byte, which a game can take."""
+
+_GREETING_SECONDS = 2.0
+"""A client who speaks TLS has begun by then."""
 
 _SAID_WITH_M = ("mode", "server", "listen_host", "listen_port")
 """mitmproxy's options that say what `-m` says."""
@@ -56,32 +59,40 @@ _MITMPROXY = logging.getLogger()
 """Where mitmproxy logs, its part in Rust, and asyncio about their tasks: everywhere."""
 
 
-class _RelayedFlows(FlowJournal):
-    """Journals flows and forgets what was said, which mitmproxy would keep for as long as a flow lives."""
+class _Ends:
+    """Journals, in `streams`, how connections end, and those that do not come about."""
 
-    def tcp_message(self, flow: TCPFlow) -> None:
-        super().tcp_message(flow)
-        flow.messages.clear()
+    def __init__(self, proxyserver: Proxyserver, streams: Streams) -> None:
+        self._proxyserver = proxyserver
+        self._streams = streams
 
-    def udp_message(self, flow: UDPFlow) -> None:
-        super().udp_message(flow)
-        flow.messages.clear()
+    def client_disconnected(self, client: Client) -> None:
+        """mitmproxy's hook, when no direction is open any more."""
+        self._streams.end(client.id)
 
     def server_connect_error(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook: where a server is connected to before there is a flow, there is no other."""
-        transport = data.server.transport_protocol
-        if transport == "tcp" and ctx.options.connection_strategy == "eager":
-            self.unreachable(transport, data.client, data.server)
+        """mitmproxy's hook."""
+        self._streams.unreachable(data.server.transport_protocol, data.client, data.server)
+
+    def tls_failed_server(self, data: TlsData) -> None:
+        """mitmproxy's hook. It tells of that itself, but leaves a client who speaks no TLS waiting."""
+        client, server = data.context.client, data.context.server
+        text = f"no TLS with the server: {server.error}"
+        self._streams.refused(client.transport_protocol, client, server, "tls", text)
+        connection = self._proxyserver.connections.get(client.id)
+        if connection is not None and client in connection.transports:
+            connection.close_connection(client)
 
 
 class _Clients:
-    """Lets clients in, as many as there may be, and for as long as they want to stay."""
+    """Lets clients in, as many as there may be, for as long as they want to stay, and if they say nothing."""
 
     def __init__(self, proxyserver: Proxyserver, idle_seconds: float, most: int, on_notice: Notice) -> None:
         self._proxyserver = proxyserver
         self._idle_seconds = idle_seconds
         self._most = most
         self._on_notice = on_notice
+        self._waiting: set[asyncio.Task[None]] = set()
 
     def client_connected(self, client: Client) -> None:
         """mitmproxy's hook: with an `error` the client is turned away."""
@@ -94,6 +105,27 @@ class _Clients:
                 f"{endpoint_text(client.peername)} was turned away: mitmproxy's modes have {self._most} "
                 "connections. Allow more with --max-connections.",
             )
+
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook. In a reverse mode it waits for the client's first bytes, if need be for ever."""
+        if isinstance(data.client.proxy_mode, ReverseMode):
+            task = asyncio.get_running_loop().create_task(self._begin_in_silence(data.client))
+            self._waiting.add(task)
+            task.add_done_callback(self._waiting.discard)
+
+    def done(self) -> None:
+        """mitmproxy's hook: it ends."""
+        for task in self._waiting:
+            task.cancel()
+
+    async def _begin_in_silence(self, client: Client) -> None:
+        """Have a client who says nothing taken for one without TLS: the server may be the one to begin."""
+        await asyncio.sleep(_GREETING_SECONDS)
+        connection = self._proxyserver.connections.get(client.id)
+        if connection is not None and isinstance(connection.layer, ReverseProxy):
+            undecided = connection.layer.child_layer
+            if isinstance(undecided, NextLayer) and undecided.layer is None:
+                await connection.server_event(DataReceived(client, b""))
 
 
 class _Log(logging.Handler):
@@ -139,7 +171,7 @@ class MitmproxyRelay:
         self._idle_seconds = idle_seconds
         self._max_connections = max_connections
         self._on_notice = on_notice
-        self._flows = _RelayedFlows(journal, on_notice)
+        self._streams = Streams(journal, on_notice)
         self._log = _Log(on_notice)
         _MITMPROXY.addHandler(self._log)
         try:
@@ -163,7 +195,7 @@ class MitmproxyRelay:
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
         """Let no more traffic flow, and end all streams at `ts_ns`."""
-        self._flows.end_all(ts_ns)
+        self._streams.end_all(ts_ns)
         await self._proxyserver.servers.update([])
         for connection in list(self._proxyserver.connections.values()):
             transport = connection.transports.get(connection.client)
@@ -188,11 +220,10 @@ class MitmproxyRelay:
                 Block(),
                 proxyserver,
                 _Clients(proxyserver, self._idle_seconds, self._max_connections, self._on_notice),
-                PlainLayers(),
-                NextLayer(),
+                _Ends(proxyserver, self._streams),
+                PlainLayers(self._streams),
                 DnsResolver(),
                 TlsConfig(),
-                self._flows,
             )
             _set(options, self._settings)
             # With this one TlsConfig reads, or makes, the keys.

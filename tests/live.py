@@ -6,11 +6,14 @@ import shutil
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,7 +132,8 @@ def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dic
         port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
         with recorded_three_ways(folder, f"tcp port {server_port}", mode) as databases:
-            _speak(said, listener, port, bytewise)
+            connect = partial(socket.create_connection, ("127.0.0.1", port), PATIENCE_S)
+            speak(said, listener, connect, bytewise)
     return databases
 
 
@@ -141,32 +145,58 @@ class Said(NamedTuple):
     data: bytes
 
 
-def _speak(said: Sequence[Said], listener: socket.socket, port: int, bytewise: bool) -> None:
-    """Speak both sides of all conversations through the relay on `port`; each says on when it was heard."""
+def speak(
+    said: Sequence[Said],
+    listener: socket.socket,
+    connect: Callable[[], socket.socket],
+    bytewise: bool = False,
+) -> None:
+    """Speak both sides of all conversations: each client by a connection of his own, each server by what
+    `listener` accepts then. Each says on when it was heard."""
     with ExitStack() as ending:
+        # With TLS both ends must be awake at once.
+        beside = ending.enter_context(ThreadPoolExecutor(1))
         clients: dict[str, socket.socket] = {}
         servers: dict[str, socket.socket] = {}
         for client, direction, data in said:
             if client not in clients:
-                near = ending.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
-                far = ending.enter_context(listener.accept()[0])
+                accepted = beside.submit(accept, listener)
+                near = ending.enter_context(connect())
+                far = ending.enter_context(accepted.result())
+                near.settimeout(PATIENCE_S)
                 for sock in (near, far):
-                    sock.settimeout(PATIENCE_S)
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 clients[client], servers[client] = near, far
             ends = (clients[client], servers[client])
             sender, receiver = ends if direction == "c2s" else ends[::-1]
             for piece in (data[at : at + 1] for at in range(len(data))) if bytewise else (data,):
                 sender.sendall(piece)
-            assert _receive(receiver, len(data)) == data
+            assert receive(receiver, len(data)) == data
         for client, server in servers.items():
-            server.shutdown(socket.SHUT_WR)
+            if isinstance(server, ssl.SSLSocket):
+                # With TLS nobody can end only his own direction.
+                server.close()
+            else:
+                server.shutdown(socket.SHUT_WR)
             assert clients[client].recv(1) == b""
             clients[client].close()
-            assert server.recv(1) == b""
+            assert isinstance(server, ssl.SSLSocket) or server.recv(1) == b""
 
 
-def _receive(sock: socket.socket, length: int) -> bytes:
+def accept(listener: socket.socket) -> socket.socket:
+    """The next connection, which waits for nothing for long; with TLS the greeting is over."""
+    accepted, _ = listener.accept()
+    accepted.settimeout(PATIENCE_S)
+    if isinstance(accepted, ssl.SSLSocket):
+        try:
+            accepted.do_handshake()
+        except OSError:
+            accepted.close()
+            raise
+    return accepted
+
+
+def receive(sock: socket.socket, length: int) -> bytes:
     data = b""
     while len(data) < length:
         piece = sock.recv(length - len(data))

@@ -1,0 +1,103 @@
+"""What the tests of mitmproxy's modes share: a game over TCP, who speaks it, and certificates."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from live import KIEBITZ, PATIENCE_S, Said, free_port, running, speak
+from python_socks.sync import Proxy
+from schafkopf_script import Script
+
+
+def game(*players: str) -> list[Said]:
+    """A game of Schafkopf; its server speaks first."""
+    script = Script(11, players)
+    for modus in ("SAUSPIELherz", "HOCHZEIT", "SOLOgrasDU"):
+        script.round(modus)
+    script.leave()
+    return [Said(step.client, step.direction, step.data) for step in script.steps]
+
+
+@contextmanager
+def listening(host: str = "127.0.0.1") -> Iterator[socket.socket]:
+    """A game server's listening socket."""
+    with socket.socket() as listener:
+        listener.bind((host, 0))
+        listener.listen(4096)
+        listener.settimeout(PATIENCE_S)
+        yield listener
+
+
+def by_socks(port: int, server: tuple[str, int]) -> socket.socket:
+    """A connection to `server` by way of the SOCKS proxy on a port of this machine."""
+    return Proxy.from_url(f"socks5://127.0.0.1:{port}").connect(*server, timeout=PATIENCE_S)
+
+
+def relayed_plainly(database: Path, said: list[Said], bytewise: bool = False) -> None:
+    """Record the conversations in the mode that is not mitmproxy's."""
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", ready="listening on"):
+            speak(said, listener, lambda: socket.create_connection(("127.0.0.1", port), PATIENCE_S), bytewise)
+
+
+class Authority:
+    """Issues certificates for 127.0.0.1; its own is in the file `path`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "authority.pem"
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
+        constraints = x509.BasicConstraints(ca=True, path_length=0)
+        certificate = self._certificate(
+            self._name, self._key, lambda made: made.add_extension(constraints, True)
+        )
+        self.path.write_bytes(certificate.public_bytes(Encoding.PEM))
+
+    @contextmanager
+    def serving(self) -> Iterator[ssl.SSLSocket]:
+        """The listening socket of a server with a certificate; `live.accept` takes its connections."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a server")])
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        certificate = self._certificate(name, key, lambda made: made.add_extension(names, False))
+        path = self._folder / "server.pem"
+        path.write_bytes(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            + certificate.public_bytes(Encoding.PEM)
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path)
+        with listening() as plain, context.wrap_socket(plain, True, False) as listener:
+            yield listener
+
+    def _certificate(
+        self,
+        name: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        extend: Callable[[x509.CertificateBuilder], x509.CertificateBuilder],
+    ) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+        )
+        return extend(made).sign(self._key, hashes.SHA256())
