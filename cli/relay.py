@@ -15,12 +15,14 @@ import click
 from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.plugins import tell_left_out
+from cli.print_rules import InterfaceType, PortsType, print_rules
 from cli.recording import record_journal
 from cli.recording_options import database_option
 from proxy.journal import JournalWriter
-from proxy.modes import Mode, parse_mode
+from proxy.modes import Mode, Transparent, parse_mode
 from proxy.processes import start_recorder
 from proxy.relay import Forwarder, hold_signals, run_relay
+from proxy.rules import Ports
 from storage.schema import StorageError
 
 _NOTICE_EVERY_S = 5.0
@@ -63,7 +65,8 @@ class _Notices:
     type=_ModeType(),
     metavar="MODE",
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
-    "pass on to HOST:PORT. May be repeated.",
+    "pass on to HOST:PORT. transparent@[ADDR:]PORT: pass on what the firewall redirects there, TCP and UDP "
+    "(Linux). May be repeated.",
 )
 @database_option
 @decode_as_option
@@ -85,6 +88,34 @@ class _Notices:
     metavar="N",
     help="TCP only: how many connections each mode carries at once. A client beyond that is turned away.",
 )
+@click.option(
+    "--keep-source",
+    is_flag=True,
+    help="Transparent modes only: servers see the players' addresses, not this machine's. Their answers must "
+    "come back by way of this machine.",
+)
+@click.option(
+    "--print-rules",
+    "rules_only",
+    is_flag=True,
+    help="Relay nothing: print the firewall rules for transparent modes, and those that undo them.",
+)
+@click.option(
+    "-i",
+    "interfaces",
+    multiple=True,
+    type=InterfaceType(),
+    metavar="IFACE",
+    help="--print-rules: where the players come in, as in wlan0; lo is for programs of this machine.",
+)
+@click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    type=PortsType(),
+    metavar="[tcp/|udp/]PORT[-PORT]",
+    help="--print-rules: the servers' ports.",
+)
 def relay(
     modes: tuple[Mode, ...],
     database: str,
@@ -93,13 +124,27 @@ def relay(
     quiet: bool,
     idle: float,
     max_connections: int,
+    keep_source: bool,
+    rules_only: bool,
+    interfaces: tuple[str, ...],
+    ports: tuple[Ports, ...],
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
 
     \b
     Example, for a server on port 9000 and clients that are told 9001:
       kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 -w game.db
+    For players on wlan0 who are told nothing, rules first, then the relay:
+      kiebitz relay -m transparent@9001 --print-rules -i wlan0 --port 9000
+      sudo kiebitz relay -m transparent@9001 -w game.db
     """
+    if keep_source and not any(isinstance(mode, Transparent) for mode in modes):
+        raise click.UsageError("--keep-source goes with a transparent mode: add -m transparent@9001")
+    if rules_only:
+        print_rules(modes, interfaces, ports, keep_source)
+        return
+    if interfaces or ports:
+        raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
     parse_decode_as(decode_as)
     compile_wanted(wanted)
     # The recorder's process tells nothing of it.
@@ -118,7 +163,12 @@ def relay(
         journal = JournalWriter(spool / "journal", on_trouble=lambda sentence: notices("journal", sentence))
         # The sockets first: a port that is in use leaves no session behind.
         forwarder = Forwarder(
-            modes, journal, on_notice=notices, idle_seconds=idle, max_connections=max_connections
+            modes,
+            journal,
+            on_notice=notices,
+            idle_seconds=idle,
+            max_connections=max_connections,
+            keep_source=keep_source,
         )
         ours, theirs = multiprocessing.Pipe()
         recorder = start_recorder(

@@ -129,7 +129,7 @@ def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dic
         port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{server_port}@{port}"
         with recorded_three_ways(folder, f"tcp port {server_port}", mode) as databases:
-            _speak(said, listener, port, bytewise)
+            speak(said, listener, ("127.0.0.1", port), bytewise)
     return databases
 
 
@@ -141,14 +141,16 @@ class Said(NamedTuple):
     data: bytes
 
 
-def _speak(said: Sequence[Said], listener: socket.socket, port: int, bytewise: bool) -> None:
-    """Speak both sides of all conversations through the relay on `port`; each says on when it was heard."""
+def speak(
+    said: Sequence[Said], listener: socket.socket, address: tuple[str, int], bytewise: bool = False
+) -> None:
+    """Speak both sides of all conversations with clients of `address`; each says on when it was heard."""
     with ExitStack() as ending:
         clients: dict[str, socket.socket] = {}
         servers: dict[str, socket.socket] = {}
         for client, direction, data in said:
             if client not in clients:
-                near = ending.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
+                near = ending.enter_context(socket.create_connection(address, PATIENCE_S))
                 far = ending.enter_context(listener.accept()[0])
                 for sock in (near, far):
                     sock.settimeout(PATIENCE_S)
