@@ -61,9 +61,9 @@ def network() -> Iterator[Network]:
         for version in (4, 6):
             _ip("-n", made.client, "route", "add", "default", "via", GATEWAY_INSIDE[version])
             _ip("-n", made.server, "route", "add", "default", "via", GATEWAY[version])
-        with inside(made.gateway):
-            for setting in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
-                Path("/proc/sys/net", setting).write_text("1")
+        _set(made.gateway, "ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv4/conf/all/rp_filter")
+        # As strict as a machine can be about where packets come from.
+        _set(made.client, "ipv4/conf/all/rp_filter")
         yield made
     finally:
         for name in made:
@@ -80,6 +80,12 @@ def _join(
             flags = ["nodad"] if version == 6 else []
             _ip("-n", namespace, "address", "add", f"{address}/{_PREFIX[version]}", "dev", name, *flags)
         _ip("-n", namespace, "link", "set", name, "up")
+
+
+def _set(namespace: str, *settings: str) -> None:
+    with inside(namespace):
+        for setting in settings:
+            Path("/proc/sys/net", setting).write_text("1")
 
 
 def _ip(*arguments: str) -> None:
