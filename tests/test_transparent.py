@@ -39,7 +39,7 @@ from proxy.modes import Transparent
 PORT = 9001
 UDP_PORT, TCP_PORT = 9000, 35555
 NAMES = ("alice", "bluff", "carl")
-TOOLS = ("nft", "iptables", "tcpdump")
+TOOLS = ("nft", "iptables", "tcpdump", "setpriv")
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
@@ -80,8 +80,9 @@ def redirecting(machine: str, way: str, *options: str, spoilt: tuple[str, str] =
 def relaying(
     machine: str, database: Path, *options: str, rights: bool = True
 ) -> Iterator[subprocess.Popen[str]]:
-    less = [] if rights else ["setpriv", "--bounding-set=-net_admin,-net_raw"]
-    command = at(machine, *less, *KIEBITZ, "relay", "-q", "-w", str(database), *options)
+    """A relay with the one right that it takes to be transparent, or with none."""
+    only = ["setpriv", "--bounding-set=-all,+net_admin" if rights else "--bounding-set=-all"]
+    command = at(machine, *only, *KIEBITZ, "relay", "-q", "-w", str(database), *options)
     with running(*command, ready="listening on tcp") as process:
         yield process
 
@@ -254,7 +255,7 @@ def test_what_passes_a_gateway_is_recorded_as_the_server_gets_it(
 def test_tcp_through_a_gateway_needs_no_rights_if_it_is_redirected(
     tmp_path: Path, tool: str, version: int
 ) -> None:
-    skip_unless_possible(*TOOLS, "setpriv")
+    skip_unless_possible(*TOOLS)
     relayed, capture = tmp_path / "relay.db", tmp_path / "server.pcap"
     mode = f"transparent@0.0.0.0:{PORT}" if version == 4 else f"transparent@[::]:{PORT}"
     rules = ("-m", mode, "-i", "players0", "--port", str(TCP_PORT))
@@ -367,7 +368,7 @@ BOTH = pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM], 
 def test_one_port_may_speak_to_several_servers(
     tmp_path: Path, kind: socket.SocketKind, flags: tuple[str, ...]
 ) -> None:
-    skip_unless_possible("nft")
+    skip_unless_possible("nft", "setpriv")
     mode = f"transparent@{PORT}"
     rules = ("-m", mode, "-i", "players0", "--port", "9000-9002", *flags)
     with (
@@ -389,7 +390,7 @@ LOOPING = ("meta mark != 0x4b ", "")
 
 @BOTH
 def test_a_loop_is_noticed_and_goes_no_further(tmp_path: Path, kind: socket.SocketKind) -> None:
-    skip_unless_possible("nft")
+    skip_unless_possible("nft", "setpriv")
     mode = f"transparent@{PORT}"
     rules = ("-m", mode, "--port", "9000", "-i", "lo")
     with (
@@ -409,7 +410,7 @@ def test_a_loop_is_noticed_and_goes_no_further(tmp_path: Path, kind: socket.Sock
 def test_a_loop_with_a_kept_source(
     tmp_path: Path, kind: socket.SocketKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    skip_unless_possible("nft")
+    skip_unless_possible("nft", "setpriv")
     monkeypatch.setattr(relay_tcp, "CONNECT_SECONDS", 0.5)
     rules = ("-m", f"transparent@{PORT}", "--keep-source", "--port", "9000", "-i", "players0", "-i", "lo")
     with (
@@ -432,7 +433,7 @@ def test_a_loop_with_a_kept_source(
 
 @BOTH
 def test_who_was_not_redirected_is_turned_away(tmp_path: Path, kind: socket.SocketKind) -> None:
-    skip_unless_possible()
+    skip_unless_possible("setpriv")
     mode = f"transparent@0.0.0.0:{PORT}"
     with network() as net, relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay:
         assert ask(net.client, kind, GATEWAY_INSIDE[4], PORT) == [b""]
@@ -441,7 +442,7 @@ def test_who_was_not_redirected_is_turned_away(tmp_path: Path, kind: socket.Sock
 
 
 def test_a_server_on_the_gateway_itself(tmp_path: Path) -> None:
-    skip_unless_possible("nft")
+    skip_unless_possible("nft", "setpriv")
     mode = f"transparent@{PORT}"
     rules = ("-m", mode, "-i", "players0", "--port", "9000", "--keep-source")
     with (
@@ -457,7 +458,7 @@ def test_a_server_on_the_gateway_itself(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> None:
-    skip_unless_possible("nft")
+    skip_unless_possible("nft", "setpriv")
     mode = f"transparent@{PORT}"
     rules = ("-m", mode, "-i", "players0", "--port", "9000")
     with (
@@ -476,7 +477,7 @@ def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
     skip_unless_possible("setpriv")
     command = [*KIEBITZ, "relay", "-q", "-w", str(tmp_path / "relay.db"), "-m", f"transparent@{PORT}"]
     with network() as net:
-        less = at(net.gateway, "setpriv", "--bounding-set=-net_admin,-net_raw")
+        less = at(net.gateway, "setpriv", "--bounding-set=-all")
         refused = subprocess.run(
             [*less, *command, "--keep-source"], capture_output=True, text=True, timeout=20, check=False
         )
