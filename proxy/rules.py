@@ -35,11 +35,12 @@ class Ports(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """One way: shell commands that lead traffic to the relay, and those that end it."""
+    """One way: shell commands that lead traffic to the relay, and those that end it; a note for people."""
 
     title: str
     commands: list[str]
     undo: list[str]
+    note: str | None = None
 
 
 class Sought(msgspec.Struct, frozen=True):
@@ -101,7 +102,8 @@ def written(ways: Iterable[Rules]) -> str:
     """The ways one below the other, each a piece of a shell script under its title."""
     lines = ["# One of these ways is enough. Run it as root: Kiebitz itself changes nothing."]
     for way in ways:
-        lines += ["", f"# {way.title}", *way.commands, "", f"# {way.title}: undo", *way.undo]
+        note = [f"# {way.note}"] if way.note is not None else []
+        lines += ["", f"# {way.title}", *note, *way.commands, "", f"# {way.title}: undo", *way.undo]
     return "\n".join(lines)
 
 
@@ -117,6 +119,12 @@ def _routing(sought: Sought) -> tuple[list[str], list[str]]:
         ]
         undo += [f"ip -{version} rule del {rule}", f"ip -{version} route flush table {number}"]
     return commands, undo
+
+
+def _unmarked(condition: str) -> str:
+    return (
+        f"A relay without rights sets no mark: run it as a user of its own, and put {condition} in its place."
+    )
 
 
 # nftables.
@@ -142,7 +150,7 @@ def _tproxy_by_nft(sought: Sought) -> Rules:
                 for ports in _nft_ports(sought, "dport")
             ),
         ]
-    if sought.keep_source:
+    if sought.keep_source and outside:
         # What servers answer to clients is for the relay, too.
         incoming.append(f"socket transparent 1 meta mark set {sought.mark} accept")
         # The relay's two connections look the same to connection tracking, which would see one gone wrong.
@@ -181,7 +189,8 @@ def _redirect_by_nft(sought: Sought) -> Rules:
             "type nat hook output priority -100; policy accept;",
             *(f"meta mark != {OWN_MARK:#x} {rule}" for rule in to),
         ]
-    return Rules("REDIRECT by nftables", [_nft_table(sought, chains)], [_nft_undo(sought)])
+    note = _unmarked("meta skuid != USER") if sought.inside else None
+    return Rules("REDIRECT by nftables", [_nft_table(sought, chains)], [_nft_undo(sought)], note)
 
 
 def _nft_ports(sought: Sought, which: str, transports: Sequence[Transport] = _TRANSPORTS) -> Iterator[str]:
@@ -223,7 +232,7 @@ def _tproxy_by_iptables(sought: Sought) -> Rules:
                 (version, "mangle OUTPUT", f"-m mark ! --mark {OWN_MARK:#x} {ports} {mark}")
                 for ports in _iptables_ports(sought, "dport")
             ]
-        if sought.keep_source:
+        if sought.keep_source and outside:
             rules.append((version, "mangle PREROUTING", f"-m socket --transparent {mark}"))
             for hook, way, which in (("PREROUTING", "-i", "dport"), ("OUTPUT", "-o", "sport")):
                 rules += [
@@ -243,7 +252,8 @@ def _redirect_by_iptables(sought: Sought) -> Rules:
             rules += [(version, "nat PREROUTING", f"-i {name} {ports} {to}") for name in sought.outside]
             if sought.inside:
                 rules.append((version, "nat OUTPUT", f"-m mark ! --mark {OWN_MARK:#x} {ports} {to}"))
-    return Rules("REDIRECT by iptables", _iptables("-A", rules), _iptables("-D", rules))
+    note = _unmarked("-m owner ! --uid-owner USER") if sought.inside else None
+    return Rules("REDIRECT by iptables", _iptables("-A", rules), _iptables("-D", rules), note)
 
 
 def _iptables(verb: str, rules: Iterable[tuple[int, str, str]]) -> list[str]:

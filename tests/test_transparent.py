@@ -5,6 +5,7 @@ What is recorded is compared with what tcpdump captures at the server.
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from proxy.modes import Transparent
 
 PORT = 9001
 UDP_PORT, TCP_PORT = 9000, 35555
+NOBODY = 65_534
 NAMES = ("alice", "bluff", "carl")
 TOOLS = ("nft", "iptables", "tcpdump", "setpriv")
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
@@ -48,7 +50,7 @@ def printed_rules(*options: str) -> dict[str, str]:
     done = subprocess.run(
         [*KIEBITZ, "relay", "--print-rules", *options], capture_output=True, text=True, check=True
     )
-    pieces = done.stdout.split("\n# ")[1:]
+    pieces = done.stdout.split("\n\n# ")[1:]
     return {title: script for title, _, script in (piece.partition("\n") for piece in pieces)}
 
 
@@ -302,6 +304,29 @@ def test_programs_of_this_machine_are_redirected(tmp_path: Path, tool: str, vers
     assert ends(relayed) == {("tcp", CLIENT[version], endpoint(version, TCP_PORT))}
 
 
+@pytest.mark.parametrize(
+    ("tool", "mark", "owner"),
+    [
+        ("nftables", "meta mark != 0x4b", "meta skuid != 0"),
+        ("iptables", "-m mark ! --mark 0x4b", "-m owner ! --uid-owner 0"),
+    ],
+)
+def test_a_relay_without_rights_is_known_by_its_user(
+    tmp_path: Path, tool: str, mark: str, owner: str
+) -> None:
+    skip_unless_possible(*TOOLS)
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "-i", "lo", "--port", "tcp/9000")
+    with (
+        network() as net,
+        redirecting(net.client, f"REDIRECT by {tool}", *rules, spoilt=(mark, owner)),
+        echoing(net.server, 9000),
+        relaying(net.client, tmp_path / "relay.db", "-m", mode, rights=False),
+    ):
+        assert ask(net.client, socket.SOCK_STREAM, SERVER[4], 9000, user=NOBODY) == [b"hello 9000"]
+    assert rows(tmp_path / "relay.db", "SELECT server FROM streams") == [(endpoint(4, 9000),)]
+
+
 @contextmanager
 def echoing(machine: str, *ports: int) -> Iterator[None]:
     """Servers on a machine, over TCP and UDP, that send back what comes, once, and then their port."""
@@ -340,13 +365,18 @@ def echoing(machine: str, *ports: int) -> Iterator[None]:
             thread.join(PATIENCE_S)
 
 
-def ask(machine: str, kind: socket.SocketKind, host: str, *ports: int) -> list[bytes]:
-    """What servers answer to one client, who turns to all of them from one port; nothing if none does."""
+def ask(machine: str, kind: socket.SocketKind, host: str, *ports: int, user: int = 0) -> list[bytes]:
+    """What servers answer to one user's client, who turns to all of them from one port; or nothing."""
     answers = []
     with inside(machine), ExitStack() as stack:
         local: tuple[str, int] = ("", 0)
         for port in ports:
-            sock = stack.enter_context(socket.socket(socket.AF_INET, kind))
+            # Whose a socket is was settled when it was made.
+            os.seteuid(user)
+            try:
+                sock = stack.enter_context(socket.socket(socket.AF_INET, kind))
+            finally:
+                os.seteuid(0)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.settimeout(1)
             sock.bind(local)
