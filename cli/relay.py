@@ -9,11 +9,13 @@ import click
 from cli.catalog import compile_wanted
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.plugins import tell_left_out
+from cli.print_rules import InterfaceType, PortsType, print_rules
 from cli.recorder_process import RecorderProcess
 from cli.recording_options import database_option
 from proxy.endpoints import RelayError
-from proxy.modes import Mitmproxy, Mode, SettingError, parse_mode
+from proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from proxy.relay import Forwarder, hold_signals, run_relay
+from proxy.rules import Ports
 from storage.escaping import printable
 
 _NOTICE_EVERY_S = 5.0
@@ -56,7 +58,8 @@ class _Notices:
     type=_ModeType(),
     metavar="MODE",
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
-    "pass on to HOST:PORT. May be repeated.",
+    "pass on to HOST:PORT. transparent@[ADDR:]PORT: pass on what the firewall redirects there, TCP and UDP "
+    "(Linux). May be repeated.",
 )
 @database_option
 @decode_as_option
@@ -85,6 +88,34 @@ class _Notices:
     metavar="OPTION=VALUE",
     help="An option of mitmproxy's for the modes that are its, as in ssl_insecure=true. May be repeated.",
 )
+@click.option(
+    "--keep-source",
+    is_flag=True,
+    help="Transparent modes only: servers see the players' addresses, not this machine's. Their answers must "
+    "come back by way of this machine.",
+)
+@click.option(
+    "--print-rules",
+    "rules_only",
+    is_flag=True,
+    help="Relay nothing: print the firewall rules for transparent modes, and those that undo them.",
+)
+@click.option(
+    "-i",
+    "interfaces",
+    multiple=True,
+    type=InterfaceType(),
+    metavar="IFACE",
+    help="--print-rules: where the players come in, as in wlan0; lo is for programs of this machine.",
+)
+@click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    type=PortsType(),
+    metavar="[tcp/|udp/]PORT[-PORT]",
+    help="--print-rules: the servers' ports.",
+)
 def relay(
     modes: tuple[Mode, ...],
     database: str,
@@ -94,13 +125,27 @@ def relay(
     idle: float,
     max_connections: int,
     settings: tuple[str, ...],
+    keep_source: bool,
+    rules_only: bool,
+    interfaces: tuple[str, ...],
+    ports: tuple[Ports, ...],
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
 
     \b
     Example, for a server on port 9000 and clients that are told 9001:
       kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 -w game.db
+    For players on wlan0 who are told nothing, rules first, then the relay:
+      kiebitz relay -m transparent@9001 --print-rules -i wlan0 --port 9000
+      sudo kiebitz relay -m transparent@9001 -w game.db
     """
+    if keep_source and not any(isinstance(mode, Transparent) for mode in modes):
+        raise click.UsageError("--keep-source goes with a transparent mode: add -m transparent@9001")
+    if rules_only:
+        print_rules(modes, interfaces, ports, keep_source)
+        return
+    if interfaces or ports:
+        raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
     parse_decode_as(decode_as)
     compile_wanted(wanted)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
@@ -119,6 +164,7 @@ def relay(
                 on_listening=lambda clause: click.echo(f"listening on {clause}", err=True),
                 idle_seconds=idle,
                 max_connections=max_connections,
+                keep_source=keep_source,
                 settings=settings,
             )
         except SettingError as error:

@@ -54,6 +54,9 @@ class Gate(Protocol):
 class TcpGate(Gate, Protocol):
     """Lets TCP connections in."""
 
+    advice: str
+    """What is to be looked at where servers do not answer; a sentence, or nothing."""
+
     def destination(self, client: socket.socket, address: Address) -> Address:
         """Where an accepted connection from `address` is to be passed on. Raises Refused."""
 
@@ -83,6 +86,8 @@ class UdpGate(Gate, Protocol):
 
 class ReverseTcp:
     """A gate to one TCP server. Raises RelayError if it cannot listen or does not find the server."""
+
+    advice = ""
 
     def __init__(self, mode: Reverse) -> None:
         self.listener, self._family, self._server = meet(mode)

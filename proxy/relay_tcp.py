@@ -217,7 +217,8 @@ class TcpRelay:
         self.journal.fault(connection.number, direction, time.time_ns(), offset, code, text)
         server = endpoint_text(connection.destination)
         way = (connection.name, server) if direction == "c2s" else (server, connection.name)
-        self._on_notice(code, f"tcp {' to '.join(way)}: {text}. The connection was closed.")
+        advice = self._gate.advice if code == "timeout" else ""
+        self._on_notice(code, f"tcp {' to '.join(way)}: {text}. The connection was closed.{advice}")
 
     def ended(self, connection: _Connection, reason: str) -> None:
         """Journal a connection's end, and forget it."""

@@ -45,6 +45,10 @@ _SOCKADDR_IN6 = Struct("=2s2sI16sI")
 _CONTROL_BYTES = 256
 _LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
+_UNANSWERED = (
+    " With --keep-source the server's answers must come by way of this machine, and the rules must exempt "
+    "what the relay itself sends."
+)
 _RIGHTS = "run it as root, or give it CAP_NET_ADMIN"
 
 
@@ -98,7 +102,7 @@ def _addresses(mode: Transparent) -> list[tuple[socket.AddressFamily, str]]:
         socket.inet_pton(family, mode.listen_host.partition("%")[0])
     except OSError as error:
         raise RelayError(
-            f"{mode}: write the listening address as an address, as in transparent@0.0.0.0:9001."
+            f"{mode}: it takes an address, not a name, as in transparent@0.0.0.0:9001."
         ) from error
     return [(family, mode.listen_host)]
 
@@ -202,6 +206,7 @@ class TransparentTcp(_Transparent):
         on_notice: Notice,
     ) -> None:
         super().__init__("tcp", family, address, privileged, keep_source, own, on_notice)
+        self.advice = _UNANSWERED if keep_source else ""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
         return self._checked(address, original_destination(client))

@@ -1,6 +1,7 @@
 """A small Mäxchen server (newest dialect) and players on real sockets, who keep all that they send and get.
 
-Everything is bounded: a game is a number of rounds, every wait has a limit, and all is on loopback.
+Everything is bounded: a game is a number of rounds, every wait has a limit, and all is on loopback or on
+machines of the tests' own.
 """
 
 from __future__ import annotations
@@ -29,16 +30,28 @@ class Log:
     received: dict[Address, list[bytes]] = field(default_factory=dict)
 
 
+def _socket_at(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_DGRAM)
+    bound.bind(address)
+    return bound
+
+
 class Server(threading.Thread):
     """Plays `rounds` rounds with whoever registers, once `expected` players are there.
 
     It always has the same luck, but for the rolls, counted from 1, that have `other_dice`.
     """
 
-    def __init__(self, expected: int, rounds: int, other_dice: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        expected: int,
+        rounds: int,
+        other_dice: Mapping[int, str] | None = None,
+        address: Address = ("127.0.0.1", 0),
+    ) -> None:
         super().__init__(daemon=True)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
+        self.socket = _socket_at(address)
         self.port: int = self.socket.getsockname()[1]
         self.log = Log()
         self._expected = expected
@@ -78,9 +91,10 @@ class Server(threading.Thread):
         while (left := deadline - time.monotonic()) > 0:
             self.socket.settimeout(left)
             try:
-                data, address = self.socket.recvfrom(65_535)
+                data, sender = self.socket.recvfrom(65_535)
             except TimeoutError:
                 return None
+            address: Address = sender[:2]
             self.log.received.setdefault(address, []).append(data)
             parts = data.decode("utf-8", "replace").split(";")
             if parts[0] == "REGISTER" and len(parts) > 1:
@@ -160,14 +174,21 @@ class Server(threading.Thread):
 class Player(threading.Thread):
     """Plays honestly, but `bluffs` announces more than was rolled, and `babbles` sends rubbish, too."""
 
-    def __init__(self, name: str, server: Address, *, bluffs: bool = False, babbles: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        server: Address,
+        *,
+        bluffs: bool = False,
+        babbles: bool = False,
+        host: str = "127.0.0.1",
+    ) -> None:
         super().__init__(daemon=True)
         self.player = name
         self.server = server
         self.log = Log()
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
-        self.address: Address = self.socket.getsockname()
+        self.socket = _socket_at((host, 0))
+        self.address: Address = self.socket.getsockname()[:2]
         self._bluffs = bluffs
         self._babbles = babbles
         self._to_beat: str | None = None
@@ -186,7 +207,7 @@ class Player(threading.Thread):
                 data, sender = self.socket.recvfrom(65_535)
             except TimeoutError:
                 continue
-            self.log.received.setdefault(sender, []).append(data)
+            self.log.received.setdefault(sender[:2], []).append(data)
             self._answer(data.decode().split(";"))
 
     def _send(self, data: bytes) -> None:

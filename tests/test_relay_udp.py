@@ -116,6 +116,7 @@ def relaying(
     idle_seconds: float = 600.0,
     max_clients: int = 4096,
     max_connections: int = 4096,
+    keep_source: bool = False,
 ) -> Iterator[Running]:
     notices: list[tuple[str, str]] = []
     forwarder = Forwarder(
@@ -125,6 +126,7 @@ def relaying(
         idle_seconds=idle_seconds,
         max_clients=max_clients,
         max_connections=max_connections,
+        keep_source=keep_source,
     )
     running = Running(directory / "journal", new_loop(), forwarder)
     running.notices = notices
