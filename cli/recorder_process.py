@@ -26,8 +26,8 @@ class RecorderProcess:
     """A journal beside `database`, and from `start` on the process that records it there.
 
     `on_trouble` is told in a sentence when the journal cannot be written, and when it can again. With `tell`
-    what the process has to say goes there, in `hear` and `finish`; without, to stderr. Used as a context it
-    leaves nothing behind: a process that was not finished is killed. Raises StorageError.
+    what the process has to say goes there, in `hear` and `finish`; without, to stderr. As a context it ends
+    with `discard`. Raises StorageError.
     """
 
     def __init__(
@@ -45,18 +45,22 @@ class RecorderProcess:
         try:
             self.journal = JournalWriter(self._spool / "journal", on_trouble=on_trouble)
         except BaseException:
-            self._remove_spool()
+            self.discard()
             raise
 
     def __enter__(self) -> RecorderProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        """Leave nothing behind: kill the process if it was not finished, and remove the journal."""
         if self._process is not None and self._process.exitcode is None:
             # Else it would wait for the end of this process, and this process for its.
             self._process.kill()
             self._process.join()
-        self._remove_spool()
+        shutil.rmtree(self._spool, ignore_errors=True)
 
     def start(
         self,
@@ -132,6 +136,3 @@ class RecorderProcess:
         for path in self._file.parent.iterdir():
             if path.name.startswith(self._spool_prefix) and path != self._spool:
                 shutil.rmtree(path, ignore_errors=True)
-
-    def _remove_spool(self) -> None:
-        shutil.rmtree(self._spool, ignore_errors=True)

@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from proxy.endpoints import Notice, allow_open_files
+from proxy.flushing import Flushing
 from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
 from proxy.journal import JournalWriter
 from proxy.modes import Mitmproxy, Mode, Reverse, Transparent
 from proxy.relay_tcp import TcpRelay
 from proxy.relay_udp import UdpRelay
 from proxy.transparent import transparent_gates
-
-FLUSH_SECONDS = 0.02
-"""No record stays in memory longer than this."""
 
 _OTHER_FILES = 64
 """Open files besides the sockets: the journal, the terminal, what the interpreter needs."""
@@ -70,7 +68,6 @@ class Forwarder:
         self._journal = journal
         self._on_listening = on_listening
         self._stopped = asyncio.Event()
-        self._flush_planned = False
         self._sentinel: tuple[int, Callable[[], None]] | None = None
         self.relays: list[Relay] = []
         own = OwnConnections()
@@ -117,7 +114,7 @@ class Forwarder:
         Raises RelayError if one of the modes turns out not to start.
         """
         self._loop = asyncio.get_running_loop()
-        self._journal.on_pending = self._plan_flush
+        flushing = Flushing(self._journal, self._loop)
         if self._sentinel is not None:
             self._loop.add_reader(self._sentinel[0], self._recorder_died, *self._sentinel)
         started: list[Relay] = []
@@ -134,7 +131,7 @@ class Forwarder:
                 await relay.stop(self._loop, now)
             if self._sentinel is not None:
                 self._loop.remove_reader(self._sentinel[0])
-            self._journal.on_pending = lambda: None
+            flushing.stop()
             self._journal.close()
             self.close()
 
@@ -146,15 +143,6 @@ class Forwarder:
         """Give back the sockets; only needed where `run` was never called."""
         for relay in self.relays:
             relay.close()
-
-    def _plan_flush(self) -> None:
-        if not self._flush_planned:
-            self._flush_planned = True
-            self._loop.call_later(FLUSH_SECONDS, self._flush)
-
-    def _flush(self) -> None:
-        self._flush_planned = False
-        self._journal.flush()
 
     def _recorder_died(self, sentinel: int, on_death: Callable[[], None]) -> None:
         self._loop.remove_reader(sentinel)

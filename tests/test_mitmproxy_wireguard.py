@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from live import KIEBITZ, PATIENCE_S, rows, running, speak
 from maexchen_live import Player, Server
-from mitmproxy_live import game, relayed_plainly
-from networks import GATEWAY_INSIDE, SERVER, Network, at, inside, network, skip_unless_possible
+from mitmproxy_live import assert_recorded, game, play_maexchen, relayed_plainly
+from networks import GATEWAY_INSIDE, SERVER, at, inside, network, skip_unless_possible
 
 UDP_PORT, TCP_PORT = 9000, 35555
-NAMES = ("alice", "bluff", "carl")
+NAMES = ("alice", "bob", "carl")
 DEVICE = f"kiebitz{os.getpid()}"
 
 
@@ -63,25 +63,6 @@ def tunnel(machine: str, folder: Path, configuration: dict[str, str]) -> Iterato
         process.wait(PATIENCE_S)
 
 
-def play_maexchen(net: Network, host: str) -> list[Player]:
-    """A game over UDP; the players, who got what the server sent and the other way round."""
-    with inside(net.server):
-        server = Server(expected=len(NAMES), rounds=2, address=(SERVER[4], UDP_PORT))
-    server.start()
-    with inside(net.client):
-        players = [Player(name, (SERVER[4], UDP_PORT), bluffs=name == "bluff", host=host) for name in NAMES]
-    for player in players:
-        player.start()
-        time.sleep(0.02)
-    server.join(60)
-    assert not server.is_alive()
-    for player in players:
-        player.stop()
-        assert player.log.received[player.server] in server.log.sent.values()
-        assert player.log.sent[player.server] in server.log.received.values()
-    return players
-
-
 def test_games_through_the_tunnel(tmp_path: Path) -> None:
     skip_unless_possible("wireguard-go", "wg")
     if not Path("/dev/net/tun").exists():
@@ -99,7 +80,11 @@ def test_games_through_the_tunnel(tmp_path: Path) -> None:
             configuration = read_configuration(relay)
             assert configuration["Endpoint"] == f"{GATEWAY_INSIDE[4]}:51820"
             with tunnel(net.client, tmp_path, configuration) as host:
-                players = play_maexchen(net, host)
+                with inside(net.server):
+                    server = Server(expected=3, rounds=2, address=(SERVER[4], UDP_PORT))
+                with inside(net.client):
+                    players = [Player(name, (SERVER[4], UDP_PORT), host=host) for name in NAMES]
+                play_maexchen(server, players)
                 with inside(net.server):
                     listener = socket.create_server((SERVER[4], TCP_PORT))
                 listener.settimeout(PATIENCE_S)
@@ -107,16 +92,7 @@ def test_games_through_the_tunnel(tmp_path: Path) -> None:
                     speak(
                         said, listener, partial(socket.create_connection, (SERVER[4], TCP_PORT), PATIENCE_S)
                     )
-    streams = "SELECT id, client FROM streams WHERE transport = 'udp' AND server = '{}:{}' ORDER BY id"
-    of_player = {client: number for number, client in rows(database, streams.format(SERVER[4], UDP_PORT))}
-    for player in players:
-        number = of_player[f"{host}:{player.address[1]}"]
-        recorded: dict[str, list[bytes]] = {"c2s": [], "s2c": []}
-        for direction, data in rows(
-            database, f"SELECT direction, data FROM chunks WHERE stream_id = {number} ORDER BY id"
-        ):
-            recorded[direction].append(data)
-        assert recorded == {"c2s": player.log.sent[player.server], "s2c": player.log.received[player.server]}
+    assert_recorded(database, players)
     assert rows(database, "SELECT count(*) FROM games WHERE protocol = 'maexchen'") == [(2,)]
     assert rows(database, "SELECT count(*) FROM diagnostics WHERE severity != 'note'") == [(0,)]
 

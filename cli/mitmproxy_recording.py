@@ -1,0 +1,122 @@
+"""Records what passes through a mitmproxy that a user runs: the addon with its options, and its recorder.
+
+mitmproxy owns the terminal, so all there is to say goes to its log. Nothing of it ends mitmproxy: at an error
+while it starts it would end by itself, so that a session that cannot be opened is a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+import click
+from mitmproxy import ctx
+from mitmproxy.addonmanager import Loader
+from mitmproxy.exceptions import OptionsError
+from mitmproxy.log import ALERT
+
+from cli.decode_as import parse_decode_as
+from cli.recorder_process import RecorderProcess
+from cli.sessions import DEFAULT_DB
+from proxy.flushing import Flushing
+from proxy.mitmproxy_flows import FlowJournal
+from proxy.mitmproxy_streams import Streams
+from storage.schema import StorageError
+
+_log = logging.getLogger("kiebitz")
+
+
+class RecordFlows:
+    """The addon, with the options `kiebitz_db` and `kiebitz_decode_as`. It records while mitmproxy runs."""
+
+    def __init__(self) -> None:
+        self.addons: list[FlowJournal] = []
+        """mitmproxy asks those for hooks, too."""
+        self._session: _Session | None = None
+
+    def load(self, loader: Loader) -> None:
+        """mitmproxy's hook: tell it the options."""
+        loader.add_option(
+            "kiebitz_db",
+            str,
+            DEFAULT_DB,
+            "Record TCP and UDP flows into this Kiebitz database; none if empty.",
+        )
+        loader.add_option(
+            "kiebitz_decode_as",
+            Sequence[str],
+            [],
+            "Take a server's port for a game's, as in udp.port==4711,maexchen. Else it is recognised.",
+        )
+
+    def configure(self, updated: set[str]) -> None:
+        """mitmproxy's hook. Raises OptionsError, which undoes the change."""
+        if self._session is not None and updated & {"kiebitz_db", "kiebitz_decode_as"}:
+            raise OptionsError("Kiebitz is recording: its options can be set again when mitmproxy is started")
+
+    def running(self) -> None:
+        """mitmproxy's hook: it listens. Begin to record."""
+        database: str = ctx.options.kiebitz_db
+        if not database:
+            return
+        try:
+            parse_decode_as(ctx.options.kiebitz_decode_as)
+            self._session = _Session(database, ctx.options.mode, ctx.options.kiebitz_decode_as)
+        except click.BadParameter as error:
+            _log.warning("Kiebitz records nothing: kiebitz_decode_as: %s", error.message)
+            return
+        except (StorageError, OSError) as error:
+            _log.warning("Kiebitz records nothing: %s", error)
+            return
+        self.addons.append(FlowJournal(self._session.streams))
+        _log.info("Kiebitz records into %s", database)
+
+    def done(self) -> None:
+        """mitmproxy's hook: it ends, or loads the script anew."""
+        self.addons.clear()
+        if self._session is not None:
+            self._session.end()
+            self._session = None
+
+
+class _Session:
+    """One recording. Raises StorageError, and OSError if there can be no journal."""
+
+    def __init__(self, database: str, modes: Sequence[str], decode_as: Sequence[str]) -> None:
+        self._recorder = RecorderProcess(
+            database, on_trouble=lambda sentence: _log.warning("Kiebitz: %s", sentence), tell=_tell
+        )
+        try:
+            self._recorder.start(" ".join(modes), decode_as=tuple(decode_as), quiet=True)
+        except BaseException:
+            self._recorder.discard()
+            raise
+        journal = self._recorder.journal
+        self.streams = Streams(journal, lambda _, sentence: _log.info("Kiebitz: %s", sentence))
+        self._loop = asyncio.get_running_loop()
+        self._flushing = Flushing(journal, self._loop)
+        self._loop.add_reader(self._recorder.connection, self._hear)
+
+    def end(self) -> None:
+        """End all streams, and wait until all is recorded."""
+        self._loop.remove_reader(self._recorder.connection)
+        self._flushing.stop()
+        self.streams.end_all(time.time_ns())
+        self._recorder.journal.close()
+        self._recorder.finish()
+        self._recorder.discard()
+
+    def _hear(self) -> None:
+        if not self._recorder.hear():
+            self._loop.remove_reader(self._recorder.connection)
+            self._recorder.journal.abandon()
+            _log.error(
+                "Kiebitz: the recorder has died; mitmproxy goes on, but nothing more is recorded. "
+                "What was recorded until then is kept."
+            )
+
+
+def _tell(sentence: str) -> None:
+    _log.log(ALERT, "Kiebitz: %s", sentence.removeprefix("kiebitz: "))

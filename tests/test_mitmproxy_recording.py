@@ -1,0 +1,207 @@
+"""The addon that records, in a real mitmdump: what passes is in the database, and mitmdump always goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from command import ROOT
+from live import PATIENCE_S, accept, free_port, receive, rows, speak, story
+from maexchen_live import Player, Server
+from mitmproxy_live import assert_recorded, game, listening, play_maexchen, relayed_plainly
+from test_relay_udp import eventually
+
+MITMDUMP = str(Path(sys.executable).with_name("mitmdump"))
+
+
+class Mitmdump:
+    """A running mitmdump that records; its log is read line by line."""
+
+    def __init__(self, process: subprocess.Popen[str], database: Path) -> None:
+        self.process = process
+        self.database = database
+        self.log = ""
+
+    def hears(self, text: str) -> str:
+        """The next line of the log that has this text in it."""
+        assert self.process.stdout is not None
+        patience = threading.Timer(PATIENCE_S, self.process.kill)
+        patience.start()
+        try:
+            for line in self.process.stdout:
+                self.log += line
+                if text in line:
+                    return line
+        finally:
+            patience.cancel()
+        raise AssertionError(f"it never said '{text}': {self.log}")
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> None:
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=20)
+        self.log += rest
+
+
+@contextmanager
+def mitmdump(
+    folder: Path, mode: str, *settings: str, scripts: str = "", ready: str = "Kiebitz records into"
+) -> Iterator[Mitmdump]:
+    """mitmdump with the addon, behind those that `scripts` has, until it is told to end."""
+    addon = folder / "addon.py"
+    addon.write_text(
+        "from cli.mitmproxy_recording import RecordFlows\n"
+        + scripts
+        + "\naddons = [*globals().get('first', []), RecordFlows()]\n"
+    )
+    command = [MITMDUMP, "--mode", mode, "-s", str(addon), "--set", f"confdir={folder / 'keys'}"]
+    for setting in ("listen_host=127.0.0.1", *settings):
+        command += ["--set", setting]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+    )
+    running = Mitmdump(process, folder / "kiebitz.db")
+    try:
+        running.hears(ready)
+        yield running
+    finally:
+        if process.poll() is None:
+            running.end()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signals) -> None:
+    said = game("Anna", "Bärbel", "Carl")
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode, "kiebitz_db=game.db") as running:
+            speak(said, listener, partial(socket.create_connection, ("127.0.0.1", port), PATIENCE_S))
+            running.end(number)
+    assert running.process.returncode == 0
+    assert "Kiebitz: recorded 3 streams" in running.log
+    relayed_plainly(tmp_path / "plain.db", said)
+    database = tmp_path / "game.db"
+    assert story(database) == story(tmp_path / "plain.db")
+    assert rows(database, "SELECT kind, source, ended_ns > started_ns FROM sessions") == [("relay", mode, 1)]
+    assert list(tmp_path.glob(".*spool*")) == []
+
+
+def test_a_game_over_udp(tmp_path: Path) -> None:
+    server = Server(expected=3, rounds=2)
+    port = free_port("udp")
+    with mitmdump(tmp_path, f"reverse:udp://127.0.0.1:{server.port}@{port}") as running:
+        players = [Player(name, ("127.0.0.1", port)) for name in ("alice", "bob", "carl")]
+        play_maexchen(server, players)
+    assert_recorded(running.database, players)
+    assert rows(running.database, "SELECT count(*) FROM games") == [(2,)]
+
+
+def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
+    """What a client gets who says something, and has it said back."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
+        client.sendall(data)
+        with accept(listener) as there:
+            there.sendall(receive(there, len(data)))
+            return receive(client, len(data))
+
+
+def test_what_an_addon_before_it_makes_of_a_message_is_recorded(tmp_path: Path) -> None:
+    louder = (
+        "class Louder:\n"
+        "    def tcp_message(self, flow):\n"
+        "        flow.messages[-1].content = flow.messages[-1].content.upper()\n"
+        "first = [Louder()]"
+    )
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode, scripts=louder) as running:
+            assert exchange(port, listener, b"hello") == b"HELLO"
+    assert rows(running.database, "SELECT data FROM chunks") == [(b"HELLO",)] * 2
+
+
+def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        (tmp_path / "text.db").write_text("only text\n" * 100)
+        with mitmdump(tmp_path, mode, "kiebitz_db=text.db", ready="Kiebitz records nothing: text.db: "):
+            assert exchange(port, listener, b"hello") == b"hello"
+    assert list(tmp_path.glob(".*spool*")) == []
+
+
+def test_without_a_database_nothing_is_recorded(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode, "kiebitz_db=", ready="listening at") as running:
+            assert exchange(port, listener, b"hello") == b"hello"
+    assert "Kiebitz" not in running.log
+    assert not running.database.exists()
+
+
+def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
+    with mitmdump(
+        tmp_path,
+        "reverse:tcp://127.0.0.1:9@0",
+        "kiebitz_decode_as=tcp.port==1,schafkop",
+        ready="Kiebitz records nothing: kiebitz_decode_as: there is no protocol schafkop; did you mean",
+    ) as running:
+        pass
+    assert not running.database.exists()
+
+
+def recorder_of(mitmdump: int) -> int:
+    children = Path(f"/proc/{mitmdump}/task/{mitmdump}/children").read_text().split()
+    (recorder,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+    return int(recorder)
+
+
+def test_the_recorder_is_killed(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode) as running:
+            assert exchange(port, listener, b"before") == b"before"
+            eventually(lambda: rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2)
+            os.kill(recorder_of(running.process.pid), signal.SIGKILL)
+            running.hears("the recorder has died; mitmproxy goes on")
+            assert exchange(port, listener, b"after") == b"after"
+    assert running.process.returncode == 0
+    assert rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2
+
+
+def test_mitmdump_is_killed(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with (
+            mitmdump(tmp_path, mode) as running,
+            socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client,
+            accept(listener) as there,
+        ):
+            client.sendall(b"hello")
+            assert receive(there, 5) == b"hello"
+            # A flush is 20 ms away.
+            time.sleep(0.2)
+            running.process.kill()
+            running.process.wait()
+    eventually(lambda: rows(running.database, "SELECT ended_ns IS NULL FROM sessions") == [(0,)])
+    assert rows(running.database, "SELECT data FROM chunks") == [(b"hello",)]
