@@ -59,7 +59,7 @@ class _Notices:
     metavar="MODE",
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
     "pass on to HOST:PORT. transparent@[ADDR:]PORT: pass on what the firewall redirects there, TCP and UDP "
-    "(Linux). May be repeated.",
+    "(Linux). socks5, wireguard, local[:NAME|PID], reverse:tls://…: by way of mitmproxy. May be repeated.",
 )
 @database_option
 @decode_as_option

@@ -152,8 +152,9 @@ class MitmproxyRelay:
     """Relays what all of `modes` say, through one mitmproxy; traffic flows between start and stop.
 
     `settings` are mitmproxy's options, as OPTION=VALUE. Clients over UDP are forgotten when silent for
-    `idle_seconds`; one beyond `max_connections`, over TCP and UDP together, is closed at once. Raises
-    SettingError for an option or value that mitmproxy does not have, and RelayError if it cannot listen.
+    `idle_seconds`; through WireGuard already after a minute, by mitmproxy's part in Rust. One beyond
+    `max_connections`, over TCP and UDP together, is closed at once. Raises SettingError for an option or a
+    value that mitmproxy does not have, and RelayError if it cannot listen.
     """
 
     def __init__(
