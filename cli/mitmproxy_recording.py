@@ -59,7 +59,7 @@ class RecordFlows:
     def running(self) -> None:
         """mitmproxy's hook: it listens. Begin to record."""
         database: str = ctx.options.kiebitz_db
-        if not database:
+        if not database or not ctx.options.server:
             return
         try:
             parse_decode_as(ctx.options.kiebitz_decode_as)

@@ -6,7 +6,7 @@ a flow is recorded as it came: nothing tells an addon of the edit. The flows the
 are left as they are.
 
 A connection on which nobody says a word is no flow, and so no stream; nor is one that mitmproxy takes for
-HTTP or the like.
+HTTP or the like, and a flow that is read from a file has passed long ago.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class FlowJournal:
         self._error(flow, "udp")
 
     def _message(self, flow: TCPFlow | UDPFlow, transport: Transport) -> None:
+        if not flow.live:
+            return
         message = flow.messages[-1]
         direction: Direction = "c2s" if message.from_client else "s2c"
         self._streams.passed_on(
@@ -50,5 +52,5 @@ class FlowJournal:
         )
 
     def _error(self, flow: TCPFlow | UDPFlow, transport: Transport) -> None:
-        if not self._streams.end(flow.id, "reset"):
+        if not self._streams.end(flow.id, "reset") and flow.live:
             self._streams.unreachable(transport, flow.client_conn, flow.server_conn)

@@ -46,12 +46,14 @@ def tcp_flow(server: tuple[str, int] | None = ("198.51.100.7", 9000)) -> TCPFlow
     flow.server_conn.peername = server
     flow.server_conn.address = ("game.example", 9000)
     flow.messages = []
+    flow.live = True
     return flow
 
 
 def udp_flow() -> UDPFlow:
     flow = tudpflow(messages=False)
     flow.messages = []
+    flow.live = True
     return flow
 
 
@@ -150,6 +152,16 @@ def test_a_server_of_which_only_the_name_is_known_is_told_and_not_journaled(jour
     say_tcp(journaled, flow, True, b"said to nobody knows whom")
     assert journaled.items() == []
     assert len(journaled.notices) == 1
+
+
+def test_a_flow_that_is_read_from_a_file_is_not_journaled(journaled: Journaled) -> None:
+    flow = tcp_flow()
+    flow.live = False
+    say_tcp(journaled, flow, True, b"long ago")
+    journaled.addon.tcp_end(flow)
+    journaled.addon.tcp_error(flow)
+    assert journaled.items() == []
+    assert journaled.notices == []
 
 
 def test_a_flow_that_breaks_off_was_reset(journaled: Journaled) -> None:
