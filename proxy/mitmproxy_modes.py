@@ -55,8 +55,8 @@ _SAID_WITH_M = ("mode", "server", "listen_host", "listen_port")
 _STOP_SECONDS = 1.0
 """How long connections have to close when the relay ends."""
 
-_MITMPROXY = logging.getLogger()
-"""Where mitmproxy logs, its part in Rust, and asyncio about their tasks: everywhere."""
+_LOG = logging.getLogger()
+"""The root: mitmproxy, its part in Rust, and asyncio about their tasks log in several places."""
 
 
 class _Ends:
@@ -174,7 +174,7 @@ class MitmproxyRelay:
         self._on_notice = on_notice
         self._streams = Streams(journal, on_notice)
         self._log = _Log(on_notice)
-        _MITMPROXY.addHandler(self._log)
+        _LOG.addHandler(self._log)
         try:
             asyncio.run(self._try())
         except BaseException:
@@ -209,7 +209,7 @@ class MitmproxyRelay:
 
     def close(self) -> None:
         """Let mitmproxy's log go where it went before."""
-        _MITMPROXY.removeHandler(self._log)
+        _LOG.removeHandler(self._log)
 
     async def _make(self) -> tuple[Master, Proxyserver]:
         """A mitmproxy that does nothing yet. Raises SettingError and RelayError."""

@@ -19,6 +19,9 @@ from networks import GATEWAY_INSIDE, SERVER, at, inside, network, skip_unless_po
 
 UDP_PORT, TCP_PORT = 9000, 35555
 NAMES = ("alice", "bob", "carl")
+ADDRESS_OF_LOCALHOST = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x09localhost\x00\x00\x01\x00\x01"
+"""A question for a name server (RFC 1035, 4)."""
+
 DEVICE = f"kiebitz{os.getpid()}"
 
 
@@ -55,6 +58,7 @@ def tunnel(machine: str, folder: Path, configuration: dict[str, str]) -> Iterato
             f"ip address add {configuration['Address']} dev {DEVICE}",
             f"ip link set {DEVICE} mtu 1400 up",
             f"ip route add {SERVER[4]}/32 dev {DEVICE}",
+            f"ip route add {configuration['DNS']}/32 dev {DEVICE}",
         ):
             subprocess.run(at(machine, *command.split()), check=True)
         yield configuration["Address"].partition("/")[0]
@@ -85,6 +89,12 @@ def test_games_through_the_tunnel(tmp_path: Path) -> None:
                 with inside(net.client):
                     players = [Player(name, (SERVER[4], UDP_PORT), host=host) for name in NAMES]
                 play_maexchen(server, players)
+                with inside(net.client):
+                    asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                with asking:
+                    asking.settimeout(PATIENCE_S)
+                    asking.sendto(ADDRESS_OF_LOCALHOST, (configuration["DNS"], 53))
+                    assert asking.recv(512).endswith(b"\x7f\x00\x00\x01")
                 with inside(net.server):
                     listener = socket.create_server((SERVER[4], TCP_PORT))
                 listener.settimeout(PATIENCE_S)
@@ -93,6 +103,8 @@ def test_games_through_the_tunnel(tmp_path: Path) -> None:
                         said, listener, partial(socket.create_connection, (SERVER[4], TCP_PORT), PATIENCE_S)
                     )
     assert_recorded(database, players)
+    # What the name server inside the tunnel was asked is no stream.
+    assert rows(database, "SELECT count(*) FROM streams") == [(6,)]
     assert rows(database, "SELECT count(*) FROM games WHERE protocol = 'maexchen'") == [(2,)]
     assert rows(database, "SELECT count(*) FROM diagnostics WHERE severity != 'note'") == [(0,)]
 
