@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
@@ -29,12 +30,13 @@ class Sent(NamedTuple):
 def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
     """What a stream of a capture carried, and its messages: direction, name, offset and length."""
     connection, _ = open_capture_in_memory(str(CAPTURES / name))
-    query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
-    sent = [Sent(*row) for row in connection.execute(query, (stream,))]
-    query = "SELECT direction, name, offset, length FROM messages WHERE stream_id = ? ORDER BY id"
-    messages = connection.execute(query, (stream,)).fetchall()
-    query = "SELECT transport FROM streams WHERE id = ?"
-    return connection.execute(query, (stream,)).fetchone()[0], sent, messages
+    with closing(connection):
+        query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
+        sent = [Sent(*row) for row in connection.execute(query, (stream,))]
+        query = "SELECT direction, name, offset, length FROM messages WHERE stream_id = ? ORDER BY id"
+        messages = connection.execute(query, (stream,)).fetchall()
+        query = "SELECT transport FROM streams WHERE id = ?"
+        return connection.execute(query, (stream,)).fetchone()[0], sent, messages
 
 
 CONVERSATIONS = {
