@@ -56,7 +56,7 @@ def record_journal(
         return
     reader = JournalReader(journal, base=next(recorder.stream_ids) - 1)
     relay.send(None)
-    view = LiveView(started_ns, compile_wanted(wanted), quiet)
+    view = LiveView(recorder, compile_wanted(wanted), quiet)
     committed = time.monotonic()
     try:
         for items in follow(reader):
