@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -14,10 +13,10 @@ import click
 
 from cli.catalog import filter_option, sql_condition
 from cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
+from cli.flaw_block import GUTTER, flaw_block, place_of, reasons
 from cli.main import VIOLATIONS
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
-from dissectors.grammar import UNREADABLE
 from dissectors.records import Severity
 from storage.escaping import printable
 from storage.timeline import Timeline
@@ -59,8 +58,6 @@ _MARKED = 256
 """So many of the bytes that are meant are given to programs."""
 
 _NARROWEST = 20
-_GUTTER = 2
-"""Digits for which there is room in the gutter at the least."""
 
 _SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
 """How the text of a malformed message's diagnostic ends if there is a word near what was sent."""
@@ -196,19 +193,11 @@ def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[str]:
     if columns is not None:
         # A line that wraps tears its carets off.
         digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
-        room = max(_NARROWEST, min(ROOM, columns - max(_GUTTER, digits) - len(" | ") - len("……")))
+        room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
+    head, place = _head(evidence, flaw)
     lines = evidence.excerpt(flaw, room)
     numbered = not evidence.is_in_datagram(flaw)
-    numbers = [str(line.offset) if numbered and line.offset is not None else "" for line in lines]
-    gutter = max([_GUTTER, *map(len, numbers)])
-    head, place = _head(evidence, flaw)
-    yield head
-    yield _wrapped(f"{'':{gutter}}--> {place}", gutter + len("--> "), columns)
-    for number, line in zip(numbers, lines, strict=True):
-        line_end = click.style(line.line_end, dim=True) if line.line_end else ""
-        yield f"{number:>{gutter}} |" + (f" {line.text}{line_end}" if line.text or line_end else "")
-    for name, told in _told(evidence, flaw):
-        yield _wrapped(f"{'':{gutter}} = {name}: {printable(told)}", gutter + len(" = ") + 2, columns)
+    return flaw_block(head, place, lines, numbered, _told(evidence, flaw), columns)
 
 
 def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[str, str]:
@@ -216,10 +205,7 @@ def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[str, str]:
     label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS[flaw.severity], bold=True)
     client, server = evidence.ends(flaw)
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
-    place = f"byte {flaw.offset} of that direction"
-    if flaw.message is not None and flaw.message_offset is not None:
-        message = "the message" if flaw.message == UNREADABLE else printable(flaw.message)
-        place = f"byte {flaw.offset - flaw.message_offset} of {message} ({flaw.offset} of that direction)"
+    place = place_of(flaw.offset, flaw.message, flaw.message_offset)
     time = seconds(since(evidence.timeline, flaw.ts_ns))
     return (
         f"{label}: {printable(flaw.text)}",
@@ -229,11 +215,7 @@ def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[str, str]:
 
 def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:
     """What is said of a flaw below its excerpt."""
-    if flaw.expected is not None:
-        yield "expected", flaw.expected
-    if flaw.clause is not None:
-        yield "clause", flaw.clause
-    yield "blame", f"{flaw.blame} ({flaw.group})"
+    yield from reasons(flaw)
     # The next datagram is always where reading goes on.
     if not evidence.is_in_datagram(flaw):
         offset, name = evidence.resumption(flaw)
@@ -241,13 +223,6 @@ def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]
             yield "reading went on", f"at byte {offset}, with {name}"
         elif flaw.message is not None or flaw.length:
             yield "reading went on", "nothing more came that can be read"
-
-
-def _wrapped(text: str, indent: int, columns: int | None) -> str:
-    """A text that is too long for the terminal on several lines; in a file or a pipe it stays one."""
-    if columns is None:
-        return text
-    return "\n".join(textwrap.wrap(text, columns, subsequent_indent=" " * indent, break_on_hyphens=False))
 
 
 def _summary(count: Counter[str]) -> str:

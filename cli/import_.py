@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cli.decode_as import decode_as_option, parse_decode_as
-from cli.importing import PacketRecording, import_capture
+from cli.importing import import_capture, tell_losses
 from cli.recording_options import database_option, summary
 from proxy.capture_files import CaptureError
 
@@ -41,7 +41,8 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
             click.echo(f"kiebitz: {error}", err=True)
             failed = True
             continue
-        _report(file, recording, truncated)
+        click.echo(f"{file}: {recording.packets} packets, {summary(recording.recorder)}", err=True)
+        tell_losses(file, recording, truncated)
     if failed:
         raise click.exceptions.Exit(1)
 
@@ -60,11 +61,3 @@ def _progress() -> Progress:
         transient=True,
         disable=not sys.stderr.isatty(),
     )
-
-
-def _report(file: str, recording: PacketRecording, truncated: str | None) -> None:
-    click.echo(f"{file}: {recording.packets} packets, {summary(recording.recorder)}", err=True)
-    if truncated is not None:
-        click.echo(f"kiebitz: {file}: {truncated}; all before that was kept", err=True)
-    for reason, number in recording.decoder.malformed.items():
-        click.echo(f"kiebitz: {file}: {number} packets were not read: {reason}", err=True)

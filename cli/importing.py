@@ -7,6 +7,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import click
+
 from cli.decode_as import server_ports
 from dissectors.dissector import recognise
 from dissectors.inspector import DecodeAs
@@ -119,6 +121,14 @@ def import_capture(
             raise
         recording.close()
         return recording, capture.truncated
+
+
+def tell_losses(name: str, recording: PacketRecording, truncated: str | None) -> None:
+    """Say on stderr what of a capture could not be read: what is missing at its end, and odd packets."""
+    if truncated is not None:
+        click.echo(f"kiebitz: {name}: {truncated}; all before that was kept", err=True)
+    for reason, number in recording.decoder.malformed.items():
+        click.echo(f"kiebitz: {name}: {number} packets were not read: {reason}", err=True)
 
 
 def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:

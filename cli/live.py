@@ -11,16 +11,17 @@ import click
 from dissectors.records import Diagnostic, Findings, Message, TableInfo
 from storage.escaping import printable
 from storage.filters import Filter, Row
+from storage.recorder import Recorder
 from storage.sentences import describe
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 class LiveView:
-    """Prints to stdout what a session's findings are; nothing if `quiet`. Times are since `started_ns`."""
+    """Prints to stdout what `recorder` finds; nothing if `quiet`. Times are since its session began."""
 
-    def __init__(self, started_ns: int, wanted: Filter | None, quiet: bool) -> None:
-        self._started_ns = started_ns
+    def __init__(self, recorder: Recorder, wanted: Filter | None, quiet: bool) -> None:
+        self._recorder = recorder
         self._quiet = quiet
         self._event_wanted = wanted.predicate("events") if wanted is not None else None
         self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
@@ -78,6 +79,11 @@ class LiveView:
                     (flaw.ts_ns, f"{self._time(flaw.ts_ns)}  {label} {sender}: {printable(flaw.text)}")
                 )
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    @property
+    def _started_ns(self) -> int:
+        # A session may begin with its first item; before that nothing is found.
+        return self._recorder.started_ns or 0
 
     def _time(self, ts_ns: int) -> str:
         return f"{(ts_ns - self._started_ns) / 1e9:12.6f}"

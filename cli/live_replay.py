@@ -75,7 +75,7 @@ class LiveReplay:
             started_ns=started_ns,
             decode_as=self._decode_as(),
         )
-        self._view = LiveView(started_ns, None, quiet)
+        self._view = LiveView(self._recorder, None, quiet)
         self._peers = Peers(plays, self._recorder.stream_ids, self._record)
 
     def run(self) -> int:

@@ -61,7 +61,7 @@ def record_journal(
     reader = JournalReader(journal, base=next(recorder.stream_ids) - 1)
     relay.send(None)
     tell = _teller(relay if tells_relay else None)
-    view = LiveView(started_ns, compile_wanted(wanted), quiet)
+    view = LiveView(recorder, compile_wanted(wanted), quiet)
     committed = time.monotonic()
     try:
         for items in follow(reader):

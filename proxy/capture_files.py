@@ -93,15 +93,7 @@ def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
     if not isinstance(source, str):
         return _recognise(getattr(source, "name", "the stream"), source, None, None)
     if source == "-":
-        if sys.stdin is None:
-            raise CaptureError("standard input is closed: name a capture file, or pipe one into it")
-        if sys.stdin.isatty():
-            raise CaptureError(
-                "standard input is a terminal: pipe a capture into it: tcpdump -w - | kiebitz import -"
-            )
-        stdin = sys.stdin.buffer
-        assert isinstance(stdin, io.BufferedIOBase)
-        return _recognise("standard input", stdin, None, None)
+        return _recognise("standard input", standard_input(), None, None)
     try:
         file = open(source, "rb")  # noqa: SIM115  # the CaptureFile closes it
     except FileNotFoundError as error:
@@ -118,6 +110,19 @@ def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
     except BaseException:
         file.close()
         raise
+
+
+def standard_input() -> io.BufferedIOBase:
+    """Where a capture may be piped in. Raises CaptureError if that cannot be."""
+    if sys.stdin is None:
+        raise CaptureError("standard input is closed: name a capture file, or pipe one into it")
+    if sys.stdin.isatty():
+        raise CaptureError(
+            "standard input is a terminal: pipe a capture into it, such as that of tcpdump -U -w -"
+        )
+    stdin = sys.stdin.buffer
+    assert isinstance(stdin, io.BufferedIOBase)
+    return stdin
 
 
 def _recognise(

@@ -128,6 +128,10 @@ class Sniffer:
                 raise SniffError(f"capturing on {self.interface} has broken off: {reason}") from error
         return packets
 
+    def now_ns(self) -> int:
+        """The time by which packets are stamped."""
+        return time.time_ns()
+
     def close(self) -> None:
         """Stop capturing. `dropped` keeps its last value."""
         self._dropped = self.dropped

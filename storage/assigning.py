@@ -29,6 +29,8 @@ _MOST_READINGS = 4096
 _SHOWN = 60
 """So much of a value is quoted (characters)."""
 
+_ESCAPE = re.compile(r"\\.")
+_NOT_IN_FILTERS = {r"\b": r"\u0008", r"\f": r"\u000c"}
 _UNQUOTED = re.compile(r"[^\s\"'\[{]\S*")
 
 
@@ -87,7 +89,7 @@ class Target(msgspec.Struct, frozen=True):
         if not isinstance(value, str):
             text = json_text(value)
         else:
-            text = value if _UNQUOTED.fullmatch(value) and value.isprintable() else json_text(value)
+            text = value if _UNQUOTED.fullmatch(value) and value.isprintable() else _quoted(value)
         return f"{_name(path)}={text}"
 
     def _path(self, assignment: Assignment) -> Path:
@@ -189,6 +191,11 @@ def _misfit(kind: FieldType, value: Any) -> Mismatch | None:
         if None in parts:
             return next((part for part in parts if part is not None), None)
     return wrong
+
+
+def _quoted(value: str) -> str:
+    """A text as filters write it: these keep two of JSON's escapes for `matches`."""
+    return _ESCAPE.sub(lambda escape: _NOT_IN_FILTERS.get(escape[0], escape[0]), json_text(value))
 
 
 def _name(path: Path) -> str:

@@ -42,13 +42,14 @@ def printable_json(text: str) -> str:
 
 def field_words(fields: Mapping[str, Any]) -> str:
     """A message's fields as `dice=5,3 players=alice,bob`."""
-    return " ".join(f"{printable(name)}={_value(value)}" for name, value in fields.items())
+    return " ".join(f"{printable(name)}={value_words(value)}" for name, value in fields.items())
 
 
-def _value(value: Any) -> str:
+def value_words(value: Any) -> str:
+    """A field's value: a text as it is, or in quotation marks where its end would not be seen, else JSON."""
     if isinstance(value, str):
         text = printable(value)
         return text if text and " " not in text and '"' not in text else f'"{text}"'
     if isinstance(value, list) and not any(isinstance(part, list | dict) for part in value):
-        return ",".join(map(_value, value))
+        return ",".join(map(value_words, value))
     return json_text(value)

@@ -1,41 +1,48 @@
 """A session's bytes as a pcapng file, under headers made up from the streams' addresses.
 
-Each packet has comments that say what it means: its message, the event that this tells of, and what is wrong
-with it. Times keep their nanoseconds. A TCP stream has the handshake and the end that it must have had; bytes
-that are missing are a packet of which only the headers were captured.
+Each packet has comments that say what it means: the messages that begin in it, the events that these tell of,
+and what is wrong. The section's comment says which session it is. Times keep their nanoseconds. A TCP stream
+has the handshake and the end that it must have had; bytes that are missing are a packet of which only the
+headers were captured.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import BinaryIO
 
+import msgspec
 from scapy.utils import RawPcapNgWriter
 
 from dissectors.records import DIRECTIONS, OPPOSITE, Direction
 from storage.escaping import field_words, printable
 from storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
 from storage.sentences import sentence
-from storage.timeline import Timeline
+from storage.timeline import SessionRow, Timeline
 from storage.traffic import ChunkRow, StreamRow, datagrams, streams
 
 _LINKTYPE_RAW = 101
 _COMMENT_BYTES = 4000
 """A comment is cut off here; the format allows 65,535 bytes."""
 
+_MOST_COMMENTS = 1000
+"""A packet has no more: there may be thousands of messages in 65,000 bytes."""
+
 _SEGMENT_BYTES = 65_000
 """What fits into an IP packet beside its headers."""
 
-_Packet = tuple[bytes, int]
-"""A packet, and how many bytes at its end are missing."""
+_SECTION_HEADER = b"\n\r\r\n"
+_BYTE_ORDER_MAGIC = 0x1A2B3C4D
+_OPT_COMMENT, _SHB_USERAPPL = 1, 4
 
 
 class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so its class is Any
     """Scapy's writer with times in nanoseconds, on a file that is open already."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, session: SessionRow) -> None:
         # Scapy's own opens a file by its name; this sets all that it sets besides.
         self.filename = getattr(file, "name", "")
         self.f = file
@@ -46,6 +53,15 @@ class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so 
         self.linktype = _LINKTYPE_RAW
         # Times are given in the file's own unit.
         self.tsresol = 1
+        self._session = session
+
+    def _write_block_shb(self) -> None:
+        section = struct.pack("<IHHq", _BYTE_ORDER_MAGIC, 1, 0, -1)
+        session = self._session
+        comment = f"{session.name}: session {session.id}, {session.kind} of {session.source}"
+        options = _option(_OPT_COMMENT, _comment(printable(comment)))
+        options += _option(_SHB_USERAPPL, f"Kiebitz {session.kiebitz_version}".encode())
+        self.f.write(self.build_block(_SECTION_HEADER, section, options + bytes(4)))
 
     def _write_block_idb(self, linktype: int, ifname: bytes | None = None) -> None:
         interface = struct.pack("<HHI", linktype, 0, 0)
@@ -54,8 +70,20 @@ class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so 
 
     def put(self, packet: bytes, ts_ns: int, sent: int, comments: list[str]) -> None:
         """Write a packet of which `sent` bytes were sent."""
-        cut = [comment.encode()[:_COMMENT_BYTES].decode(errors="ignore").encode() for comment in comments]
+        if len(comments) > _MOST_COMMENTS:
+            more = f"and {len(comments) - _MOST_COMMENTS + 1:,} more comments"
+            comments = [*comments[: _MOST_COMMENTS - 1], more]
+        cut = [_comment(comment) for comment in comments]
         self._write_packet(packet, _LINKTYPE_RAW, sec=ts_ns, usec=0, wirelen=sent, comments=cut)
+
+
+def _comment(text: str) -> bytes:
+    """A comment that is not too long."""
+    return text.encode()[:_COMMENT_BYTES].decode(errors="ignore").encode()
+
+
+def _option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
 
 
 def write(timeline: Timeline, file: BinaryIO) -> None:
@@ -78,26 +106,37 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
         if row.transport == "tcp"
     }
     comments = _Comments(timeline)
-    writer = _Writer(file)
+    writer = _Writer(file, timeline.session)
     writer.write_header(None)
-    turns = _Turns(connections)
+    turns = _Turns(connections, comments)
     for row, missing in datagrams(timeline):
-        for ts_ns, packet in turns.before(row):
-            writer.put(packet, ts_ns, len(packet), [])
+        for ts_ns, packet, said in turns.before(row):
+            writer.put(packet, ts_ns, len(packet), said)
         connection = connections.get(row.stream_id)
         if connection is not None:
-            said = comments.of(row, in_a_stream=True)
-            for packet, lost in connection.packets(row):
-                writer.put(packet, row.ts_ns, len(packet) + lost, said)
-                said = []
+            for piece in _segments(row):
+                lost = 0 if piece.data is not None else piece.length or 0
+                packet = connection.sends(piece, lost)
+                writer.put(packet, row.ts_ns, len(packet) + lost, comments.of(piece))
+                packet = connection.receives(piece)
+                writer.put(packet, row.ts_ns, len(packet), [])
         elif row.data is not None:
             client, server = ends[row.stream_id]
             packet = udp_packet(
                 (client, server) if row.direction == "c2s" else (server, client), row.data, missing
             )
-            writer.put(packet, row.ts_ns, len(packet) + missing, comments.of(row, in_a_stream=False))
-    for ts_ns, packet in turns.before(None):
-        writer.put(packet, ts_ns, len(packet), [])
+            writer.put(packet, row.ts_ns, len(packet) + missing, comments.of(row))
+    for ts_ns, packet, said in turns.before(None):
+        writer.put(packet, ts_ns, len(packet), said)
+
+
+def _segments(row: ChunkRow) -> Iterator[ChunkRow]:
+    """Bytes of a stream, or a gap, in parts that fit into packets."""
+    length = len(row.data) if row.data is not None else row.length or 0
+    for start in range(0, length, _SEGMENT_BYTES):
+        size = min(_SEGMENT_BYTES, length - start)
+        data = row.data[start : start + size] if row.data is not None else None
+        yield msgspec.structs.replace(row, offset=row.offset + start, length=size, data=data)
 
 
 class _Connection:
@@ -121,16 +160,17 @@ class _Connection:
                 yield tcp_packet(self._ends["s2c"], self._isn, self._isn + 1, SYN | ACK)
                 yield self._segment("c2s", ACK)
 
-    def packets(self, row: ChunkRow) -> Iterator[_Packet]:
-        """Bytes, or the headers of what is missing, and that they were received."""
-        way = row.direction
-        length = len(row.data) if row.data is not None else row.length or 0
-        for start in range(0, length, _SEGMENT_BYTES):
-            size = min(_SEGMENT_BYTES, length - start)
-            data = row.data[start : start + size] if row.data is not None else b""
-            yield self._segment(way, PSH | ACK, data, size - len(data)), size - len(data)
-            self._next[way] += size
-            yield self._segment(OPPOSITE[way], ACK), 0
+    def sends(self, segment: ChunkRow, missing: int) -> bytes:
+        """Bytes; or the headers of those that are missing."""
+        way = segment.direction
+        data = segment.data or b""
+        packet = self._segment(way, PSH | ACK, data, missing)
+        self._next[way] += len(data) + missing
+        return packet
+
+    def receives(self, segment: ChunkRow) -> bytes:
+        """The other side says that it has them."""
+        return self._segment(OPPOSITE[segment.direction], ACK)
 
     def ending(self) -> Iterator[bytes]:
         """The end, as far as there is a packet for it."""
@@ -152,8 +192,9 @@ class _Connection:
 class _Turns:
     """When connections open and end between the rows of their bytes."""
 
-    def __init__(self, connections: dict[int, _Connection]) -> None:
+    def __init__(self, connections: dict[int, _Connection], comments: _Comments) -> None:
         self._connections = connections
+        self._comments = comments
         self._unopened = {number: connection.row.opened_ns for number, connection in connections.items()}
         # What ends makes room for what opens at the same time.
         self._turns = sorted(
@@ -170,30 +211,33 @@ class _Turns:
             reverse=True,
         )
 
-    def before(self, row: ChunkRow | None) -> Iterator[tuple[int, bytes]]:
-        """The packets between the last row and this one, or the end, with their times."""
+    def before(self, row: ChunkRow | None) -> Iterator[tuple[int, bytes, list[str]]]:
+        """The packets between the last row and this one, or the end, with their times and comments."""
         while self._turns and (row is None or self._turns[-1][0] < row.ts_ns):
             ts_ns, kind, number = self._turns.pop()
             if kind == 1:
                 yield from self._open(number)
             else:
                 for packet in self._connections[number].ending():
-                    yield ts_ns, packet
+                    yield ts_ns, packet, []
         if row is not None:
             yield from self._open(row.stream_id)
 
-    def _open(self, number: int) -> Iterator[tuple[int, bytes]]:
+    def _open(self, number: int) -> Iterator[tuple[int, bytes, list[str]]]:
         ts_ns = self._unopened.pop(number, None)
         if ts_ns is not None:
+            said = self._comments.of_opening(number)
             for packet in self._connections[number].opening():
-                yield ts_ns, packet
+                yield ts_ns, packet, said
+                said = []
 
 
 class _Comments:
     """What the packets of a session mean.
 
-    What is said of which place in a stream is put into a temporary table, by which each packet finds its own:
-    the database's own indexes do not lead from a place to a message.
+    What is said of which bytes is put into a temporary table, by which each packet finds its own: the
+    database's own indexes do not lead from a place to a message. What is said of no bytes (nobody listens
+    there, the beginning is missing) stands with the last packet before it.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -202,32 +246,62 @@ class _Comments:
         self._connection.execute("DROP TABLE IF EXISTS temp.places")
         self._connection.execute(
             "CREATE TEMP TABLE places (stream_id INT, direction TEXT, offset INT, length INT, ts_ns INT,"
-            " kind TEXT, id INT, PRIMARY KEY (stream_id, direction, offset, kind, id)) WITHOUT ROWID"
+            " kind TEXT, id INT, PRIMARY KEY (stream_id, direction, offset, ts_ns, kind, id)) WITHOUT ROWID"
         )
-        for kind, told in (("message", "1"), ("diagnostic", "message_id IS NULL")):
+        for kind, told in (("message", "1"), ("diagnostic", "message_id IS NULL AND length > 0")):
             self._connection.execute(
                 f"INSERT INTO temp.places SELECT stream_id, direction, offset, length, ts_ns, '{kind}', id"
                 f" FROM {kind}s WHERE {told} AND stream_id IN (SELECT id FROM streams WHERE session_id = ?)",
                 session,
             )
+        self._of_chunk: defaultdict[int, list[int]] = defaultdict(list)
+        self._of_opening: defaultdict[int, list[int]] = defaultdict(list)
+        self._place_by_time(session)
 
-    def of(self, row: ChunkRow, in_a_stream: bool) -> list[str]:
+    def of(self, row: ChunkRow) -> list[str]:
         """A comment for each message that begins in these bytes, and for each thing that is wrong there."""
         if row.data is None:
             return [f"{row.length} bytes are missing"] if row.length else []
-        end = row.offset + len(row.data)
+        if row.data:
+            place, more = "offset >= ? AND offset < ? AND length > 0", row.offset + len(row.data)
+        else:
+            # Where an empty datagram stands the next one begins: length and time tell it apart.
+            place, more = "offset = ? AND ts_ns = ? AND length = 0", row.ts_ns
         found = self._connection.execute(
-            "SELECT kind, id FROM temp.places"
-            " WHERE stream_id = ? AND direction = ? AND offset BETWEEN ? AND ?"
-            # Where an empty datagram stands the next one begins: the length and the time tell them apart.
-            " AND CASE WHEN length = 0 THEN ? AND ts_ns = ? ELSE offset < ? END"
+            f"SELECT kind, id FROM temp.places WHERE stream_id = ? AND direction = ? AND {place}"
             " ORDER BY offset, kind DESC, id",
-            (row.stream_id, row.direction, row.offset, end, in_a_stream or not row.data, row.ts_ns, end),
+            (row.stream_id, row.direction, row.offset, more),
         ).fetchall()
         comments: list[str] = []
         for kind, number in found:
             comments += self._of_message(number) if kind == "message" else self._flaws("id", number)
-        return comments
+        return comments + self._each(self._of_chunk.pop(row.id, []))
+
+    def of_opening(self, stream_id: int) -> list[str]:
+        """What is wrong with a connection of which no bytes have come."""
+        return self._each(self._of_opening.pop(stream_id, []))
+
+    def _place_by_time(self, session: tuple[int]) -> None:
+        """Find the packet for each diagnostic that is about no bytes."""
+        waiting: defaultdict[tuple[int, str], deque[tuple[int, int]]] = defaultdict(deque)
+        for number, stream_id, direction, ts_ns in self._connection.execute(
+            "SELECT id, stream_id, direction, ts_ns FROM diagnostics WHERE message_id IS NULL AND length = 0"
+            " AND stream_id IN (SELECT id FROM streams WHERE session_id = ?) ORDER BY ts_ns, id",
+            session,
+        ):
+            waiting[stream_id, direction].append((ts_ns, number))
+        for (stream_id, direction), flaws in waiting.items():
+            latest = None
+            for chunk_id, ts_ns in self._connection.execute(
+                "SELECT id, ts_ns FROM chunks WHERE stream_id = ? AND direction = ? AND data IS NOT NULL"
+                " ORDER BY id",
+                (stream_id, direction),
+            ):
+                while flaws and flaws[0][0] < ts_ns:
+                    self._of_chunk[latest or chunk_id].append(flaws.popleft()[1])
+                latest = chunk_id
+            rest = self._of_opening[stream_id] if latest is None else self._of_chunk[latest]
+            rest += [number for _, number in flaws]
 
     def _of_message(self, number: int) -> list[str]:
         name, fields, kind, data, protocol = self._connection.execute(
@@ -240,6 +314,9 @@ class _Comments:
         if kind is not None:
             said += f": {sentence(protocol, kind, json.loads(data))}"
         return [said, *self._flaws("message_id", number)]
+
+    def _each(self, numbers: list[int]) -> list[str]:
+        return [text for number in numbers for text in self._flaws("id", number)]
 
     def _flaws(self, column: str, number: int) -> list[str]:
         rows = self._connection.execute(

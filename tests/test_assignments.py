@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissectors.grammar import to_json
@@ -73,6 +73,7 @@ JSON = st.recursive(
 @given(
     st.dictionaries(st.text(string.ascii_letters + "ü ß-\"'\\.", min_size=1, max_size=6), JSON, min_size=1)
 )
+@example({"a": "\b\f\\b"})
 def test_what_a_message_has_is_read_as_it_is_written(values: dict[str, Any]) -> None:
     for name, value in values.items():
         target = Target("p", "M", (), values)

@@ -101,6 +101,12 @@ HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
     # A total alone says how many of each there can be at the most.
     (Hand(ROHSTOFFE, False), [("tell", 2)], {kind: [0, 2] for kind in ROHSTOFFE}),
     (Hand(ROHSTOFFE, False), [("tell", 0)], dict.fromkeys(ROHSTOFFE, 0)),
+    # Who pays more of a kind than he can have had has none left.
+    (
+        hand(),
+        [("gain", 2), ("pay", {"Erz": 3})],
+        {"Holz": 0, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0},
+    ),
     # Of what nothing is known nothing is said.
     (Hand(ROHSTOFFE, False), [], {}),
     (Hand(ROHSTOFFE, False), [("gain", {"Erz": 2}), ("pay", 1)], {}),

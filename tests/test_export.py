@@ -7,9 +7,14 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
+from collections import Counter
+from contextlib import closing
+from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,8 @@ from pyarrow import parquet
 from tcp_segments import handshake, sent, write_pcap
 
 from cli.importing import import_capture
+from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from storage.escaping import field_words, printable
 from storage.schema import MEMORY
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -56,6 +63,121 @@ def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
         assert malformed == ""
     assert rows[0][0] == "unreadable,error[empty-datagram]: an empty datagram says nothing"
     assert any(comment == "ANNOUNCED dice=6,5 name=odd: odd announces 6,5" for comment, _ in rows)
+
+
+def _comments(path: Path) -> list[list[str]]:
+    """The comments of each packet that has any."""
+    rows = _tshark(path, "-e", "frame.comment", "-E", "aggregator=\x1f")
+    return [row[0].split("\x1f") for row in rows if row[0]]
+
+
+@needs_tshark
+@pytest.mark.parametrize(
+    "name",
+    [
+        "maexchen-head-odd.pcap",
+        "schafkopf-1.3-badcard.pcap",
+        "okey-head-malformed.pcap.gz",
+        "cgml-malformed.pcap.gz",
+    ],
+)
+def test_the_comments_say_each_message_event_and_flaw(name: str, tmp_path: Path) -> None:
+    kiebitz("export", str(CAPTURES / name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    found = Counter(comment for comments in _comments(tmp_path / "x.pcapng") for comment in comments)
+    expected: Counter[str] = Counter()
+    rows = [
+        json.loads(line) for line in kiebitz("export", str(CAPTURES / name), "-T", "jsonl").out.splitlines()
+    ]
+    sentences = {row["id"]: row["sentence"] for row in rows if row["record"] == "event"}
+    for row in rows:
+        if row["record"] == "message":
+            told = f": {printable(sentences[row['event_id']])}" if row["event_id"] else ""
+            said = f"{printable(row['name'])} {field_words(row['fields'])}".rstrip()
+            expected[_cut(said + told)] += 1
+        elif row["record"] == "diagnostic":
+            expected[_cut(f"{row['severity']}[{row['code']}]: {printable(row['text'])}")] += 1
+    assert found == expected
+
+
+def _cut(comment: str) -> str:
+    return comment.encode()[:4000].decode(errors="ignore")
+
+
+@needs_tshark
+def test_what_is_wrong_with_no_bytes_stands_with_the_packet_before(tmp_path: Path) -> None:
+    talk = (
+        Conversation()
+        .fault()
+        .says(b"REGISTER;a")
+        .fault()
+        .hears(b"REGISTERED")
+        .says(b"JOIN;t")
+        .fault()
+        .fault()
+    )
+    refused = Stream(2, "tcp", "127.0.0.1:4000", "127.0.0.1:9000", START_NS + 10**8)
+    late = Stream(3, "tcp", "127.0.0.1:4001", "127.0.0.1:9000", START_NS + 10**9)
+    items: list[Item] = [
+        *talk.items,
+        Fault(refused, "c2s", START_NS + 10**8, 0, "refused", "the server refused the connection"),
+        End(refused, START_NS + 10**8, "refused"),
+        Gap(late, "c2s", START_NS + 10**9, 0, None),
+        Chunk(late, "c2s", START_NS + 10**9, 0, b"PING\r\n"),
+        Chunk(late, "c2s", START_NS + 10**9 + 1, 6, b"PING\r\n"),
+    ]
+    kiebitz("export", record(tmp_path / "x.db", items), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    unreachable = "warning[unreachable]: nobody listens there"
+    assert _comments(tmp_path / "x.pcapng") == [
+        ["REGISTER name=a", unreachable, unreachable],
+        ["REGISTERED: a is registered"],
+        ["JOIN token=t", unreachable, unreachable],
+        ["warning[refused]: the server refused the connection"],
+        ["PING", "note[mid-stream]: the beginning of this direction is not in the capture"],
+        ["PING"],
+    ]
+
+
+@needs_tshark
+def test_bytes_that_fill_several_packets_have_their_comments_where_they_are(tmp_path: Path) -> None:
+    stream = Stream(1, "tcp", "127.0.0.1:4000", "127.0.0.1:8090", START_NS)
+    hello = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
+    chat = [b'{"Chatnachricht":{"Absender":1,"Nachricht":"%04d"}}\n' % number for number in range(3000)]
+    record(tmp_path / "x.db", [Chunk(stream, "s2c", START_NS, 0, hello + b"".join(chat))])
+    kiebitz("export", str(tmp_path / "x.db"), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    comments = _comments(tmp_path / "x.pcapng")
+    # Of 52 bytes each; 65,000 go into a packet.
+    begun = [0, (65_000 - 44) // 52 + 1, (130_000 - 44) // 52 + 1, 3000]
+    assert comments[0][0] == "Hallo Protokoll=1.0 Version=x"
+    for number, (first, end) in enumerate(pairwise(begun)):
+        chats = [text for text in comments[number] if text.startswith("Chat")]
+        assert chats[0].startswith(f"Chatnachricht Absender=1 Nachricht={first:04}: ")
+        if len(comments[number]) < 1000:
+            assert len(chats) == end - first
+        else:
+            # They are bounded, and what is left out is counted.
+            total = end - first + (number == 0)
+            assert comments[number][-1] == f"and {total - 999} more comments"
+
+
+@needs_tshark
+def test_comments_are_bounded_text_without_control_characters(tmp_path: Path) -> None:
+    talk = (
+        Conversation()
+        .says("REGISTER;Bärbel\x1b[31m\u202e🎲\n,".encode())
+        .says(b"REGISTER;" + "ü".encode() * 5000)
+    )
+    database = record(tmp_path / "x.db", talk.items)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE sessions SET name = 'Käse\x07', source = 'lo\n'")
+    kiebitz("export", database, "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    first, second = (" ".join(comments) for comments in _comments(tmp_path / "x.pcapng"))
+    assert first.startswith("REGISTER name=Bärbel\\x1b[31m\\u202e🎲\\n")
+    assert first.isprintable()
+    assert second.startswith("REGISTER name=üüü")
+    assert len(second.encode()) <= 4000 + len(" note[…")
+    told = subprocess.run(["capinfos", str(tmp_path / "x.pcapng")], capture_output=True, text=True).stdout
+    assert "Käse\\x07: session 1, relay of lo\\n" in told
+    assert f"Kiebitz {version('kiebitz')}" in told
 
 
 @needs_tshark
@@ -98,8 +220,6 @@ def test_nanoseconds_and_cut_datagrams_survive(tmp_path: Path) -> None:
     database = record(tmp_path / "x.db", talk.items)
     kiebitz("export", database, "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     kiebitz("import", str(tmp_path / "x.pcapng"), "-w", str(tmp_path / "y.db"))
-    import sqlite3
-
     query = "SELECT direction, ts_ns, offset, length, data FROM chunks ORDER BY id"
     rows = [sqlite3.connect(tmp_path / name).execute(query).fetchall() for name in ("x.db", "y.db")]
     assert rows[0] == rows[1]

@@ -74,6 +74,18 @@ def test_start_loads_only_what_is_asked_for() -> None:
         assert heavy not in loaded
 
 
+def test_no_command_loads_mitmproxy() -> None:
+    program = (
+        "import sys; from click import Context; from cli.main import kiebitz as group\n"
+        "for name in group.list_commands(Context(group)): group.get_command(Context(group), name)\n"
+        "print('mitmproxy' in sys.modules, 'cli.addon_path' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout == "False True\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(shell: str) -> None:
     done = kiebitz("completion", shell)

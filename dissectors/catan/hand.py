@@ -67,8 +67,11 @@ class Hand:
                 enough = enough and self.most[kind] >= count
                 # Who pays so many has had them: more than was known, perhaps.
                 known = self.least[kind] == self.most[kind]
-                self.most[kind] -= count
-                self.least[kind] = self.most[kind] if known else max(0, self.least[kind] - count)
+                if known:
+                    self.least[kind] = self.most[kind] = self.most[kind] - count
+                else:
+                    self.least[kind] = max(0, self.least[kind] - count)
+                    self.most[kind] = max(0, self.most[kind] - count)
         self._narrow()
         return enough
 

@@ -1,0 +1,21 @@
+"""`kiebitz addon-path`: where the script is that mitmproxy loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("addon-path")
+def addon_path() -> None:
+    """Print the path of the script that shows games in mitmproxy.
+
+    With it, mitmproxy (mitmdump, mitmweb) has one more view, Kiebitz: the messages of a game in a TCP or UDP
+    flow, with their fields, what happened, and what is wrong with them.
+
+    \b
+    Example:
+      mitmweb --mode reverse:udp://127.0.0.1:9000@9001 -s "$(kiebitz addon-path)"
+    """
+    click.echo(Path(__file__).with_name("mitmproxy_addon.py"))

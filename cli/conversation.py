@@ -1,0 +1,136 @@
+"""One conversation, read piece by piece as it comes: which messages of the game end in which piece.
+
+A piece is what was handed over at once: a datagram, or some bytes of a stream. What a piece means may only be
+known later: its protocol may not be recognised yet, or its last message may go on in the next piece.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+
+import msgspec
+
+from dissectors.dissector import Dissector
+from dissectors.inspector import Inspector
+from dissectors.records import Chunk, Diagnostic, Direction, End, Gap, Item, Message, Stream
+from dissectors.registry import dissector_of, installed
+from dissectors.table import Ids
+from storage.sentences import describe
+from storage.traffic import Stretch
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    """Bytes of a direction, from offset `start`."""
+
+    direction: Direction
+    start: int
+    data: bytes
+
+
+class Conversation:
+    """What an inspector makes of one stream. Pieces are numbered from 0, in both directions together.
+
+    `is_whole` says that it is read from its beginning.
+    """
+
+    def __init__(self, stream: Stream, is_whole: bool) -> None:
+        self.stream = stream
+        self.events: dict[int, str] = {}
+        """What happened, in sentences, by the number that messages name."""
+        self._inspector = Inspector(installed().dissectors.values(), Ids())
+        self._is_whole = is_whole
+        self._latest_ns = 0
+        self._pieces: list[_Piece] = []
+        # Of each direction: where its pieces start, and their numbers.
+        self._starts: dict[Direction, list[int]] = {"c2s": [], "s2c": []}
+        self._numbers: dict[Direction, list[int]] = {"c2s": [], "s2c": []}
+        self._sizes: dict[Direction, int] = {"c2s": 0, "s2c": 0}
+        self._by_time: dict[int, int] = {}
+        self._messages: defaultdict[int, list[Message]] = defaultdict(list)
+        self._unended: dict[int, Message] = {}
+        """By piece: the message that ends in a later one."""
+        self._flaws: defaultdict[int, list[Diagnostic]] = defaultdict(list)
+
+    @property
+    def dissector(self) -> Dissector | None:
+        """The protocol that is spoken; None while none is recognised."""
+        return dissector_of(self.stream.protocol) if self.stream.protocol is not None else None
+
+    def take(self, direction: Direction, ts_ns: int, data: bytes) -> None:
+        """Read the next piece."""
+        # No two at the same time, so that a time tells which datagram is meant, be it an empty one.
+        self._latest_ns = ts_ns = max(ts_ns, self._latest_ns + 1)
+        start = self._sizes[direction]
+        items: list[Item] = []
+        if not (self._is_whole or self._starts[direction]):
+            items.append(Gap(self.stream, direction, ts_ns, 0, None))
+        if data or self.stream.transport == "udp":
+            items.append(Chunk(self.stream, direction, ts_ns, start, data))
+        self._starts[direction].append(start)
+        self._numbers[direction].append(len(self._pieces))
+        self._by_time[ts_ns] = len(self._pieces)
+        self._sizes[direction] += len(data)
+        self._pieces.append(_Piece(direction, start, data))
+        for item in items:
+            self._inspector.feed(item)
+        self._note()
+
+    def end(self) -> None:
+        """Nothing more comes: the stream was closed."""
+        self._inspector.feed(End(self.stream, self._latest_ns, "closed"))
+        self._inspector.finish()
+        self._note()
+
+    def messages(self, number: int) -> list[Message]:
+        """The messages that end in a piece."""
+        return self._messages.get(number, [])
+
+    def flaws(self, message: Message) -> list[Diagnostic]:
+        """What is wrong with a message."""
+        return self._flaws.get(message.id, [])
+
+    def unended(self, number: int) -> tuple[int, Message | None]:
+        """How many bytes of a piece are of a message that ends in a later one, and which, if it has come."""
+        piece = self._pieces[number]
+        told = self.messages(number)
+        read = max([piece.start, *(message.offset + message.length for message in told)])
+        return piece.start + len(piece.data) - read, self._unended.get(number)
+
+    def piece(self, number: int) -> tuple[int, bytes]:
+        """Where a piece starts in its direction, and its bytes."""
+        piece = self._pieces[number]
+        return piece.start, piece.data
+
+    def between(self, direction: Direction, start: int, end: int) -> Stretch:
+        """The bytes of a direction from offset `start` to `end`, as far as they have come."""
+        numbers = self._numbers[direction]
+        first = max(bisect_right(self._starts[direction], start) - 1, 0)
+        parts = []
+        for number in numbers[first : bisect_right(self._starts[direction], end)]:
+            piece = self._pieces[number]
+            parts.append(piece.data[max(start - piece.start, 0) : max(end - piece.start, 0)])
+        data = b"".join(parts)
+        return Stretch(start, len(data), data)
+
+    def _note(self) -> None:
+        """Sort what was found to the pieces that it is about."""
+        found = self._inspector.drain()
+        protocol = self.stream.protocol
+        for event in found.events:
+            assert protocol is not None
+            self.events[event.id] = describe(protocol, event)
+        for message in found.messages:
+            if self.stream.transport == "udp":
+                self._messages[self._by_time[message.ts_ns]].append(message)
+                continue
+            numbers = self._numbers[message.direction]
+            starts = self._starts[message.direction]
+            last = bisect_right(starts, message.offset + message.length - 1) - 1
+            for place in range(bisect_right(starts, message.offset) - 1, last):
+                self._unended[numbers[place]] = message
+            self._messages[numbers[last]].append(message)
+        for flaw in found.diagnostics:
+            # That the beginning is missing is about no message; whoever reads knows it.
+            if flaw.message_id is not None:
+                self._flaws[flaw.message_id].append(flaw)

@@ -1,0 +1,186 @@
+"""One conversation read piece by piece: each message is found where it ends, however the bytes are cut."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from itertools import pairwise
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from command import CAPTURES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli.conversation import Conversation
+from cli.importing import open_capture_in_memory
+from dissectors.records import DIRECTIONS, Direction, Stream, Transport
+
+MILLISECOND = 1_000_000
+
+
+class Sent(NamedTuple):
+    """What was sent at once."""
+
+    direction: Direction
+    ts_ns: int
+    data: bytes
+
+
+def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
+    """What a stream of a capture carried, and its messages: direction, name, offset and length."""
+    connection, _ = open_capture_in_memory(str(CAPTURES / name))
+    with closing(connection):
+        query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
+        sent = [Sent(*row) for row in connection.execute(query, (stream,))]
+        query = "SELECT direction, name, offset, length FROM messages WHERE stream_id = ? ORDER BY id"
+        messages = connection.execute(query, (stream,)).fetchall()
+        query = "SELECT transport FROM streams WHERE id = ?"
+        return connection.execute(query, (stream,)).fetchone()[0], sent, messages
+
+
+CONVERSATIONS = {
+    name: sent_on(name, stream)
+    for name, stream in (
+        ("maexchen-head-tiny.pcap", 2),
+        ("schafkopf-1.3-badcard.pcap", 2),
+        ("catan-niedlichepixel-framing.pcap.gz", 1),
+        ("okey-head-malformed.pcap.gz", 1),
+        ("cgml-tiny.pcap.gz", 2),
+    )
+}
+OVER_TCP = [name for name, (transport, _, _) in CONVERSATIONS.items() if transport == "tcp"]
+
+
+def read(transport: Transport, sent: list[Sent], is_whole: bool = True) -> Conversation:
+    conversation = Conversation(Stream(1, transport, "127.0.0.1:1", "127.0.0.1:2", 0), is_whole)
+    for piece in sent:
+        conversation.take(*piece)
+    return conversation
+
+
+def found_in(conversation: Conversation, count: int) -> list[tuple[Direction, str, int, int]]:
+    return [
+        (message.direction, message.name, message.offset, message.length)
+        for number in range(count)
+        for message in conversation.messages(number)
+    ]
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_each_message_is_in_the_piece_where_it_ends(name: str) -> None:
+    transport, sent, messages = CONVERSATIONS[name]
+    conversation = read(transport, sent)
+    conversation.end()
+    found = found_in(conversation, len(sent))
+    assert len(found) > 4
+    for way in DIRECTIONS:
+        assert [row for row in found if row[0] == way] == [row for row in messages if row[0] == way]
+    for number, piece in enumerate(sent):
+        start, data = conversation.piece(number)
+        assert data == piece.data
+        for message in conversation.messages(number):
+            assert message.direction == piece.direction
+            assert start < message.offset + message.length <= start + len(data)
+
+
+@given(st.sampled_from(OVER_TCP), st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_bytes_cut_anywhere_say_the_same(name: str, random: Random) -> None:
+    _, sent, messages = CONVERSATIONS[name]
+    cut: list[Sent] = []
+    for piece in sent:
+        marks = sorted(random.randrange(len(piece.data) + 1) for _ in range(random.randrange(4)))
+        cut += [Sent(piece.direction, piece.ts_ns, piece.data[a:b]) for a, b in pairwise([0, *marks, None])]
+    conversation = read("tcp", cut)
+    conversation.end()
+    found = found_in(conversation, len(cut))
+    for way in DIRECTIONS:
+        assert [row for row in found if row[0] == way] == [row for row in messages if row[0] == way]
+    # Every byte is in a message; a piece in which none ends tells of which one it is a part.
+    for number, piece in enumerate(cut):
+        rest, unended = conversation.unended(number)
+        told = sum(message.length for message in conversation.messages(number))
+        assert told + rest >= len(piece.data)
+        assert (rest > 0) == (unended is not None) or not piece.data
+
+
+def test_what_is_not_whole_yet_is_told_as_it_comes() -> None:
+    transport, sent, messages = CONVERSATIONS["schafkopf-1.3-badcard.pcap"]
+    conversation = read(transport, [])
+    told = 0
+    for number, piece in enumerate(sent):
+        conversation.take(*piece)
+        told += len(conversation.messages(number))
+        # Nothing that could be told now is kept back.
+        assert told + 1 >= sum(
+            1
+            for way, _, offset, length in messages
+            if offset + length <= sum(len(said.data) for said in sent[: number + 1] if said.direction == way)
+        )
+
+
+def test_pieces_before_the_protocol_is_recognised_are_read_once_it_is() -> None:
+    conversation = read("udp", [Sent("c2s", 1, b""), Sent("c2s", 2, b"gibberish")])
+    assert conversation.dissector is None
+    conversation.take("c2s", 3, b"REGISTER;alice")
+    assert conversation.dissector is not None
+    assert [len(conversation.messages(number)) for number in range(3)] == [1, 1, 1]
+    # Times that repeat themselves or go back change nothing: each datagram is one message.
+    for number in range(3, 6):
+        conversation.take("c2s", 1, b"")
+        assert [flaw.code for flaw in conversation.flaws(conversation.messages(number)[0])] == [
+            "empty-datagram"
+        ]
+
+
+def test_bytes_of_a_direction_across_pieces() -> None:
+    sent = [Sent("c2s", 1, b"abc"), Sent("s2c", 2, b"XYZ"), Sent("c2s", 3, b""), Sent("c2s", 4, b"defg")]
+    conversation = read("tcp", sent)
+    for start in range(9):
+        for end in range(start, 9):
+            assert conversation.between("c2s", start, end).data == b"abcdefg"[start:end]
+    assert conversation.between("s2c", 1, 99).data == b"YZ"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "schafkopf-1.3-1human-tiny.pcap",
+        "catan-lurche-py-3p.pcap.gz",
+        "okey-head-game-win.pcap.gz",
+        "cgml-tiny.pcap.gz",
+    ],
+)
+def test_from_the_middle_on_nobody_is_accused(name: str) -> None:
+    _, sent, _ = sent_on(name, 1)
+    for begin in range(1, len(sent), max(len(sent) // 12, 1)):
+        first, *rest = sent[begin:]
+        late = [first._replace(data=first.data[len(first.data) // 2 :]), *rest]
+        conversation = read("tcp", late, is_whole=False)
+        codes = [
+            (message.name, flaw.code)
+            for number in range(len(late))
+            for message in conversation.messages(number)
+            for flaw in conversation.flaws(message)
+            if flaw.severity == "error"
+        ]
+        assert codes == []
+
+
+@given(
+    st.sampled_from(["udp", "tcp"]),
+    st.lists(st.tuples(st.sampled_from(DIRECTIONS), st.integers(0, 3), st.binary(max_size=40)), max_size=20),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_bytes(transport: Transport, sent: list[tuple[Direction, int, bytes]], is_whole: bool) -> None:
+    begin: dict[Transport, bytes] = {"udp": b"REGISTER;x", "tcp": b'{"Hallo":{"Version":"x"}}\n'}
+    pieces = [Sent("c2s", 0, begin[transport]), *(Sent(*piece) for piece in sent)]
+    conversation = read(transport, pieces, is_whole)
+    conversation.end()
+    found = found_in(conversation, len(pieces))
+    if transport == "udp":
+        assert len(found) == len(pieces)
+    for number in range(len(pieces)):
+        assert conversation.unended(number)[0] >= 0
