@@ -9,10 +9,11 @@ import click
 
 @click.command("addon-path")
 def addon_path() -> None:
-    """Print the path of the script that shows games in mitmproxy.
+    """Print the path of the script that shows and records games in mitmproxy.
 
     With it, mitmproxy (mitmdump, mitmweb) has one more view, Kiebitz: the messages of a game in a TCP or UDP
-    flow, with their fields, what happened, and what is wrong with them.
+    flow, with their fields, what happened, and what is wrong with them. What passes is recorded: into
+    kiebitz.db, another database (--set kiebitz_db=game.db), or none (--set kiebitz_db=).
 
     \b
     Example:

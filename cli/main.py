@@ -48,7 +48,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Look it up": {
         "protocols": ("cli.protocols:protocols", "The protocols and their messages."),
-        "addon-path": ("cli.addon_path:addon_path", "The script that shows games in mitmproxy."),
+        "addon-path": ("cli.addon_path:addon_path", "The script that shows and records games in mitmproxy."),
         "completion": ("cli.completion:completion", "Completion for bash, zsh or fish."),
     },
 }

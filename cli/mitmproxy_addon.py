@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 try:
+    from cli.mitmproxy_recording import RecordFlows
     from cli.mitmproxy_view import ShowGames
 except ImportError as error:
     command = shutil.which("kiebitz")
@@ -23,4 +24,4 @@ except ImportError as error:
     )
     addons = []
 else:
-    addons = [ShowGames()]
+    addons = [ShowGames(), RecordFlows()]

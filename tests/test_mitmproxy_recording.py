@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command import ROOT
+from command import kiebitz
 from live import PATIENCE_S, accept, free_port, receive, rows, speak, story
 from maexchen_live import Player, Server
 from mitmproxy_live import assert_recorded, game, listening, play_maexchen, relayed_plainly
@@ -54,16 +54,13 @@ class Mitmdump:
 
 @contextmanager
 def mitmdump(
-    folder: Path, mode: str, *settings: str, scripts: str = "", ready: str = "Kiebitz records into"
+    folder: Path, mode: str, *settings: str, before: str = "", ready: str = "Kiebitz records into"
 ) -> Iterator[Mitmdump]:
-    """mitmdump with the addon, behind those that `scripts` has, until it is told to end."""
-    addon = folder / "addon.py"
-    addon.write_text(
-        "from cli.mitmproxy_recording import RecordFlows\n"
-        + scripts
-        + "\naddons = [*globals().get('first', []), RecordFlows()]\n"
-    )
-    command = [MITMDUMP, "--mode", mode, "-s", str(addon), "--set", f"confdir={folder / 'keys'}"]
+    """mitmdump with our script, behind the script `before`, until it is told to end."""
+    first = folder / "first.py"
+    first.write_text(before)
+    ours = kiebitz("addon-path").out.strip()
+    command = [MITMDUMP, "--mode", mode, "-s", str(first), "-s", ours, "--set", f"confdir={folder / 'keys'}"]
     for setting in ("listen_host=127.0.0.1", *settings):
         command += ["--set", setting]
     process = subprocess.Popen(
@@ -72,7 +69,7 @@ def mitmdump(
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     running = Mitmdump(process, folder / "kiebitz.db")
     try:
@@ -127,12 +124,12 @@ def test_what_an_addon_before_it_makes_of_a_message_is_recorded(tmp_path: Path) 
         "class Louder:\n"
         "    def tcp_message(self, flow):\n"
         "        flow.messages[-1].content = flow.messages[-1].content.upper()\n"
-        "first = [Louder()]"
+        "addons = [Louder()]"
     )
     with listening() as listener:
         port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode, scripts=louder) as running:
+        with mitmdump(tmp_path, mode, before=louder) as running:
             assert exchange(port, listener, b"hello") == b"HELLO"
     assert rows(running.database, "SELECT data FROM chunks") == [(b"HELLO",)] * 2
 

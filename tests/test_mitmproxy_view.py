@@ -288,7 +288,7 @@ def test_a_real_mitmdump_shows_a_game(tmp_path: Path) -> None:
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
         server.bind(("127.0.0.1", 0))
         mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@127.0.0.1:{port}"
-        options = ("--mode", mode, "-s", script, "--set", "flow_detail=3")
+        options = ("--mode", mode, "-s", script, "--set", "flow_detail=3", "--set", "kiebitz_db=")
         with (
             mitmdump(tmp_path, *options) as process,
             closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as client,
