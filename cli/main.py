@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sqlite3
 import sys
 import traceback
@@ -77,6 +78,9 @@ class Kiebitz(click.Group):
             if cmd_name in section:
                 module, _, attribute = section[cmd_name][0].partition(":")
                 command: click.Command = getattr(import_module(module), attribute)
+                if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+                    # All is loaded: from here on Ctrl-C ends a command well.
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
                 return command
         return None
 
@@ -145,6 +149,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The command `kiebitz`."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(run(sys.argv[1:]))
 
 
