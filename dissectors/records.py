@@ -90,7 +90,7 @@ class Fault(msgspec.Struct, eq=False, gc=False):
 
 
 LOST = "connection lost"
-ENDINGS = frozenset({"closed", "reset", "idle", "evicted", "end", LOST})
+ENDINGS = frozenset({"closed", "reset", "refused", "idle", "evicted", "end", LOST})
 """How a connection may end: by either side, for lack of traffic or of room, or with the recording.
 
 `LOST` is what a server tells of a connection that may not be in the capture.

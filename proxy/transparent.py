@@ -12,8 +12,9 @@ import errno
 import socket
 import sys
 from collections.abc import Callable, Hashable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from struct import Struct
+from typing import NamedTuple
 
 from dissectors.records import Transport
 from proxy.endpoints import (
@@ -65,10 +66,10 @@ def transparent_gates(
             f"{mode}: Kiebitz's own transparent mode needs Linux. "
             "Here mitmproxy's modes serve: -m transparent, -m local or -m wireguard."
         )
-    privileged = _may_be_transparent()
-    if keep_source and not privileged:
+    terms = _Terms(_may_be_transparent(), keep_source, own, on_notice)
+    if keep_source and not terms.privileged:
         raise RelayError(f"--keep-source needs the right to send from other addresses: {_RIGHTS}.")
-    if not privileged:
+    if not terms.privileged:
         on_notice(
             "rights",
             f"{mode}: without the right to be transparent there is no UDP and no TPROXY, only TCP that "
@@ -79,11 +80,11 @@ def transparent_gates(
     port = mode.listen_port
     try:
         for family, host in _addresses(mode):
-            gate = TransparentTcp(family, (host, port), privileged, keep_source, own, on_notice)
+            gate = TransparentTcp(family, (host, port), terms)
             tcp.append(gate)
             port = gate.listener.getsockname()[1]
-            if privileged:
-                udp.append(TransparentUdp(family, (host, port), keep_source, own, on_notice))
+            if terms.privileged:
+                udp.append(TransparentUdp(family, (host, port), terms))
     except BaseException:
         for opened in (*tcp, *udp):
             opened.listener.close()
@@ -116,25 +117,25 @@ def _may_be_transparent() -> bool:
     return True
 
 
+class _Terms(NamedTuple):
+    """What holds for all gates of a mode."""
+
+    privileged: bool
+    keep_source: bool
+    own: OwnConnections
+    on_notice: Notice
+
+
 class _Transparent:
     """What both transports' gates share."""
 
     def __init__(
-        self,
-        transport: Transport,
-        family: socket.AddressFamily,
-        address: Address,
-        privileged: bool,
-        keep_source: bool,
-        own: OwnConnections,
-        on_notice: Notice,
+        self, transport: Transport, family: socket.AddressFamily, address: Address, terms: _Terms
     ) -> None:
         self._transport: Transport = transport
         self._family = family
-        self._keep_source = keep_source
-        self._own = own
-        self._on_notice = on_notice
-        options = [_IP_TRANSPARENT[family]] if privileged else []
+        self._terms = terms
+        options = [_IP_TRANSPARENT[family]] if terms.privileged else []
         self.listener = bind(family, address, transport, options)
         self._bound: Address = self.listener.getsockname()
         self.address = endpoint_text(self._bound)
@@ -143,7 +144,7 @@ class _Transparent:
     def _checked(self, client: Address, destination: Address) -> Address:
         """A client's destination. Raises Refused if that is the relay, or the client is."""
         name = f"{self._transport} {endpoint_text(client)}"
-        if self._own.has(self._transport, client, destination):
+        if self._terms.own.has(self._transport, client, destination):
             raise self._loop(destination)
         if destination[1] == self._bound[1] and (
             destination[0] == self._bound[0]
@@ -168,7 +169,7 @@ class _Transparent:
         """A socket to send from to `destination`; in the client's name, if that is asked for."""
         sock = _socket(self._family, self._transport)
         try:
-            if self._keep_source:
+            if self._terms.keep_source:
                 self._lend(sock, client, destination)
         except OSError:
             sock.close()
@@ -182,7 +183,7 @@ class _Transparent:
             sock.bind((client[0], 0, *client[2:]))
             return
         if is_local(self._family, destination):
-            self._on_notice(
+            self._terms.on_notice(
                 "keep-source",
                 f"{self._transport} {endpoint_text(destination)} is on this machine, and would answer "
                 f"{endpoint_text(client)} directly: here --keep-source does not hold.",
@@ -196,17 +197,9 @@ class _Transparent:
 class TransparentTcp(_Transparent):
     """Lets TCP connections in that are redirected to its address."""
 
-    def __init__(
-        self,
-        family: socket.AddressFamily,
-        address: Address,
-        privileged: bool,
-        keep_source: bool,
-        own: OwnConnections,
-        on_notice: Notice,
-    ) -> None:
-        super().__init__("tcp", family, address, privileged, keep_source, own, on_notice)
-        self.advice = _UNANSWERED if keep_source else ""
+    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Terms) -> None:
+        super().__init__("tcp", family, address, terms)
+        self.advice = _UNANSWERED if terms.keep_source else ""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
         return self._checked(address, original_destination(client))
@@ -221,15 +214,8 @@ class TransparentUdp(_Transparent):
     Keys are the client's address, the destination, and whether it came in by the loopback interface.
     """
 
-    def __init__(
-        self,
-        family: socket.AddressFamily,
-        address: Address,
-        keep_source: bool,
-        own: OwnConnections,
-        on_notice: Notice,
-    ) -> None:
-        super().__init__("udp", family, address, True, keep_source, own, on_notice)
+    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Terms) -> None:
+        super().__init__("udp", family, address, terms)
         for option in (_RECEIVE_DESTINATION[family], _RECEIVE_INTERFACE[family]):
             self.listener.setsockopt(*option, 1)
         self._loopback = socket.if_nametoindex("lo")
@@ -259,21 +245,18 @@ class TransparentUdp(_Transparent):
                 f"udp {endpoint_text(destination)} is on this machine, where only the server can answer from "
                 "its port. Relay it with -m reverse:udp://… instead.",
             )
-        upstream = self._towards(client, destination)
-        answering = _socket(self._family, "udp")
-        try:
+        with ExitStack() as unless_whole:
+            upstream = unless_whole.enter_context(self._towards(client, destination))
             upstream.setblocking(False)
             enlarge_buffers(upstream)
             upstream.connect(destination)
+            answering = unless_whole.enter_context(_socket(self._family, "udp"))
             answering.setblocking(False)
             answering.setsockopt(*_IP_TRANSPARENT[self._family], 1)
             # Each client of one server gets answers by a socket of his own.
             answering.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             answering.bind(destination)
-        except OSError:
-            upstream.close()
-            answering.close()
-            raise
+            unless_whole.pop_all()
         return Way(client, destination, upstream, answering)
 
 

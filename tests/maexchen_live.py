@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dissectors.maexchen.dice import MIA, ROLLS, beats, rank
@@ -234,3 +234,17 @@ class Player(threading.Thread):
                 if self._babbles:
                     self._send(f"ANNOUNCE;7,7;{token}".encode())
                 self._send(f"ANNOUNCE;{claim};{token}".encode())
+
+
+def play(server: Server, players: Sequence[Player]) -> None:
+    """Play until the server has had enough; what each end got is what the other sent."""
+    server.start()
+    for player in players:
+        player.start()
+        time.sleep(0.02)
+    server.join(60)
+    assert not server.is_alive()
+    for player in players:
+        player.stop()
+        assert player.log.received[player.server] in server.log.sent.values()
+        assert player.log.sent[player.server] in server.log.received.values()

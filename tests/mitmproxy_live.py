@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from live import KIEBITZ, PATIENCE_S, Said, free_port, rows, running, speak
-from maexchen_live import Player, Server
+from maexchen_live import Player
 from python_socks.sync import Proxy
 from schafkopf_script import Script
 
@@ -46,23 +45,6 @@ def listening(host: str = "127.0.0.1") -> Iterator[socket.socket]:
 def by_socks(port: int, server: tuple[str, int]) -> socket.socket:
     """A connection to `server` by way of the SOCKS proxy on a port of this machine."""
     return Proxy.from_url(f"socks5://127.0.0.1:{port}").connect(*server, timeout=PATIENCE_S)
-
-
-def play_maexchen(server: Server, players: Sequence[Player]) -> None:
-    """Play until the server has had enough; what each end got is what the other sent.
-
-    Nobody may send an empty datagram: mitmproxy takes that for the end of the flow.
-    """
-    server.start()
-    for player in players:
-        player.start()
-        time.sleep(0.02)
-    server.join(60)
-    assert not server.is_alive()
-    for player in players:
-        player.stop()
-        assert player.log.received[player.server] in server.log.sent.values()
-        assert player.log.sent[player.server] in server.log.received.values()
 
 
 def assert_recorded(database: Path, players: Sequence[Player]) -> None:

@@ -5,30 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 from live import free_port, recorded_three_ways, rows, story
-from maexchen_live import Player, Server
+from maexchen_live import Player, Server, play
 
 NAMES = ("alice", "bob", "carl", "bluff", "kaos")
 
 
-def play(server: Server, port: int) -> list[Player]:
-    """A whole game through `port`; the players when it is over."""
-    players = [
+def players_of(port: int) -> list[Player]:
+    """All who play, through `port`: one bluffs, and one babbles."""
+    return [
         Player(name, ("127.0.0.1", port), bluffs=name == "bluff", babbles=name == "kaos") for name in NAMES
     ]
-    server.start()
-    for player in players:
-        player.start()
-        time.sleep(0.02)
-    server.join(60)
-    assert not server.is_alive()
-    for player in players:
-        player.stop()
-    return players
 
 
 def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
@@ -52,7 +42,8 @@ def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path) -> None:
     port = free_port("udp")
     mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
     with recorded_three_ways(tmp_path, f"udp port {server.port}", mode) as databases:
-        players = play(server, port)
+        players = players_of(port)
+        play(server, players)
     relayed, sniffed, imported = databases.values()
 
     # Bytes: what each end got is what the other sent, and what was recorded.

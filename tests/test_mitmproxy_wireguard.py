@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from live import KIEBITZ, PATIENCE_S, rows, running, speak
-from maexchen_live import Player, Server
-from mitmproxy_live import assert_recorded, game, play_maexchen, relayed_plainly
+from maexchen_live import Player, Server, play
+from mitmproxy_live import assert_recorded, game, relayed_plainly
 from networks import GATEWAY_INSIDE, SERVER, at, inside, network, skip_unless_possible
 
 UDP_PORT, TCP_PORT = 9000, 35555
@@ -88,7 +88,7 @@ def test_games_through_the_tunnel(tmp_path: Path) -> None:
                     server = Server(expected=3, rounds=2, address=(SERVER[4], UDP_PORT))
                 with inside(net.client):
                     players = [Player(name, (SERVER[4], UDP_PORT), host=host) for name in NAMES]
-                play_maexchen(server, players)
+                play(server, players)
                 with inside(net.client):
                     asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 with asking:

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
 from live import KIEBITZ, PATIENCE_S, rows, story
-from maexchen_live import Server
+from maexchen_live import Server, play
 from tcp_segments import handshake, sent, write_pcap
-from test_live import NAMES, play
+from test_live import NAMES, players_of
 
 from proxy.capture_files import CaptureError
 from proxy.capture_pipe import CapturePipe
@@ -462,7 +462,8 @@ def test_a_live_game_that_tcpdump_captures(tmp_path: Path) -> None:
             piece = os.read(shell.stderr.fileno(), 65_536)
             assert piece, said
             said += piece
-        players = play(server, server.port)
+        players = players_of(server.port)
+        play(server, players)
         os.killpg(shell.pid, signal.SIGINT)
         out, err = shell.communicate(timeout=PATIENCE_S)
     finally:

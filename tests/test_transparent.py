@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from live import KIEBITZ, PATIENCE_S, Said, rows, running, speak, story
-from maexchen_live import Player, Server
+from maexchen_live import Player, Server, play
 from networks import (
     CLIENT,
     GATEWAY,
@@ -119,22 +119,12 @@ def play_maexchen(net: Network, version: int) -> Server:
     """A game over UDP, whose players turn to the server itself; the server, with all that it got and sent."""
     with inside(net.server):
         server = Server(expected=len(NAMES), rounds=2, address=(SERVER[version], UDP_PORT))
-    server.start()
     with inside(net.client):
         players = [
             Player(name, (SERVER[version], UDP_PORT), bluffs=name == "bluff", host=CLIENT[version])
             for name in NAMES
         ]
-    for player in players:
-        player.start()
-        time.sleep(0.02)
-    server.join(60)
-    assert not server.is_alive()
-    for player in players:
-        player.stop()
-        # What a player got came from where he had sent to, and is what the server sent him.
-        assert player.log.received[player.server] in server.log.sent.values()
-        assert player.log.sent[player.server] in server.log.received.values()
+    play(server, players)
     return server
 
 
