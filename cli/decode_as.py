@@ -14,7 +14,8 @@ from dissectors.records import Transport
 from dissectors.registry import dissector_of, installed, not_installed
 
 _FORM = re.compile(r"(udp|tcp)\.port\s*==\s*(\d{1,5})\s*,\s*(\w+)")
-_TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}
+TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}
+"""By how they are written."""
 
 
 def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector]:
@@ -24,7 +25,7 @@ def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector]:
         form = _FORM.fullmatch(spec.strip())
         if form is None or int(form[2]) > 65_535:
             raise click.BadParameter(f"'{spec}' is not of the form udp.port==9000,maexchen", param_hint="-d")
-        transport, port, protocol = _TRANSPORTS[form[1]], int(form[2]), form[3]
+        transport, port, protocol = TRANSPORTS[form[1]], int(form[2]), form[3]
         dissector = dissector_of(protocol)
         if dissector is None:
             raise click.BadParameter(unknown_protocol(protocol), param_hint="-d")

@@ -20,6 +20,7 @@ from cli.flaw_block import flaw_block, place_of, reasons
 from dissectors.dissector import Dissector, recognise
 from dissectors.records import Diagnostic, Direction, Message, Stream, Transport
 from dissectors.registry import installed
+from proxy.endpoints import endpoint_text
 from storage.escaping import printable, value_words
 
 _NAME = "Kiebitz"
@@ -33,6 +34,9 @@ _MOST_FLOWS = 256
 
 _DEEPEST = 6
 """Fields within fields are shown down to this depth, and as JSON below it."""
+
+_UNKNOWN = ("?", 0)
+"""The address of an end of which mitmproxy does not say where it is."""
 
 _NO_GAME = "Kiebitz has not recognised a game in this conversation."
 
@@ -53,8 +57,8 @@ class _Reading:
 
     def __init__(self, of: _Flow, is_whole: bool) -> None:
         transport: Transport = "tcp" if isinstance(of, tcp.TCPFlow) else "udp"
-        client = _endpoint(of.client_conn.peername)
-        server = _endpoint(of.server_conn.peername or of.server_conn.address)
+        client = endpoint_text(of.client_conn.peername or _UNKNOWN)
+        server = endpoint_text(of.server_conn.peername or of.server_conn.address or _UNKNOWN)
         stream = Stream(1, transport, client, server, _ns(of.timestamp_created))
         self.conversation = Conversation(stream, is_whole)
         self.is_whole = is_whole
@@ -138,7 +142,8 @@ def _alone(data: bytes) -> _Place | None:
     for transport in transports:
         for _, direction, likeness in recognise(installed().dissectors.values(), transport, data):
             if likeness == "certain":
-                conversation = Conversation(Stream(1, transport, "?:0", "?:0", 0), is_whole=True)
+                nobody = endpoint_text(_UNKNOWN)
+                conversation = Conversation(Stream(1, transport, nobody, nobody, 0), is_whole=True)
                 conversation.take(direction, 0, data)
                 return conversation, 0
     return None
@@ -280,14 +285,6 @@ def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagn
     head = f"{flaw.severity}[{flaw.code}]: {printable(flaw.text)}"
     place = place_of(flaw.offset, message.name, message.offset)
     return flaw_block(head, place, lines, not is_datagram, reasons(flaw))
-
-
-def _endpoint(address: tuple[Any, ...] | None) -> str:
-    """`ip:port`; mitmproxy may not know it."""
-    if address is None:
-        return "?:0"
-    host, port = address[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _ns(seconds: float) -> int:

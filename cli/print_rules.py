@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 import click
 
-from dissectors.records import Transport
+from cli.decode_as import TRANSPORTS
 from proxy.modes import Mode, Transparent
 from proxy.rules import Ports, Sought, rules_for, written
 
 _HIGHEST = 65_535
 _PORTS = re.compile(r"(?:(tcp|udp)/)?([0-9]{1,5})(?:-([0-9]{1,5}))?", re.A)
-_TRANSPORTS: dict[str, Transport] = {"tcp": "tcp", "udp": "udp"}
 _INTERFACE = re.compile(r"[\w.@:+-]{1,15}", re.A)
 """What stands in a script is spelt so that no shell takes it for anything else."""
 
@@ -29,7 +28,7 @@ class PortsType(click.ParamType[Ports]):
         first, last = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
         if match is None or not 0 < first <= last <= _HIGHEST:
             self.fail(f"'{value}' is not of the form 9000, udp/9000 or 7001-7003", param, ctx)
-        return Ports(first, last, _TRANSPORTS.get(match[1] or ""))
+        return Ports(first, last, TRANSPORTS.get(match[1] or ""))
 
 
 class InterfaceType(click.ParamType[str]):

@@ -84,15 +84,19 @@ class UdpGate(Gate, Protocol):
         """The way for an association that is new. Raises Refused and OSError."""
 
 
-class ReverseTcp:
-    """A gate to one TCP server. Raises RelayError if it cannot listen or does not find the server."""
-
-    advice = ""
+class _Reverse:
+    """What both transports' gates to one server share."""
 
     def __init__(self, mode: Reverse) -> None:
         self.listener, self._family, self._server = meet(mode)
         self.address = endpoint_text(self.listener.getsockname())
-        self.says = f"tcp {self.address}, passing on to {endpoint_text(self._server)}"
+        self.says = f"{mode.transport} {self.address}, passing on to {endpoint_text(self._server)}"
+
+
+class ReverseTcp(_Reverse):
+    """A gate to one TCP server. Raises RelayError if it cannot listen or does not find the server."""
+
+    advice = ""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
         return self._server
@@ -101,13 +105,11 @@ class ReverseTcp:
         return socket.socket(self._family, socket.SOCK_STREAM)
 
 
-class ReverseUdp:
+class ReverseUdp(_Reverse):
     """A gate to one UDP server, keyed by the client's address. Raises RelayError as `ReverseTcp` does."""
 
     def __init__(self, mode: Reverse) -> None:
-        self.listener, self._family, self._server = meet(mode)
-        self.address = endpoint_text(self.listener.getsockname())
-        self.says = f"udp {self.address}, passing on to {endpoint_text(self._server)}"
+        super().__init__(mode)
         listener = self.listener
         self.receive: Callable[[], tuple[bytes, Hashable]] = lambda: listener.recvfrom(MAX_DATAGRAM)
 

@@ -16,13 +16,14 @@ nobody else's machine can reach the relay unless the user says so. IPv6 addresse
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import msgspec
 
 from dissectors.records import Transport
 
 _EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
-_TRANSPORTS: tuple[Transport, ...] = ("udp", "tcp")
+_UNDERSTOOD: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")
 _ENDPOINT = re.compile(
     r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<name>[^\[\]:@/\s]+)):)?(?P<port>[0-9]+)", re.A
 )
@@ -111,9 +112,9 @@ def parse_mode(spec: str) -> Mode:
 
 def _reverse(spec: str) -> Mode:
     rest = spec.removeprefix("reverse:")
-    transport = next((name for name in (*_TRANSPORTS, "tls") if rest.startswith(f"{name}://")), None)
+    transport = next((name for name in _UNDERSTOOD if rest.startswith(f"{name}://")), None)
     if transport is None:
-        understood = ", ".join(f"{name}://" for name in (*_TRANSPORTS, "tls"))
+        understood = ", ".join(f"{name}://" for name in _UNDERSTOOD)
         raise ValueError(f"'{spec}': after 'reverse:' the relay understands {understood}, {_EXAMPLE}.")
     server, at, listening = rest.removeprefix(f"{transport}://").rpartition("@")
     if not at:
@@ -122,10 +123,9 @@ def _reverse(spec: str) -> Mode:
     if host is None or port == 0:
         raise ValueError(f"'{spec}': the server is written HOST:PORT, {_EXAMPLE}.")
     listen_host, listen_port = _endpoint(spec, "listening address", listening)
-    for own in _TRANSPORTS:
-        if own == transport:
-            return Reverse(own, host, port, listen_host or _LOOPBACK, listen_port)
-    return Mitmproxy(f"reverse:tls://{endpoint(host, port)}", listen_host or _LOOPBACK, listen_port)
+    if transport == "tls":
+        return Mitmproxy(f"reverse:tls://{endpoint(host, port)}", listen_host or _LOOPBACK, listen_port)
+    return Reverse(transport, host, port, listen_host or _LOOPBACK, listen_port)
 
 
 def parse_endpoint(text: str) -> tuple[str | None, int]:

@@ -165,7 +165,7 @@ class _Transparent:
             "to set one, and else only its user tells it. --print-rules words such rules.",
         )
 
-    def _towards(self, client: Address, destination: Address) -> socket.socket:
+    def upstream(self, client: Address, destination: Address) -> socket.socket:
         """A socket to send from to `destination`; in the client's name, if that is asked for."""
         sock = _socket(self._family, self._transport)
         try:
@@ -203,9 +203,6 @@ class TransparentTcp(_Transparent):
 
     def destination(self, client: socket.socket, address: Address) -> Address:
         return self._checked(address, original_destination(client))
-
-    def upstream(self, client: Address, destination: Address) -> socket.socket:
-        return self._towards(client, destination)
 
 
 class TransparentUdp(_Transparent):
@@ -246,7 +243,7 @@ class TransparentUdp(_Transparent):
                 "its port. Relay it with -m reverse:udp://… instead.",
             )
         with ExitStack() as unless_whole:
-            upstream = unless_whole.enter_context(self._towards(client, destination))
+            upstream = unless_whole.enter_context(self.upstream(client, destination))
             upstream.setblocking(False)
             enlarge_buffers(upstream)
             upstream.connect(destination)
