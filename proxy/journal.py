@@ -10,8 +10,8 @@ its payload:
 
     kind u8 | direction u8 | 2 bytes of padding | stream u32 | payload length u32 | time i64, ns | offset u64
 
-A reader deletes segments once what they hold is safe elsewhere. Before that it notes in `start.json` what one who
-comes after it must know of them: how many items they held, and which streams were open at their end.
+A reader deletes segments once what they hold is safe elsewhere. Before that it notes in `start.json` what
+one who comes after it must know of them: how many items they held, and which streams were open at their end.
 """
 
 from __future__ import annotations
