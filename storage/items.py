@@ -74,6 +74,10 @@ class RecordedItems:
                 heappush(self._due, end)
         yield from self._before(None)
 
+    def open_streams(self) -> list[Stream]:
+        """The streams that have not ended, as the items have them."""
+        return [stream for stream in self._streams.values() if stream.closed_ns is None]
+
     def _before(self, ts_ns: int | None) -> Iterator[Item]:
         """The faults and the due ends from before a moment that have not been given; all, if that is None."""
         while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
