@@ -10,9 +10,9 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from importlib.metadata import version
 from itertools import count
 from typing import Literal
@@ -29,6 +29,9 @@ COMMIT_EVERY_S = 0.2
 
 BATCH = 5000
 """Items after which rows are written, so that memory stays flat."""
+
+_LOOK_S = 0.05
+"""More than a `RecorderWatch` needs to look."""
 
 SessionKind = Literal["relay", "sniff", "import", "replay"]
 
@@ -222,12 +225,16 @@ def lock(path: str) -> int | None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        with suppress(OSError):
+    except OSError:
+        # Perhaps only a RecorderWatch is looking right now.
+        time.sleep(_LOOK_S)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
             os.close(descriptor)
-        raise StorageError(
-            f"{path}: another kiebitz is recording into it; use another file with -w"
-        ) from error
+            raise StorageError(
+                f"{path}: another kiebitz is recording into it; use another file with -w"
+            ) from error
     return descriptor
 
 
