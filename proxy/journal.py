@@ -123,7 +123,7 @@ class JournalWriter:
         on_trouble: Callable[[str], None],
         max_bytes: int = 1 << 30,
         segment_bytes: int = 8 << 20,
-        retry_seconds: float = 1.0,
+        retry_seconds: float = 0.1,
     ) -> None:
         if max_bytes < 3 * segment_bytes:
             raise ValueError("a journal must have room for three segments")
