@@ -21,6 +21,7 @@ from cli.decode_as import parse_decode_as
 from cli.live import LiveView
 from cli.recording_options import summary
 from dissectors.records import TableInfo
+from proxy.clock import now_ns
 from proxy.journal import JournalError, JournalReader
 from proxy.processes import follow
 from storage.recorder import COMMIT_EVERY_S, Recorder
@@ -94,7 +95,7 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
             "relay",
             task.source,
             name=task.name,
-            started_ns=time.time_ns(),
+            started_ns=now_ns(),
             decode_as=parse_decode_as(task.decode_as),
         )
     except StorageError as error:
