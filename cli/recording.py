@@ -16,6 +16,7 @@ import click
 
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
+from cli.garbage import collect_seldom
 from cli.live import LiveView
 from cli.recording_options import summary
 from proxy.journal import JournalError, JournalReader
@@ -45,6 +46,7 @@ def record_journal(
     later goes there, too, if it `tells_relay`, else to stderr. Something can be read from `relay` when the
     relay is over: what it sends, or the end.
     """
+    collect_seldom()
     started_ns = time.time_ns()
     try:
         recorder = Recorder(
