@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.decode_as import server_ports
+from cli.inspecting import InspectionElsewhere
 from dissectors.dissector import recognise
 from dissectors.inspector import DecodeAs
 from dissectors.records import Direction, Findings, Item, Transport
@@ -17,6 +18,7 @@ from dissectors.registry import installed
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
+from storage.inspection import InspectionHere
 from storage.recorder import Recorder
 from storage.schema import MEMORY
 
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 _BATCH = 2000
 """Packets between two looks at the progress."""
+
+WORTH_A_PROCESS = 2_000_000
+"""Bytes of a capture file from which on a second process saves more than its start costs."""
 
 
 class PacketRecording:
@@ -101,7 +106,9 @@ def import_capture(
     from proxy.capture_files import open_capture
 
     with open_capture(source) as capture:
-        recorder = Recorder(database, "import", source, decode_as=forced)
+        is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
+        inspect = InspectionElsewhere if is_large else InspectionHere
+        recorder = Recorder(database, "import", source, decode_as=forced, inspect=inspect)
         recording = PacketRecording(recorder, forced)
         packets = iter(capture)
         try:

@@ -18,7 +18,7 @@ from types import TracebackType
 
 from cli.recording import record_journal
 from proxy.journal import JournalWriter
-from proxy.processes import start_recorder
+from proxy.processes import start_child
 from storage.schema import StorageError
 
 
@@ -72,7 +72,7 @@ class RecorderProcess:
     ) -> None:
         """Start recording a session from `source`; it is open when this returns. Raises StorageError."""
         self._connection, theirs = multiprocessing.Pipe()
-        self._process = start_recorder(
+        self._process = start_child(
             record_journal,
             self._spool / "journal",
             self._database,

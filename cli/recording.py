@@ -20,7 +20,7 @@ from cli.garbage import collect_seldom
 from cli.live import LiveView
 from cli.recording_options import summary
 from proxy.journal import JournalError, JournalReader
-from proxy.processes import follow
+from proxy.processes import follow, give_way
 from storage.recorder import COMMIT_EVERY_S, Recorder
 from storage.schema import StorageError
 
@@ -40,12 +40,13 @@ def record_journal(
     relay: Connection,
     tells_relay: bool,
 ) -> None:
-    """Record the journal in the folder `journal` to its end, as one session; to be run by `start_recorder`.
+    """Record the journal in the folder `journal` to its end, as one session; to be run by `start_child`.
 
     Sends `relay` None once the session is open, or a sentence that says why it cannot be; what is to be told
     later goes there, too, if it `tells_relay`, else to stderr. Something can be read from `relay` when the
     relay is over: what it sends, or the end.
     """
+    give_way()
     collect_seldom()
     started_ns = time.time_ns()
     try:

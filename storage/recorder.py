@@ -11,17 +11,17 @@ import fcntl
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import count
 from typing import Literal
 
-from dissectors.inspector import DecodeAs, Inspector
+from dissectors.inspector import DecodeAs
 from dissectors.records import Chunk, Findings, Gap, Item
-from dissectors.registry import installed
 from dissectors.table import Ids
-from storage.rows import INSERTS, gather, no_rows
+from storage.inspection import Inspection, InspectionHere
+from storage.rows import INSERTS, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
 
 COMMIT_EVERY_S = 0.2
@@ -37,7 +37,7 @@ class Recorder:
     """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
 
     `name` is what people call the session, the source's file name if None. `started_ns` is its time zero;
-    None takes the time of the first item.
+    None takes the time of the first item. `inspect` says where items are inspected.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Recorder:
         name: str | None = None,
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
+        inspect: Callable[[int, Ids, DecodeAs], Inspection] = InspectionHere,
     ) -> None:
         self.path = path
         self.connection = open_for_writing(path)
@@ -63,7 +64,7 @@ class Recorder:
         self.started_ns = started_ns
         self._chunk_id = last["chunks"]
         ids = Ids(last["tables"], last["games"], last["messages"], last["events"])
-        self.inspector = Inspector(installed().dissectors.values(), ids, decode_as)
+        self._inspection = inspect(self.session_id, ids, decode_as or {})
         self._rows = no_rows()
         self.counts: Counter[str] = Counter()
         """How many streams, games, messages, events and diagnostics the session has so far."""
@@ -96,7 +97,7 @@ class Recorder:
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
         chunks = self._rows["chunks"]
-        feed = self.inspector.feed
+        feed = self._inspection.feed
         for item in items:
             if isinstance(item, Chunk):
                 data = item.data
@@ -118,13 +119,11 @@ class Recorder:
 
     def gather(self) -> Findings:
         """What has been found since the last time; its rows are written by the next `write`."""
-        found = self.inspector.drain()
-        gather(found, self.session_id, self._rows)
-        return found
+        return self._inspection.gather(self._rows)
 
     def finish(self) -> Findings:
         """Nothing more comes: the last verdicts. The next `write` ends the session."""
-        self.inspector.finish()
+        self._inspection.finish()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)
         return self.gather()
@@ -169,6 +168,7 @@ class Recorder:
 
     def release(self) -> None:
         """Let go of the file. A database in memory stays open for whoever has its connection."""
+        self._inspection.close()
         if self.path != MEMORY:
             self.connection.close()
         if self._lock is not None:
