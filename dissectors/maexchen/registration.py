@@ -15,7 +15,7 @@ _LONGEST_NAME = 20
 """UTF-16 units, as the newest server counts them."""
 
 MOST_ABSENT = 1000
-"""So many players are known of whom no conversation is open; who was not heard of for longest is forgotten."""
+"""So many players are known of whom no conversation is open; the one longest unheard of is forgotten."""
 
 _MOST_HERE = 64
 """So many players are known on one conversation."""
