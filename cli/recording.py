@@ -1,67 +1,142 @@
 """The recorder's process of a relay: reads the journal, inspects, writes and shows what happens.
 
 If the database cannot be written (disk full, locked by another program), it says so once and tries again;
-what comes meanwhile waits in the journal. The relay itself never waits for it.
+what comes meanwhile waits in the journal. The relay itself never waits for it. If the process dies, the relay
+starts another one, which carries on the same session.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import click
+import msgspec
 
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
 from cli.live import LiveView
 from cli.recording_options import summary
+from dissectors.records import TableInfo
 from proxy.journal import JournalError, JournalReader
 from proxy.processes import follow
 from storage.recorder import COMMIT_EVERY_S, Recorder
+from storage.resuming import ResumedRecorder
 from storage.schema import StorageError
 
 RETRY_S = 0.5
 GIVE_UP_S = 10.0
 """How long a database that cannot be written is tried once the relay itself is over."""
 
+GAVE_UP = 3
+"""Exit status where another process would fare no better."""
 
-def record_journal(
-    journal: Path,
-    database: str,
-    source: str,
-    name: str,
-    decode_as: tuple[str, ...],
-    wanted: str | None,
-    quiet: bool,
-    relay: Connection,
-    tells_relay: bool,
-) -> None:
-    """Record the journal in the folder `journal` to its end, as one session; to be run by `start_recorder`.
 
-    Sends `relay` None once the session is open, or a sentence that says why it cannot be; what is to be told
-    later goes there, too, if it `tells_relay`, else to stderr. Something can be read from `relay` when the
-    relay is over: what it sends, or the end.
+class Task(msgspec.Struct, frozen=True):
+    """What is to be recorded: the journal in a folder, into which database, and what is shown of it.
+
+    `session` is the number of a session that a process which died has begun, and which is carried on; None
+    begins one.
     """
-    started_ns = time.time_ns()
+
+    journal: Path
+    database: str
+    source: str
+    name: str
+    decode_as: tuple[str, ...]
+    wanted: str | None
+    quiet: bool
+    session: int | None = None
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """The new session is open."""
+
+    session: int
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The new session cannot be opened."""
+
+    reason: str
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What had come when the process started, or some of it, is recorded."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A sentence for whoever runs the relay."""
+
+    sentence: str
+
+
+Report = Begun | Refused | Committed | Said
+"""What the process tells the relay. The first one of a new session is whether it is open."""
+
+
+def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
+    """Record a journal to its end, as one session; to be run by `start_recorder`.
+
+    Sends reports to `relay`; sentences only if it `tells_relay`, else they go to stderr. Something can be
+    read from `relay` when the relay is over: what it sends, or the end.
+    """
+    tell = _teller(relay if tells_relay else None)
+    if task.session is not None:
+        _carry_on(task, task.session, relay, tell)
+        return
     try:
         recorder = Recorder(
-            database,
+            task.database,
             "relay",
-            source,
-            name=name,
-            started_ns=started_ns,
-            decode_as=parse_decode_as(decode_as),
+            task.source,
+            name=task.name,
+            started_ns=time.time_ns(),
+            decode_as=parse_decode_as(task.decode_as),
         )
     except StorageError as error:
-        relay.send(str(error))
+        relay.send(Refused(str(error)))
         return
-    reader = JournalReader(journal, base=next(recorder.stream_ids) - 1)
-    relay.send(None)
-    tell = _teller(relay if tells_relay else None)
-    view = LiveView(recorder, compile_wanted(wanted), quiet)
+    reader = JournalReader(task.journal, base=next(recorder.stream_ids) - 1)
+    relay.send(Begun(recorder.session_id))
+    _record(task, recorder, reader, relay, tell)
+
+
+def _carry_on(task: Task, session: int, relay: Connection, tell: Callable[[str], None]) -> None:
+    """Take up a session where the process before this one left it."""
+    try:
+        recorder = ResumedRecorder(task.database, session, parse_decode_as(task.decode_as))
+        if recorder.is_over:
+            # The one before died when all was done.
+            return
+        reader = JournalReader(
+            task.journal,
+            base=next(recorder.stream_ids) - 1,
+            skip=recorder.items,
+            known=recorder.open_streams,
+        )
+    except (StorageError, JournalError) as error:
+        tell(f"kiebitz: {error}")
+        raise SystemExit(GAVE_UP) from error
+    _record(task, recorder, reader, relay, tell, recorder.tables)
+
+
+def _record(
+    task: Task,
+    recorder: Recorder,
+    reader: JournalReader,
+    relay: Connection,
+    tell: Callable[[str], None],
+    tables: Sequence[TableInfo] = (),
+) -> None:
+    """Record what the journal has and what comes; `tables` are there already."""
+    view = LiveView(recorder, compile_wanted(task.wanted), task.quiet, tables)
+    is_behind = task.session is not None
+    is_damaged = False
+    reported = False
     committed = time.monotonic()
     try:
         for items in follow(reader):
@@ -73,14 +148,23 @@ def record_journal(
                 _write(recorder, relay, tell)
                 reader.release()
                 committed = now
+                if not reported:
+                    _report(relay, Committed())
+                    reported = True
+                if is_behind and not items:
+                    tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
+                    is_behind = False
     except JournalError as error:
         tell(f"kiebitz: {error}; what was recorded until then is kept")
+        is_damaged = True
     view.show(recorder.finish())
     _write(recorder, relay, tell)
     reader.release()
     reader.close()
     recorder.release()
     tell(f"recorded {summary(recorder)}")
+    if is_damaged:
+        raise SystemExit(GAVE_UP)
     if not reader.stopped:
         tell("kiebitz: the relay has died; what it had passed on until then is recorded")
 
@@ -89,12 +173,16 @@ def _teller(relay: Connection | None) -> Callable[[str], None]:
     def tell(sentence: str) -> None:
         if relay is None:
             click.echo(sentence, err=True)
-            return
-        # A relay that has died hears nothing.
-        with suppress(OSError):
-            relay.send(sentence)
+        else:
+            _report(relay, Said(sentence))
 
     return tell
+
+
+def _report(relay: Connection, report: Report) -> None:
+    # A relay that has died hears nothing.
+    with suppress(OSError):
+        relay.send(report)
 
 
 def _write(recorder: Recorder, relay: Connection, tell: Callable[[str], None]) -> None:
@@ -110,7 +198,7 @@ def _write(recorder: Recorder, relay: Connection, tell: Callable[[str], None]) -
                 tell(f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded")
             if relay.poll() and now - failed_since > GIVE_UP_S:
                 tell("kiebitz: gave up writing; the end of this session is not recorded")
-                raise SystemExit(1) from error
+                raise SystemExit(GAVE_UP) from error
             time.sleep(RETRY_S)
         else:
             if failed_since is not None:

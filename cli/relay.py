@@ -174,20 +174,11 @@ def relay(
         except BaseException:
             forwarder.close()
             raise
-        forwarder.watch_recorder(recorder.sentinel, _recorder_died)
         try:
-            run_relay(forwarder)
+            run_relay(forwarder, recorder)
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.
             recorder.finish()
             raise
         if not recorder.finish():
             raise click.exceptions.Exit(1)
-
-
-def _recorder_died() -> None:
-    click.echo(
-        "kiebitz: the recorder has died; the relay goes on, but nothing more is recorded. "
-        "What was recorded until then is kept. Stop with Ctrl-C and start again to record.",
-        err=True,
-    )

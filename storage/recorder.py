@@ -50,28 +50,14 @@ class Recorder:
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
     ) -> None:
-        self.path = path
-        self.connection = open_for_writing(path)
-        self._lock = lock(path)
-        last = self._last_ids()
+        connection = open_for_writing(path)
+        held = lock(path)
+        last = last_ids(connection)
+        self._begin(path, connection, held, last["sessions"] + 1, started_ns, last, decode_as)
         # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
         self._indexed = kind != "import" or any(last.values())
         if self._indexed:
             self._create_indexes()
-        self.stream_ids: Iterator[int] = count(last["streams"] + 1)
-        self.session_id = last["sessions"] + 1
-        self.started_ns = started_ns
-        self._chunk_id = last["chunks"]
-        ids = Ids(last["tables"], last["games"], last["messages"], last["events"])
-        self.inspector = Inspector(installed().dissectors.values(), ids, decode_as)
-        self._rows = no_rows()
-        self.counts: Counter[str] = Counter()
-        """How many streams, games, messages, events and diagnostics the session has so far."""
-        self._before = last
-        self._pending = 0
-        self._latest_ns = 0
-        self._ended_ns: int | None = None
-        self._finished = False
         try:
             with self.connection:
                 self.connection.execute(
@@ -87,6 +73,36 @@ class Recorder:
                 )
         except sqlite3.Error as error:
             raise StorageError(sentence(path, error)) from error
+
+    def _begin(
+        self,
+        path: str,
+        connection: sqlite3.Connection,
+        held: int | None,
+        session_id: int,
+        started_ns: int | None,
+        before: dict[str, int],
+        decode_as: DecodeAs | None,
+    ) -> None:
+        """Have nothing yet of a session; `before` are the last numbers of those before it, by table."""
+        self.path = path
+        self.connection = connection
+        self._lock = held
+        self.stream_ids: Iterator[int] = count(before["streams"] + 1)
+        self.session_id = session_id
+        self.started_ns = started_ns
+        self._chunk_id = before["chunks"]
+        self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
+        self.inspector = Inspector(installed().dissectors.values(), self._ids, decode_as)
+        self._rows = no_rows()
+        self.counts: Counter[str] = Counter()
+        """How many streams, games, messages, events and diagnostics the session has so far."""
+        self._before = before
+        self._indexed = True
+        self._pending = 0
+        self._latest_ns = 0
+        self._ended_ns: int | None = None
+        self._finished = False
 
     @property
     def full(self) -> bool:
@@ -185,12 +201,14 @@ class Recorder:
             (self._chunk_id, gap.stream.id, gap.direction, gap.ts_ns, gap.offset, gap.length, None)
         )
 
-    def _last_ids(self) -> dict[str, int]:
-        tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
-        return {
-            table: self.connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
-            for table in tables
-        }
+
+def last_ids(connection: sqlite3.Connection) -> dict[str, int]:
+    """The last number that is given in each table whose rows are numbered before they are written."""
+    tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
+    return {
+        table: connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+        for table in tables
+    }
 
 
 def lock(path: str) -> int | None:

@@ -18,18 +18,10 @@ from dissectors.table import Ids
 from storage.items import RecordedItems, Spoken, spoken
 from storage.recorder import BATCH, lock
 from storage.rows import INSERTS, gather, no_rows
-from storage.schema import StorageError, open_existing, sentence
+from storage.schema import OF_SESSION, StorageError, open_existing, sentence
 from storage.timeline import SessionRow, Timeline, sessions
 
-# From what refers to what is referred to.
-_DERIVED = {
-    "snapshots": "table_id IN (SELECT id FROM tables WHERE session_id = ?)",
-    "diagnostics": "stream_id IN (SELECT id FROM streams WHERE session_id = ?)",
-    "messages": "stream_id IN (SELECT id FROM streams WHERE session_id = ?)",
-    "events": "session_id = ?",
-    "games": "session_id = ?",
-    "tables": "session_id = ?",
-}
+_KEPT = ("chunks", "streams")
 
 
 def redissect(
@@ -70,8 +62,9 @@ def _all(
     if unknown:
         raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
     for row in chosen:
-        for table, condition in _DERIVED.items():
-            connection.execute(f"DELETE FROM {table} WHERE {condition}", (row.id,))
+        for table, condition in OF_SESSION.items():
+            if table not in _KEPT:
+                connection.execute(f"DELETE FROM {table} WHERE {condition}", (row.id,))
     total = sum(session.chunks for session in recorded)
     done = 0
     lost: list[Spoken] = []
