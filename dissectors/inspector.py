@@ -153,6 +153,18 @@ class Inspector:
             if server.table is not None:
                 server.table.finish(self._latest_ns)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found: no frame is unfinished, no message undecided."""
+        return not any(
+            server.waiting or (server.table is not None and server.table.undecided() is not None)
+            for server in self._servers.values()
+        ) and not any(
+            framer.is_unfinished
+            for conversation in self._conversations.values()
+            for framer in conversation.framers.values()
+        )
+
     def drain(self) -> Findings:
         """Everything found since the last call; messages, up to the first whose event is undecided."""
         # The tables hold on to the same lists, so these are emptied, not replaced.
