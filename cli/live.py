@@ -18,14 +18,19 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 class LiveView:
-    """Prints to stdout what `recorder` finds; nothing if `quiet`. Times are since its session began."""
+    """Prints to stdout what `recorder` finds; nothing if `quiet`. Times are since its session began.
 
-    def __init__(self, recorder: Recorder, wanted: Filter | None, quiet: bool) -> None:
+    `tables` are those that were found before.
+    """
+
+    def __init__(
+        self, recorder: Recorder, wanted: Filter | None, quiet: bool, tables: Iterable[TableInfo] = ()
+    ) -> None:
         self._recorder = recorder
         self._quiet = quiet
         self._event_wanted = wanted.predicate("events") if wanted is not None else None
         self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
-        self._tables: dict[int, TableInfo] = {}
+        self._tables = {table.id: table for table in tables}
 
     def show(self, found: Findings) -> None:
         """Print one line for each event and for each diagnostic that is more than a note."""

@@ -10,7 +10,6 @@ import os
 import signal
 import sqlite3
 import sys
-import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -18,6 +17,7 @@ from typing import Any
 
 import click
 
+from cli.faults import fault
 from cli.garbage import collect_seldom
 from storage.escaping import printable
 
@@ -185,9 +185,7 @@ def _sentence(error: Exception) -> str:
         return error.render()
     if name in _ERRORS:
         return str(error)
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
-    return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+    return fault(error)
 
 
 def _tell_of_plugins() -> None:

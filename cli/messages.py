@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 """How often a session that is being recorded is looked at: as often as its recorder commits."""
 
+RESTART_S = 5.0
+"""So long nobody may record a session that goes on: a recorder that died is started again."""
 
 _COLUMNS = (
     Column("id", "#", right=True, width=5),
@@ -87,10 +89,14 @@ def _followed(session: str, timeline: Timeline, wanted: Filter | None) -> Iterat
     """What is there, then what comes, until the session has ended, or its recorder has died."""
     path, _ = split_number(session)
     watch = RecorderWatch(path) if timeline.session.ended_ns is None else None
+    recording_at = time.monotonic()
     latest = 0
     while True:
         # The end first: what was written before it is then not missed.
-        abandoned = watch is not None and not watch.is_recording()
+        now = time.monotonic()
+        if watch is None or watch.is_recording():
+            recording_at = now
+        abandoned = now - recording_at > RESTART_S
         timeline = _reread(timeline)
         over = timeline.session.ended_ns is not None
         newest = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]

@@ -86,7 +86,10 @@ class _Session:
 
     def __init__(self, database: str, modes: Sequence[str], decode_as: Sequence[str]) -> None:
         self._recorder = RecorderProcess(
-            database, on_trouble=lambda sentence: _log.warning("Kiebitz: %s", sentence), tell=_tell
+            database,
+            on_trouble=lambda sentence: _log.warning("Kiebitz: %s", sentence),
+            tell=_tell,
+            forwarder="mitmproxy",
         )
         try:
             self._recorder.start(" ".join(modes), decode_as=tuple(decode_as), quiet=True)
@@ -95,27 +98,18 @@ class _Session:
             raise
         journal = self._recorder.journal
         self.streams = Streams(journal, lambda _, sentence: _log.info("Kiebitz: %s", sentence))
-        self._loop = asyncio.get_running_loop()
-        self._flushing = Flushing(journal, self._loop)
-        self._loop.add_reader(self._recorder.connection, self._hear)
+        loop = asyncio.get_running_loop()
+        self._flushing = Flushing(journal, loop)
+        self._recorder.attend(loop)
 
     def end(self) -> None:
         """End all streams, and wait until all is recorded."""
-        self._loop.remove_reader(self._recorder.connection)
         self._flushing.stop()
         self.streams.end_all(time.time_ns())
+        self._recorder.leave()
         self._recorder.journal.close()
         self._recorder.finish()
         self._recorder.discard()
-
-    def _hear(self) -> None:
-        if not self._recorder.hear():
-            self._loop.remove_reader(self._recorder.connection)
-            self._recorder.journal.abandon()
-            _log.error(
-                "Kiebitz: the recorder has died; mitmproxy goes on, but nothing more is recorded. "
-                "What was recorded until then is kept."
-            )
 
 
 def _tell(sentence: str) -> None:

@@ -1,22 +1,28 @@
-"""The recorder's process of a live session: its journal, its start, and its end.
+"""The recorder's process of a live session: its journal, its start, its end, and another one if it dies.
 
 Whoever forwards writes `RecorderProcess.journal`; the process, which runs `cli.recording`, records it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
 
-from cli.recording import record_journal
+import click
+import msgspec
+
+from cli.recording import GAVE_UP, Begun, Refused, Report, Said, Task, record_journal
+from cli.rotation import Limits
+from cli.spool import hold, is_abandoned
 from proxy.journal import JournalWriter
 from proxy.processes import start_child
 from storage.schema import StorageError
@@ -25,21 +31,34 @@ from storage.schema import StorageError
 class RecorderProcess:
     """A journal beside `database`, and from `start` on the process that records it there.
 
+    When the process dies, another one carries on its session, and what is forwarded meanwhile waits in the
+    journal. One that dies before it has committed anything would meet the same end again and again: then the
+    journal is abandoned, and nothing more is recorded.
+
     `on_trouble` is told in a sentence when the journal cannot be written, and when it can again. With `tell`
-    what the process has to say goes there, in `hear` and `finish`; without, to stderr. As a context it ends
-    with `discard`. Raises StorageError.
+    whatever else there is to say goes there; without, to stderr. `forwarder` is what goes on whatever
+    happens, in words. As a context it ends with `discard`. Raises StorageError.
     """
 
     def __init__(
-        self, database: str, *, on_trouble: Callable[[str], None], tell: Callable[[str], None] | None = None
+        self,
+        database: str,
+        *,
+        on_trouble: Callable[[str], None],
+        tell: Callable[[str], None] | None = None,
+        forwarder: str = "the relay",
     ) -> None:
         self._database = database
-        self._tell = tell
+        self._own_tell = tell
+        self._forwarder = forwarder
         self._process: SpawnProcess | None = None
-        self._connection: Connection | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._may_start_again = True
+        self._has_given_up = False
         try:
             self._file = Path(database).absolute()
             self._spool = Path(tempfile.mkdtemp(prefix=self._spool_prefix, dir=self._file.parent))
+            self._held = hold(self._spool)
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
@@ -61,78 +80,148 @@ class RecorderProcess:
             self._process.kill()
             self._process.join()
         shutil.rmtree(self._spool, ignore_errors=True)
+        os.close(self._held)
 
     def start(
         self,
         source: str,
         *,
+        limits: Limits | None = None,
         decode_as: tuple[str, ...] = (),
         wanted: str | None = None,
         quiet: bool,
     ) -> None:
-        """Start recording a session from `source`; it is open when this returns. Raises StorageError."""
-        self._connection, theirs = multiprocessing.Pipe()
-        self._process = start_child(
-            record_journal,
-            self._spool / "journal",
-            self._database,
-            source,
-            f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}",
-            decode_as,
-            wanted,
-            quiet,
-            theirs,
-            self._tell is not None,
-        )
-        theirs.close()
+        """Start recording a session from `source`; it is open when this returns. Raises StorageError.
+
+        With `limits` it goes on in one database after the other, named after the one that was given.
+        """
+        name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        journal = self._spool / "journal"
+        self._task = Task(journal, self._database, source, name, limits, decode_as, wanted, quiet)
+        self._spawn(self._task)
         try:
-            failure: str | None = self._connection.recv()
+            report: Report = self._connection.recv()
         except EOFError:
-            failure = "the recorder did not start"
-        if failure is not None:
-            raise StorageError(failure)
+            report = Refused("the recorder did not start")
+        if isinstance(report, Refused):
+            raise StorageError(report.reason)
+        assert isinstance(report, Begun)
+        self._has_begun(report)
         self._tidy()
 
-    @property
-    def sentinel(self) -> int:
-        """A descriptor that is readable once the process has died."""
-        assert self._process is not None
-        return self._process.sentinel
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From here on, hear the process on this loop, and start another one if it dies."""
+        self._loop = loop
+        self._watch()
 
-    @property
-    def connection(self) -> Connection:
-        """Readable when the process says something, or has died."""
-        assert self._connection is not None
-        return self._connection
-
-    def hear(self) -> bool:
-        """Tell one sentence of the process, waiting for it; False if there are no more."""
-        try:
-            sentence: str = self.connection.recv()
-        except (EOFError, OSError):
-            return False
-        if self._tell is not None:
-            self._tell(sentence)
-        return True
+    def leave(self) -> None:
+        """Hear it no more on the loop: what it has to say is left for `finish`."""
+        self._unwatch()
+        self._loop = None
 
     def finish(self) -> bool:
-        """Wait until all is recorded, the journal being closed; whether all went well."""
+        """Wait until all is recorded, the journal being closed; whether it is."""
+        while not self._has_given_up:
+            with suppress(OSError):
+                # From here on the process gives up what it cannot write.
+                self._connection.send(None)
+            if self._exit_status() == 0:
+                return True
+            self._start_again()
+        return False
+
+    def _spawn(self, task: Task) -> None:
+        self._connection, theirs = multiprocessing.Pipe()
+        # This holds up the loop for a millisecond or two; from a thread it would, too.
+        self._process = start_child(record_journal, task, theirs, self._own_tell is not None)
+        theirs.close()
+
+    def _watch(self) -> None:
+        assert self._loop is not None
         assert self._process is not None
-        with suppress(OSError):
-            # From here on the process gives up what it cannot write.
-            self.connection.send(None)
-        while self.hear():
+        self._loop.add_reader(self._connection.fileno(), self._hear)
+        # When the pipe is at its end the process is not: it has an exit status yet to come.
+        self._loop.add_reader(self._process.sentinel, self._died)
+
+    def _unwatch(self) -> None:
+        if self._loop is not None and self._process is not None and not self._has_given_up:
+            self._loop.remove_reader(self._connection.fileno())
+            self._loop.remove_reader(self._process.sentinel)
+
+    def _hear(self) -> bool:
+        """Take what the process reports next, waiting for it; False if nothing more comes."""
+        try:
+            report: Report = self._connection.recv()
+        except (EOFError, OSError):
+            if self._loop is not None:
+                self._loop.remove_reader(self._connection.fileno())
+            return False
+        if isinstance(report, Said):
+            self._tell(report.sentence)
+        else:
+            self._may_start_again = True
+        if isinstance(report, Begun):
+            self._has_begun(report)
+        return True
+
+    def _has_begun(self, report: Begun) -> None:
+        """Another process would have to carry on from here."""
+        databases = (*self._task.databases, report.database)
+        self._task = msgspec.structs.replace(self._task, databases=databases, session=report.session)
+
+    def _exit_status(self) -> int | None:
+        """Hear the process to its end, and wait for that."""
+        assert self._process is not None
+        while self._hear():
             pass
-        self.connection.close()
+        self._connection.close()
         self._process.join()
-        return self._process.exitcode == 0
+        return self._process.exitcode
+
+    def _died(self) -> None:
+        self._unwatch()
+        self._exit_status()
+        self._start_again()
+        if not self._has_given_up:
+            self._watch()
+
+    def _start_again(self) -> None:
+        """Let another process carry on after one that has died, or give up."""
+        assert self._process is not None
+        if self._may_start_again and self._process.exitcode != GAVE_UP:
+            self._may_start_again = False
+            self._tell(
+                "kiebitz: the recorder has died and is started again; "
+                f"{self._forwarder} goes on, and what it passes on waits to be recorded"
+            )
+            with suppress(OSError):
+                self._spawn(self._task)
+                return
+        self._has_given_up = True
+        self.journal.abandon()
+        if self._loop is None:
+            self._tell("kiebitz: the recorder has died; the end of this session is not recorded")
+        else:
+            self._tell(
+                f"kiebitz: the recorder has died; {self._forwarder} goes on, but nothing more is recorded. "
+                "What was recorded until then is kept. Stop it and start again to record."
+            )
+
+    def _tell(self, sentence: str) -> None:
+        if self._own_tell is not None:
+            self._own_tell(sentence)
+        else:
+            click.echo(sentence, err=True)
 
     @property
     def _spool_prefix(self) -> str:
         return f".{self._file.name}-spool-"
 
     def _tidy(self) -> None:
-        """Remove the spools of relays that were killed; the recorder has made sure that none is running."""
+        """Remove the spools of relays that were killed."""
         for path in self._file.parent.iterdir():
-            if path.name.startswith(self._spool_prefix) and path != self._spool:
-                shutil.rmtree(path, ignore_errors=True)
+            if path.name.startswith(self._spool_prefix):
+                # Another relay may be removing it, too.
+                with suppress(OSError):
+                    if is_abandoned(path):
+                        shutil.rmtree(path, ignore_errors=True)

@@ -1,73 +1,172 @@
 """The recorder's process of a relay: reads the journal, inspects, writes and shows what happens.
 
 If the database cannot be written (disk full, locked by another program), it says so once and tries again;
-what comes meanwhile waits in the journal. The relay itself never waits for it.
+what comes meanwhile waits in the journal. The relay itself never waits for it. If the process dies, the relay
+starts another one, which carries on the same session.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import click
+import msgspec
 
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
+from cli.faults import telling_faults
 from cli.garbage import collect_seldom
 from cli.live import LiveView
 from cli.recording_options import summary
+from cli.rotation import Limits, Rotation
+from cli.spool import hold
+from dissectors.records import TableInfo
 from proxy.journal import JournalError, JournalReader
 from proxy.processes import follow, give_way
 from storage.recorder import COMMIT_EVERY_S, Recorder
+from storage.resuming import ResumedRecorder
 from storage.schema import StorageError
 
 RETRY_S = 0.5
 GIVE_UP_S = 10.0
 """How long a database that cannot be written is tried once the relay itself is over."""
 
+GAVE_UP = 3
+"""Exit status where another process would fare no better."""
 
-def record_journal(
-    journal: Path,
-    database: str,
-    source: str,
-    name: str,
-    decode_as: tuple[str, ...],
-    wanted: str | None,
-    quiet: bool,
-    relay: Connection,
-    tells_relay: bool,
-) -> None:
-    """Record the journal in the folder `journal` to its end, as one session; to be run by `start_child`.
 
-    Sends `relay` None once the session is open, or a sentence that says why it cannot be; what is to be told
-    later goes there, too, if it `tells_relay`, else to stderr. Something can be read from `relay` when the
-    relay is over: what it sends, or the end.
+class Task(msgspec.Struct, frozen=True):
+    """What is to be recorded: the journal in a folder, into which database, and what is shown of it.
+
+    With `limits` into several, named after `database`. `session` is the number of a session that a process
+    which died has begun in the last of `databases`, and which is carried on; None begins one.
+    """
+
+    journal: Path
+    database: str
+    source: str
+    name: str
+    limits: Limits | None
+    decode_as: tuple[str, ...]
+    wanted: str | None
+    quiet: bool
+    databases: tuple[str, ...] = ()
+    session: int | None = None
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A session is open in a new database, or in the one that was given."""
+
+    session: int
+    database: str
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The new session cannot be opened."""
+
+    reason: str
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What had come when the process started, or some of it, is recorded."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A sentence for whoever runs the relay."""
+
+    sentence: str
+
+
+Report = Begun | Refused | Committed | Said
+"""What the process tells the relay. The first one of a new session is whether it is open."""
+
+
+@telling_faults
+def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
+    """Record a journal to its end, as one session; to be run by `start_child`.
+
+    Sends reports to `relay`; sentences only if it `tells_relay`, else they go to stderr. Something can be
+    read from `relay` when the relay is over: what it sends, or the end.
     """
     give_way()
     collect_seldom()
-    started_ns = time.time_ns()
-    try:
-        recorder = Recorder(
+    # Until this process is over, as the relay may be over before it.
+    hold(task.journal.parent)
+    tell = _teller(relay if tells_relay else None)
+    if task.session is not None:
+        _carry_on(task, task.session, relay, tell)
+        return
+
+    def begin(database: str) -> Recorder:
+        return Recorder(
             database,
             "relay",
-            source,
-            name=name,
-            started_ns=started_ns,
-            decode_as=parse_decode_as(decode_as),
+            task.source,
+            name=task.name,
+            started_ns=time.time_ns(),
+            decode_as=parse_decode_as(task.decode_as),
         )
+
+    rotation = Rotation(task.database, task.limits) if task.limits is not None else None
+    try:
+        recorder = begin(task.database) if rotation is None else rotation.begin(begin)
     except StorageError as error:
-        relay.send(str(error))
+        relay.send(Refused(str(error)))
         return
-    reader = JournalReader(journal, base=next(recorder.stream_ids) - 1)
-    relay.send(None)
-    tell = _teller(relay if tells_relay else None)
-    view = LiveView(recorder, compile_wanted(wanted), quiet)
+    reader = JournalReader(task.journal, base=next(recorder.stream_ids) - 1)
+    relay.send(Begun(recorder.session_id, recorder.path))
+    if rotation is not None:
+        tell(f"recording into {recorder.path}")
+    _record(task, recorder, reader, rotation, relay, tell)
+
+
+def _carry_on(task: Task, session: int, relay: Connection, tell: Callable[[str], None]) -> None:
+    """Take up a session where the process before this one left it."""
+    try:
+        recorder = ResumedRecorder(task.databases, session, parse_decode_as(task.decode_as))
+        if recorder.is_over:
+            # The one before died when all was done.
+            return
+        reader = JournalReader(
+            task.journal,
+            base=next(recorder.stream_ids) - 1,
+            skip=recorder.items,
+            known=recorder.open_streams,
+        )
+    except (StorageError, JournalError) as error:
+        tell(f"kiebitz: {error}")
+        raise SystemExit(GAVE_UP) from error
+    rotation = Rotation(task.database, task.limits, session) if task.limits is not None else None
+    _record(task, recorder, reader, rotation, relay, tell, recorder.tables)
+
+
+def _record(
+    task: Task,
+    recorder: Recorder,
+    reader: JournalReader,
+    rotation: Rotation | None,
+    relay: Connection,
+    tell: Callable[[str], None],
+    tables: Sequence[TableInfo] = (),
+) -> None:
+    """Record what the journal has and what comes; `tables` are there already."""
+    view = LiveView(recorder, compile_wanted(task.wanted), task.quiet, tables)
+    is_behind = task.session is not None
+    is_damaged = False
+    reported = False
     committed = time.monotonic()
     try:
         for items in follow(reader):
+            if rotation is not None and rotation.is_due(recorder):
+                items = recorder.record_until_settled(items)
+                if recorder.is_settled or rotation.is_overdue:
+                    view.show(recorder.gather())
+                    _write(recorder, relay, tell)
+                    _rotate(recorder, rotation, relay, tell)
             recorder.record(items)
             now = time.monotonic()
             # Half the promised time: the commit itself takes some, too.
@@ -76,28 +175,54 @@ def record_journal(
                 _write(recorder, relay, tell)
                 reader.release()
                 committed = now
+                if not reported:
+                    _report(relay, Committed())
+                    reported = True
+                if is_behind and not items:
+                    tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
+                    is_behind = False
     except JournalError as error:
         tell(f"kiebitz: {error}; what was recorded until then is kept")
+        is_damaged = True
     view.show(recorder.finish())
     _write(recorder, relay, tell)
     reader.release()
     reader.close()
     recorder.release()
     tell(f"recorded {summary(recorder)}")
+    if is_damaged:
+        raise SystemExit(GAVE_UP)
     if not reader.stopped:
         tell("kiebitz: the relay has died; what it had passed on until then is recorded")
+
+
+def _rotate(recorder: Recorder, rotation: Rotation, relay: Connection, tell: Callable[[str], None]) -> None:
+    """Go on in the next database, if it can be made."""
+    recorded = summary(recorder)
+    try:
+        rotation.begin(recorder.go_on_in)
+    except StorageError as error:
+        if rotation.postpone():
+            tell(f"kiebitz: {error}; the recording goes on in {recorder.path}")
+    else:
+        _report(relay, Begun(recorder.session_id, recorder.path))
+        tell(f"recorded {recorded}; recording into {recorder.path}")
 
 
 def _teller(relay: Connection | None) -> Callable[[str], None]:
     def tell(sentence: str) -> None:
         if relay is None:
             click.echo(sentence, err=True)
-            return
-        # A relay that has died hears nothing.
-        with suppress(OSError):
-            relay.send(sentence)
+        else:
+            _report(relay, Said(sentence))
 
     return tell
+
+
+def _report(relay: Connection, report: Report) -> None:
+    # A relay that has died hears nothing.
+    with suppress(OSError):
+        relay.send(report)
 
 
 def _write(recorder: Recorder, relay: Connection, tell: Callable[[str], None]) -> None:
@@ -113,7 +238,7 @@ def _write(recorder: Recorder, relay: Connection, tell: Callable[[str], None]) -
                 tell(f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded")
             if relay.poll() and now - failed_since > GIVE_UP_S:
                 tell("kiebitz: gave up writing; the end of this session is not recorded")
-                raise SystemExit(1) from error
+                raise SystemExit(GAVE_UP) from error
             time.sleep(RETRY_S)
         else:
             if failed_since is not None:

@@ -9,6 +9,9 @@ changes once it has a successor; a record cut short at its end counts as not wri
 its payload:
 
     kind u8 | direction u8 | 2 bytes of padding | stream u32 | payload length u32 | time i64, ns | offset u64
+
+A reader deletes segments once what they hold is safe elsewhere. Before that it notes in `start.json` what
+one who comes after it must know of them: how many items they held, and which streams were open at their end.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -33,6 +36,8 @@ FLUSH_BYTES = 64 << 10
 _READ_BYTES = 1 << 20
 _MAX_LOST_STREAMS = 16_384
 """How many streams that came and went while nothing could be written are remembered for later."""
+
+_START = "start.json"
 
 _HEAD = Struct("<BBxxIIqQ")
 _LENGTH = Struct("<Q")
@@ -54,6 +59,15 @@ class _Head(msgspec.Struct):
     number: int
     ts_ns: int
     offset: int
+
+
+class _Start(msgspec.Struct):
+    """The beginning of the oldest segment that is there: what came before it in this journal."""
+
+    segment: int = 1
+    items: int = 0
+    open: list[tuple[int, Transport, str, str, int]] = msgspec.field(default_factory=list)
+    """Number, transport, client, server and time of opening of each stream."""
 
 
 class _Loss(msgspec.Struct):
@@ -270,19 +284,35 @@ class JournalReader:
 
     The ids of the streams are `base` plus the stream's number in the journal. `stopped` becomes true when the
     writer's own end of the journal was read. Nothing is deleted before `release()`.
+
+    A reader that died is followed by one that passes over the first `skip` items of the journal, as they are
+    safe elsewhere, and goes on with the streams that are `known` from there. Raises JournalError if what the
+    first one left cannot be read, or lacks items that are not to be skipped.
     """
 
-    def __init__(self, directory: Path, base: int = 0) -> None:
+    def __init__(
+        self, directory: Path, base: int = 0, *, skip: int = 0, known: Iterable[Stream] = ()
+    ) -> None:
         self.stopped = False
         self._directory = directory
         self._base = base
-        self._streams: dict[int, Stream] = {}
-        self._number = 1
+        self._known = {stream.id - base: stream for stream in known}
         self._fd = -1
         self._position = 0
         self._window = b""
         self._at = 0
-        self._consumed: list[Path] = []
+        self._start = self._read_start()
+        self._number = self._start.segment
+        self._items = self._start.items
+        self._skip = skip - self._items
+        if self._skip < 0:
+            raise JournalError(f"The journal is damaged: {directory} begins after item {self._items}.")
+        self._streams: dict[int, Stream] = {}
+        for number, transport, client, server, opened_ns in self._start.open:
+            self._open(number, transport, client, server, opened_ns)
+        # Whoever noted the start may have died before it deleted what comes before that.
+        first = _segment(directory, self._number)
+        self._consumed = [path for path in directory.glob("*.journal") if path < first]
 
     def read(self, limit: int = 4096) -> list[Item]:
         """The next items, at most `limit` and about 1 MiB; none if nothing more is there yet. Never waits.
@@ -291,19 +321,34 @@ class JournalReader:
         """
         items: list[Item] = []
         while True:
+            damage: JournalError | None = None
             try:
                 self._parse(items, limit)
-            except JournalError:
-                if not items:
-                    raise
+            except JournalError as error:
+                damage = error
+            self._items += len(items)
+            skipped = min(self._skip, len(items))
+            self._skip -= skipped
+            del items[:skipped]
+            if items or self.stopped:
                 return items
-            if items or self.stopped or not self._fill():
+            if damage is not None:
+                raise damage
+            if not skipped and not self._fill():
                 return items
 
     def release(self) -> None:
-        """Say that all items returned so far are safe elsewhere; segments with nothing else are deleted."""
-        if self.stopped:
-            self._advance()
+        """Say that all items returned so far are safe elsewhere; segments with nothing else are deleted.
+
+        The last segment stays: whoever comes after this reader finds the journal's end in it.
+        """
+        if not self._consumed:
+            return
+        try:
+            self._write_start()
+        except OSError:
+            # The disk is full. The segments stay for whoever comes after this reader, until this works.
+            return
         for path in self._consumed:
             path.unlink(missing_ok=True)
         self._consumed.clear()
@@ -336,9 +381,7 @@ class JournalReader:
                     return
                 elif kind == _OPEN:
                     transport, client, server = window[body:end].decode().split("\0")
-                    self._streams[number] = Stream(
-                        self._base + number, "tcp" if transport == "tcp" else "udp", client, server, ts_ns
-                    )
+                    self._open(number, "tcp" if transport == "tcp" else "udp", client, server, ts_ns)
                 elif kind == _GAP:
                     (missing,) = _LENGTH.unpack_from(window, body)
                     items.append(Gap(self._streams[number], DIRECTIONS[direction], ts_ns, offset, missing))
@@ -353,6 +396,11 @@ class JournalReader:
             raise JournalError(self._damage(at)) from error
         finally:
             self._at = at
+
+    def _open(self, number: int, transport: Transport, client: str, server: str, opened_ns: int) -> None:
+        self._streams[number] = self._known.get(number) or Stream(
+            self._base + number, transport, client, server, opened_ns
+        )
 
     def _damage(self, at: int) -> str:
         path = _segment(self._directory, self._number)
@@ -385,3 +433,24 @@ class JournalReader:
         self._number += 1
         self._position = self._at = 0
         self._window = b""
+        # Not noted before `release`: until then the next reader begins where this one did.
+        self._start = _Start(
+            self._number,
+            self._items,
+            [(number, s.transport, s.client, s.server, s.opened_ns) for number, s in self._streams.items()],
+        )
+
+    def _read_start(self) -> _Start:
+        try:
+            return msgspec.json.decode((self._directory / _START).read_bytes(), type=_Start)
+        except FileNotFoundError:
+            return _Start()
+        except (OSError, msgspec.DecodeError) as error:
+            raise JournalError(f"The journal is damaged: {self._directory / _START}: {error}.") from error
+
+    def _write_start(self) -> None:
+        """Note where this reader stands, at once or not at all. Raises OSError."""
+        path = self._directory / _START
+        new = path.with_suffix(".new")
+        new.write_bytes(msgspec.json.encode(self._start))
+        new.replace(path)

@@ -1,7 +1,7 @@
 """The forwarder: all modes of one relay on one event loop, with their journal.
 
-It forwards and journals, nothing else; whoever reads the journal is another process, whose death is noticed
-and changes nothing for the clients.
+It forwards and journals, nothing else. Whoever reads the journal is another process, whose death changes
+nothing for the clients.
 """
 
 from __future__ import annotations
@@ -42,6 +42,16 @@ class Relay(Protocol):
         """Give back the sockets."""
 
 
+class Attended(Protocol):
+    """What wants to be looked after while a forwarder runs."""
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look after it on this loop from now on."""
+
+    def leave(self) -> None:
+        """Do so no more: the loop is about to end."""
+
+
 class Forwarder:
     """Relays all `modes`, whose listening sockets are bound at once, and writes what came to `journal`.
 
@@ -68,7 +78,6 @@ class Forwarder:
         self._journal = journal
         self._on_listening = on_listening
         self._stopped = asyncio.Event()
-        self._sentinel: tuple[int, Callable[[], None]] | None = None
         self.relays: list[Relay] = []
         own = OwnConnections()
         tcp: list[TcpGate] = []
@@ -104,23 +113,17 @@ class Forwarder:
         self.relays += [UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own) for gate in udp]
         self.relays += by_mitmproxy
 
-    def watch_recorder(self, sentinel: int, on_death: Callable[[], None]) -> None:
-        """When the descriptor `sentinel` becomes readable, journal no more, then call `on_death`."""
-        self._sentinel = (sentinel, on_death)
-
     async def run(self) -> None:
         """Forward until `stop` is called; then end all streams and the journal, and close the sockets.
 
         Raises RelayError if one of the modes turns out not to start.
         """
-        self._loop = asyncio.get_running_loop()
-        flushing = Flushing(self._journal, self._loop)
-        if self._sentinel is not None:
-            self._loop.add_reader(self._sentinel[0], self._recorder_died, *self._sentinel)
+        loop = asyncio.get_running_loop()
+        flushing = Flushing(self._journal, loop)
         started: list[Relay] = []
         try:
             for relay in self.relays:
-                await relay.start(self._loop)
+                await relay.start(loop)
                 started.append(relay)
                 for clause in relay.says:
                     self._on_listening(clause)
@@ -128,9 +131,7 @@ class Forwarder:
         finally:
             now = time.time_ns()
             for relay in started:
-                await relay.stop(self._loop, now)
-            if self._sentinel is not None:
-                self._loop.remove_reader(self._sentinel[0])
+                await relay.stop(loop, now)
             flushing.stop()
             self._journal.close()
             self.close()
@@ -143,12 +144,6 @@ class Forwarder:
         """Give back the sockets; only needed where `run` was never called."""
         for relay in self.relays:
             relay.close()
-
-    def _recorder_died(self, sentinel: int, on_death: Callable[[], None]) -> None:
-        self._loop.remove_reader(sentinel)
-        self._sentinel = None
-        self._journal.abandon()
-        on_death()
 
 
 def _affordable(
@@ -189,15 +184,24 @@ def hold_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
 
-def run_relay(forwarder: Forwarder) -> None:
-    """Run it until SIGINT or SIGTERM, in the main thread, on the fastest event loop there is."""
+def run_relay(forwarder: Forwarder, *beside: Attended) -> None:
+    """Run it until SIGINT or SIGTERM, in the main thread, on the fastest event loop there is.
+
+    What is `beside` it is looked after on the same loop.
+    """
 
     async def until_signal() -> None:
         loop = asyncio.get_running_loop()
         for number in _ENDING:
             loop.add_signal_handler(number, forwarder.stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-        await forwarder.run()
+        for attended in beside:
+            attended.attend(loop)
+        try:
+            await forwarder.run()
+        finally:
+            for attended in beside:
+                attended.leave()
 
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:
         runner.run(until_signal())

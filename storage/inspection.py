@@ -20,6 +20,10 @@ class Inspection(Protocol):
     def gather(self, rows: Rows) -> Findings:
         """Append to `rows` what was found and is known by now; give what of it is in this process."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is known to be in what was found, so that nothing reaches over from here."""
+
     def finish(self) -> None:
         """Nothing more comes: the next `gather` has all there is."""
 
@@ -40,6 +44,11 @@ class InspectionHere:
         found = self._inspector.drain()
         gather(found, self._session_id, rows)
         return found
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found."""
+        return self._inspector.is_settled
 
     def finish(self) -> None:
         """Nothing more comes: decide what is undecided, and let the tables give their last verdicts."""

@@ -1,6 +1,7 @@
 """What the source of a stored session gave: its bytes, gaps, faults and ends, as items in order.
 
-Whatever else is stored of a session follows from these.
+Whatever else is stored of a session follows from these. Bytes and gaps are numbered as they came. An end came
+after the last of its stream, and else when its time says: the clock may have been set back in between.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
 
 from dissectors.inspector import DERIVED_CODES, DIVERGENCE
 from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from storage.schema import StorageError
 from storage.timeline import Timeline
 from storage.traffic import datagrams
 
@@ -35,17 +38,18 @@ class RecordedItems:
             "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
         ).fetchone()[0]
         self._streams: dict[int, Stream] = {}
-        ends: list[tuple[int, int, str]] = []
-        for number, transport, client, server, opened, closed, reason in self._rows(
-            "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason FROM streams"
-            " WHERE session_id = ? ORDER BY id"
+        self._ends: dict[int, list[tuple[int, int, str]]] = {}
+        """Time, stream and reason of ends, by the last row of bytes before them; 0 if there is none."""
+        for number, transport, client, server, opened, closed, reason, last in self._rows(
+            "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason,"
+            " (SELECT coalesce(max(c.id), 0) FROM chunks AS c WHERE c.stream_id = s.id)"
+            " FROM streams AS s WHERE session_id = ? ORDER BY id"
         ):
             self._streams[number] = Stream(number, transport, client, server, opened)
             if closed is not None:
-                ends.append((closed, number, reason))
-        self._ends = deque(
-            End(self._streams[number], closed, reason) for closed, number, reason in sorted(ends)
-        )
+                self._ends.setdefault(last, []).append((closed, number, reason))
+        self._due = self._ends.pop(0, [])
+        heapify(self._due)
         self._faults = deque(
             Fault(self._streams[number], *rest)
             for number, *rest in self._rows(
@@ -66,17 +70,35 @@ class RecordedItems:
                 yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
             else:
                 yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
+            # What was cut off a datagram is the row after it.
+            for end in self._ends.pop(row.id + (missing > 0), ()):
+                heappush(self._due, end)
         yield from self._before(None)
 
+    def open_streams(self) -> list[Stream]:
+        """The streams that have not ended, as the items have them."""
+        return [stream for stream in self._streams.values() if stream.closed_ns is None]
+
     def _before(self, ts_ns: int | None) -> Iterator[Item]:
-        """The faults and ends from before a moment that have not been given yet; all, if that is None."""
+        """The faults and the due ends from before a moment that have not been given; all, if that is None."""
         while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
             yield self._faults.popleft()
-        while self._ends and (ts_ns is None or self._ends[0].ts_ns < ts_ns):
-            yield self._ends.popleft()
+        while self._due and (ts_ns is None or self._due[0][0] < ts_ns):
+            closed_ns, number, reason = heappop(self._due)
+            yield End(self._streams[number], closed_ns, reason)
 
     def _rows(self, query: str) -> sqlite3.Cursor:
         return self.timeline.connection.execute(query, (self.timeline.session.id,))
+
+
+def items_from_the_beginning(timeline: Timeline) -> RecordedItems:
+    """What is kept of a session, of which all else follows. Raises StorageError if it began elsewhere."""
+    if timeline.continues:
+        raise StorageError(
+            f"session {timeline.session.id} began in the database before this one (kiebitz relay -b):"
+            " what was known of its games by then cannot be made again from the bytes that are here"
+        )
+    return RecordedItems(timeline)
 
 
 def spoken(timeline: Timeline) -> set[Spoken]:

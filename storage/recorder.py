@@ -21,8 +21,10 @@ from dissectors.inspector import DecodeAs
 from dissectors.records import Chunk, Findings, Gap, Item
 from dissectors.table import Ids
 from storage.inspection import Inspection, InspectionHere
+from storage.rotation import carry_over
 from storage.rows import INSERTS, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
+from storage.timeline import Timeline, sessions
 
 COMMIT_EVERY_S = 0.2
 """The most that a crash may cost (seconds of recording)."""
@@ -40,6 +42,8 @@ class Recorder:
     None takes the time of the first item. `inspect` says where items are inspected.
     """
 
+    _inspection: Inspection
+
     def __init__(
         self,
         path: str,
@@ -51,28 +55,15 @@ class Recorder:
         decode_as: DecodeAs | None = None,
         inspect: Callable[[int, Ids, DecodeAs], Inspection] = InspectionHere,
     ) -> None:
-        self.path = path
-        self.connection = open_for_writing(path)
-        self._lock = lock(path)
-        last = self._last_ids()
+        connection = open_for_writing(path)
+        held = lock(path)
+        last = last_ids(connection)
+        self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
+        self._inspection = inspect(self.session_id, self._ids, decode_as or {})
         # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
         self._indexed = kind != "import" or any(last.values())
         if self._indexed:
             self._create_indexes()
-        self.stream_ids: Iterator[int] = count(last["streams"] + 1)
-        self.session_id = last["sessions"] + 1
-        self.started_ns = started_ns
-        self._chunk_id = last["chunks"]
-        ids = Ids(last["tables"], last["games"], last["messages"], last["events"])
-        self._inspection = inspect(self.session_id, ids, decode_as or {})
-        self._rows = no_rows()
-        self.counts: Counter[str] = Counter()
-        """How many streams, games, messages, events and diagnostics the session has so far."""
-        self._before = last
-        self._pending = 0
-        self._latest_ns = 0
-        self._ended_ns: int | None = None
-        self._finished = False
         try:
             with self.connection:
                 self.connection.execute(
@@ -89,10 +80,50 @@ class Recorder:
         except sqlite3.Error as error:
             raise StorageError(sentence(path, error)) from error
 
+    def _begin(
+        self,
+        path: str,
+        connection: sqlite3.Connection,
+        held: int | None,
+        session_id: int,
+        started_ns: int | None,
+        before: dict[str, int],
+    ) -> None:
+        """Have nothing yet of a session; `before` are the last numbers of those before it, by table."""
+        self.path = path
+        self.connection = connection
+        self._lock = held
+        self.stream_ids: Iterator[int] = count(before["streams"] + 1)
+        self.session_id = session_id
+        self.started_ns = started_ns
+        self._chunk_id = before["chunks"]
+        self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
+        self._rows = no_rows()
+        self.counts: Counter[str] = Counter()
+        """How many streams, games, messages, events and diagnostics the session has so far."""
+        self._before = before
+        self._indexed = True
+        self._pending = 0
+        self._latest_ns = 0
+        self._ended_ns: int | None = None
+        self._finished = False
+
     @property
     def full(self) -> bool:
         """Whether enough has been gathered that it should be committed, so that memory stays flat."""
         return self._pending >= BATCH
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no bytes have come since this database was begun."""
+        return self._chunk_id == self._before["chunks"]
+
+    @property
+    def size(self) -> int:
+        """How big the database is (bytes), with all that is committed."""
+        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
+        return int(pages * page_bytes)
 
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
@@ -116,6 +147,53 @@ class Recorder:
             if item.ts_ns > self._latest_ns:
                 self._latest_ns = item.ts_ns
             self._pending += 1
+
+    def record_until_settled(self, items: list[Item]) -> list[Item]:
+        """Take items up to where all that came is in what was found; give those that are left."""
+        for place, item in enumerate(items):
+            if self.is_settled:
+                return items[place:]
+            self.record((item,))
+        return []
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found, so that nothing reaches over from here."""
+        return self._inspection.is_settled
+
+    def go_on_in(self, path: str) -> None:
+        """End the session, all of it being written, and carry it on in the new database at `path`.
+
+        Raises StorageError, and then goes on where it was.
+        """
+        new = open_for_writing(path)
+        held = None
+        try:
+            held = lock(path)
+            create_indexes(new)
+            with new:
+                session = sessions(self.connection)[-1]
+                carry_over(Timeline(self.connection, session), new, self._latest_ns)
+            with self.connection:
+                self.connection.execute(
+                    "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
+                )
+        except (sqlite3.Error, StorageError) as error:
+            new.close()
+            if held is not None:
+                os.close(held)
+            raise error if isinstance(error, StorageError) else StorageError(sentence(path, error)) from error
+        for table in ("streams", "games"):
+            (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
+            self._before[table] += self.counts[table] - carried
+            self.counts[table] = carried
+        for table in ("messages", "events", "diagnostics"):
+            self.counts[table] = 0
+        self._before["chunks"] = self._chunk_id
+        self.release()
+        self.path, self.connection, self._lock = path, new, held
+        self.session_id += 1
+        self.started_ns = self._latest_ns
 
     def gather(self) -> Findings:
         """What has been found since the last time; its rows are written by the next `write`."""
@@ -185,12 +263,14 @@ class Recorder:
             (self._chunk_id, gap.stream.id, gap.direction, gap.ts_ns, gap.offset, gap.length, None)
         )
 
-    def _last_ids(self) -> dict[str, int]:
-        tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
-        return {
-            table: self.connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
-            for table in tables
-        }
+
+def last_ids(connection: sqlite3.Connection) -> dict[str, int]:
+    """The last number that is given in each table whose rows are numbered before they are written."""
+    tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
+    return {
+        table: connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+        for table in tables
+    }
 
 
 def lock(path: str) -> int | None:

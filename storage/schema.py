@@ -115,6 +115,20 @@ INDEXES: dict[str, list[tuple[str, ...]]] = {
 }
 
 
+_OF_ITS_STREAMS = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
+OF_SESSION = {
+    "snapshots": "table_id IN (SELECT id FROM tables WHERE session_id = ?)",
+    "diagnostics": _OF_ITS_STREAMS,
+    "messages": _OF_ITS_STREAMS,
+    "events": "session_id = ?",
+    "games": "session_id = ?",
+    "tables": "session_id = ?",
+    "chunks": _OF_ITS_STREAMS,
+    "streams": "session_id = ?",
+}
+"""Which rows of a table are a session's; from what refers to what is referred to."""
+
+
 class StorageError(Exception):
     """A database cannot be used; the message says which, why, and what to do."""
 

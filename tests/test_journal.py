@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.records import Chunk, Direction, End, Fault, Gap, Item
+from dissectors.records import Chunk, Direction, End, Fault, Gap, Item, Stream
 from proxy.journal import JournalError, JournalReader, JournalWriter
 
 OF_NETWORK = ("network", "network", None)
@@ -132,6 +133,10 @@ def test_a_batch_is_bounded(tmp_path: Path) -> None:
     assert max(sizes) <= (1 << 20) + 60_000
 
 
+def segments_in(directory: Path) -> list[Path]:
+    return sorted((directory / "journal").glob("*.journal"))
+
+
 def test_segments_go_when_they_are_released(tmp_path: Path) -> None:
     writer = writer_of(tmp_path / "journal", segment_bytes=1000)
     number = writer.open("udp", "a:1", "b:2", 1)
@@ -139,17 +144,108 @@ def test_segments_go_when_they_are_released(tmp_path: Path) -> None:
         writer.chunk(number, "c2s", i, i * 100, bytes(100))
         writer.flush()
     reader = JournalReader(tmp_path / "journal")
-    segments = len(list((tmp_path / "journal").iterdir()))
+    segments = len(segments_in(tmp_path))
     assert segments > 10
     items = read_all(reader)
     assert [item.ts_ns for item in items] == list(range(100))
-    assert len(list((tmp_path / "journal").iterdir())) == segments
+    assert len(segments_in(tmp_path)) == segments
     reader.release()
-    assert len(list((tmp_path / "journal").iterdir())) == 1
+    assert len(segments_in(tmp_path)) == 1
     writer.close()
     assert read_all(reader) == []
     reader.release()
-    assert list((tmp_path / "journal").iterdir()) == []
+    assert len(segments_in(tmp_path)) == 1
+
+
+def journal_of_three_streams(directory: Path) -> list[tuple[object, ...]]:
+    """Many segments, in which streams begin, speak, are faulted and end; the items they hold."""
+    writer = writer_of(directory, segment_bytes=400)
+    wanted: list[tuple[object, ...]] = []
+    for ts in range(40):
+        if ts % 10 == 0:
+            writer.open("tcp", f"a:{ts}", "b:2", ts)
+        number = ts // 10 + 1
+        writer.chunk(number, "c2s", ts, ts % 10 * 20, bytes(20))
+        wanted.append(("Chunk", 7 + number, "c2s", ts, ts % 10 * 20, bytes(20), 0))
+        if ts % 10 == 5:
+            writer.fault(number, "s2c", ts, 0, "code", "text")
+            wanted.append(("Fault", 7 + number, "s2c", ts, 0, "code", "text", 0, *OF_NETWORK))
+        # The first stream ends late, the last never.
+        if ts in (19, 29, 35):
+            ended = {19: 2, 29: 3, 35: 1}[ts]
+            writer.end(ended, ts, "closed")
+            wanted.append(("End", 7 + ended, ts, "closed"))
+        writer.flush()
+    writer.close()
+    return wanted
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4096])
+def test_a_reader_goes_on_where_another_one_died(tmp_path: Path, limit: int) -> None:
+    wanted = journal_of_three_streams(tmp_path / "written")
+    for died_at in range(0, len(wanted) + 1):
+        directory = tmp_path / f"{limit} {died_at}"
+        shutil.copytree(tmp_path / "written", directory)
+        first = JournalReader(directory, base=7)
+        found: list[Item] = []
+        while len(found) < died_at:
+            found += first.read(1)
+            if len(found) % 4 == 0:
+                first.release()
+        safe = len(found)
+        # What it has read but not released does not count.
+        first.read(2)
+        first.close()
+        second = JournalReader(directory, base=7, skip=safe)
+        while batch := second.read(limit):
+            found += batch
+        assert [plain(item) for item in found] == wanted
+        assert second.stopped
+        second.release()
+        assert len(list(directory.glob("*.journal"))) == 1
+        second.close()
+
+
+def test_a_reader_goes_on_with_the_streams_that_are_known(tmp_path: Path) -> None:
+    journal_of_three_streams(tmp_path)
+    known = Stream(8, "tcp", "a:0", "b:2", 0, protocol="okey")
+    items = read_all(JournalReader(tmp_path, base=7, skip=2, known=[known]))
+    assert all((item.stream is known) == (item.stream.id == 8) for item in items)
+
+
+def test_items_that_are_gone_and_not_to_be_skipped_are_damage(tmp_path: Path) -> None:
+    journal_of_three_streams(tmp_path)
+    first = JournalReader(tmp_path)
+    read_all(first)
+    first.release()
+    first.close()
+    with pytest.raises(JournalError, match="begins after item 4"):
+        JournalReader(tmp_path, skip=20)
+
+
+def test_a_released_segment_that_is_still_there_is_deleted(tmp_path: Path) -> None:
+    wanted = journal_of_three_streams(tmp_path)
+    first = JournalReader(tmp_path)
+    left = (tmp_path / "00000001.journal").read_bytes()
+    count = len(read_all(first))
+    first.release()
+    (tmp_path / "00000001.journal").write_bytes(left)
+    second = JournalReader(tmp_path, skip=count)
+    assert count == len(wanted)
+    assert read_all(second) == []
+    second.release()
+    assert len(list(tmp_path.glob("*.journal"))) == 1
+
+
+def test_nothing_is_deleted_that_a_next_reader_could_not_do_without(tmp_path: Path) -> None:
+    wanted = journal_of_three_streams(tmp_path)
+    reader = JournalReader(tmp_path, base=7)
+    read_all(reader)
+    with largest_file(0):
+        reader.release()
+    assert [plain(item) for item in read_all(JournalReader(tmp_path, base=7))] == wanted
+    reader.release()
+    assert len(list(tmp_path.glob("*.journal"))) == 1
 
 
 RECORDS = st.lists(

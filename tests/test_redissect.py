@@ -10,6 +10,10 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 from made_sessions import Conversation, record
 
+from cli.sessions import open_session
+from dissectors.records import Chunk, End
+from storage.items import RecordedItems
+
 DERIVED = ("tables", "games", "messages", "diagnostics", "events", "snapshots")
 
 
@@ -100,6 +104,24 @@ def test_a_session_that_broke_off_stays_open(tmp_path: Path) -> None:
     before = _dump(path)
     assert kiebitz("redissect", str(path)).status == 0
     assert _dump(path) == before
+
+
+def test_a_clock_that_was_set_back_ends_no_stream_before_its_last_bytes(tmp_path: Path) -> None:
+    hour_ns = 3600 * 10**9
+    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").ends().items
+    late = Conversation("127.0.0.1:40001", number=2).says(b"REGISTER;bob").hears(b"REGISTERED").items
+    path = tmp_path / "x.db"
+    for item in talk[1:]:
+        item.ts_ns -= hour_ns
+    record(path, [*talk[:2], *late, talk[2]])
+    items = [*RecordedItems(open_session(str(path))).items()]
+    assert [(type(item), item.stream.id) for item in items] == [
+        (Chunk, 1),
+        (Chunk, 1),
+        (End, 1),
+        (Chunk, 2),
+        (Chunk, 2),
+    ]
 
 
 def test_a_server_no_longer_recognised_is_told_and_can_be_forced(tmp_path: Path) -> None:
