@@ -7,7 +7,7 @@ ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
-.PHONY: demo test clean
+.PHONY: demo test soak clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -30,7 +30,11 @@ test: .venv/installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
-	.venv/bin/pytest
+	.venv/bin/pytest -m 'not soak'
+
+# Whether anything grows under ten million messages or 100,000 clients; half an hour.
+soak: .venv/installed
+	.venv/bin/pytest -m soak -s tests/test_soak.py
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

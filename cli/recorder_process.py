@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import shutil
 import tempfile
 import time
@@ -20,8 +21,10 @@ import click
 import msgspec
 
 from cli.recording import GAVE_UP, Begun, Refused, Report, Said, Task, record_journal
+from cli.rotation import Limits
+from cli.spool import hold, is_abandoned
 from proxy.journal import JournalWriter
-from proxy.processes import start_recorder
+from proxy.processes import start_child
 from storage.schema import StorageError
 
 
@@ -55,6 +58,7 @@ class RecorderProcess:
         try:
             self._file = Path(database).absolute()
             self._spool = Path(tempfile.mkdtemp(prefix=self._spool_prefix, dir=self._file.parent))
+            self._held = hold(self._spool)
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
@@ -76,20 +80,25 @@ class RecorderProcess:
             self._process.kill()
             self._process.join()
         shutil.rmtree(self._spool, ignore_errors=True)
+        os.close(self._held)
 
     def start(
         self,
         source: str,
         *,
+        limits: Limits | None = None,
         decode_as: tuple[str, ...] = (),
         wanted: str | None = None,
         quiet: bool,
     ) -> None:
-        """Start recording a session from `source`; it is open when this returns. Raises StorageError."""
+        """Start recording a session from `source`; it is open when this returns. Raises StorageError.
+
+        With `limits` it goes on in one database after the other, named after the one that was given.
+        """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
         journal = self._spool / "journal"
-        task = Task(journal, self._database, source, name, decode_as, wanted, quiet)
-        self._spawn(task)
+        self._task = Task(journal, self._database, source, name, limits, decode_as, wanted, quiet)
+        self._spawn(self._task)
         try:
             report: Report = self._connection.recv()
         except EOFError:
@@ -97,7 +106,7 @@ class RecorderProcess:
         if isinstance(report, Refused):
             raise StorageError(report.reason)
         assert isinstance(report, Begun)
-        self._task = msgspec.structs.replace(task, session=report.session)
+        self._has_begun(report)
         self._tidy()
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -124,7 +133,7 @@ class RecorderProcess:
     def _spawn(self, task: Task) -> None:
         self._connection, theirs = multiprocessing.Pipe()
         # This holds up the loop for a millisecond or two; from a thread it would, too.
-        self._process = start_recorder(record_journal, task, theirs, self._own_tell is not None)
+        self._process = start_child(record_journal, task, theirs, self._own_tell is not None)
         theirs.close()
 
     def _watch(self) -> None:
@@ -151,7 +160,14 @@ class RecorderProcess:
             self._tell(report.sentence)
         else:
             self._may_start_again = True
+        if isinstance(report, Begun):
+            self._has_begun(report)
         return True
+
+    def _has_begun(self, report: Begun) -> None:
+        """Another process would have to carry on from here."""
+        databases = (*self._task.databases, report.database)
+        self._task = msgspec.structs.replace(self._task, databases=databases, session=report.session)
 
     def _exit_status(self) -> int | None:
         """Hear the process to its end, and wait for that."""
@@ -202,7 +218,10 @@ class RecorderProcess:
         return f".{self._file.name}-spool-"
 
     def _tidy(self) -> None:
-        """Remove the spools of relays that were killed; the recorder has made sure that none is running."""
+        """Remove the spools of relays that were killed."""
         for path in self._file.parent.iterdir():
-            if path.name.startswith(self._spool_prefix) and path != self._spool:
-                shutil.rmtree(path, ignore_errors=True)
+            if path.name.startswith(self._spool_prefix):
+                # Another relay may be removing it, too.
+                with suppress(OSError):
+                    if is_abandoned(path):
+                        shutil.rmtree(path, ignore_errors=True)

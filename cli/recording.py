@@ -18,12 +18,16 @@ import msgspec
 
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
+from cli.faults import telling_faults
+from cli.garbage import collect_seldom
 from cli.live import LiveView
 from cli.recording_options import summary
+from cli.rotation import Limits, Rotation
+from cli.spool import hold
 from dissectors.records import TableInfo
 from proxy.clock import now_ns
 from proxy.journal import JournalError, JournalReader
-from proxy.processes import follow
+from proxy.processes import follow, give_way
 from storage.recorder import COMMIT_EVERY_S, Recorder
 from storage.resuming import ResumedRecorder
 from storage.schema import StorageError
@@ -39,24 +43,27 @@ GAVE_UP = 3
 class Task(msgspec.Struct, frozen=True):
     """What is to be recorded: the journal in a folder, into which database, and what is shown of it.
 
-    `session` is the number of a session that a process which died has begun, and which is carried on; None
-    begins one.
+    With `limits` into several, named after `database`. `session` is the number of a session that a process
+    which died has begun in the last of `databases`, and which is carried on; None begins one.
     """
 
     journal: Path
     database: str
     source: str
     name: str
+    limits: Limits | None
     decode_as: tuple[str, ...]
     wanted: str | None
     quiet: bool
+    databases: tuple[str, ...] = ()
     session: int | None = None
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """The new session is open."""
+    """A session is open in a new database, or in the one that was given."""
 
     session: int
+    database: str
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -79,37 +86,49 @@ Report = Begun | Refused | Committed | Said
 """What the process tells the relay. The first one of a new session is whether it is open."""
 
 
+@telling_faults
 def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
-    """Record a journal to its end, as one session; to be run by `start_recorder`.
+    """Record a journal to its end, as one session; to be run by `start_child`.
 
     Sends reports to `relay`; sentences only if it `tells_relay`, else they go to stderr. Something can be
     read from `relay` when the relay is over: what it sends, or the end.
     """
+    give_way()
+    collect_seldom()
+    # Until this process is over, as the relay may be over before it.
+    hold(task.journal.parent)
     tell = _teller(relay if tells_relay else None)
     if task.session is not None:
         _carry_on(task, task.session, relay, tell)
         return
-    try:
-        recorder = Recorder(
-            task.database,
+
+    def begin(database: str) -> Recorder:
+        return Recorder(
+            database,
             "relay",
             task.source,
             name=task.name,
             started_ns=now_ns(),
             decode_as=parse_decode_as(task.decode_as),
         )
+
+    rotation = Rotation(task.database, task.limits) if task.limits is not None else None
+    try:
+        recorder = begin(task.database) if rotation is None else rotation.begin(begin)
     except StorageError as error:
         relay.send(Refused(str(error)))
         return
     reader = JournalReader(task.journal, base=next(recorder.stream_ids) - 1)
-    relay.send(Begun(recorder.session_id))
-    _record(task, recorder, reader, relay, tell)
+    relay.send(Begun(recorder.session_id, recorder.path))
+    if rotation is not None:
+        tell(f"recording into {recorder.path}")
+    _record(task, recorder, reader, rotation, relay, tell)
 
 
 def _carry_on(task: Task, session: int, relay: Connection, tell: Callable[[str], None]) -> None:
     """Take up a session where the process before this one left it."""
     try:
-        recorder = ResumedRecorder(task.database, session, parse_decode_as(task.decode_as))
+        recorder = ResumedRecorder(task.databases, session, parse_decode_as(task.decode_as))
         if recorder.is_over:
             # The one before died when all was done.
             return
@@ -122,13 +141,15 @@ def _carry_on(task: Task, session: int, relay: Connection, tell: Callable[[str],
     except (StorageError, JournalError) as error:
         tell(f"kiebitz: {error}")
         raise SystemExit(GAVE_UP) from error
-    _record(task, recorder, reader, relay, tell, recorder.tables)
+    rotation = Rotation(task.database, task.limits, session) if task.limits is not None else None
+    _record(task, recorder, reader, rotation, relay, tell, recorder.tables)
 
 
 def _record(
     task: Task,
     recorder: Recorder,
     reader: JournalReader,
+    rotation: Rotation | None,
     relay: Connection,
     tell: Callable[[str], None],
     tables: Sequence[TableInfo] = (),
@@ -141,6 +162,12 @@ def _record(
     committed = time.monotonic()
     try:
         for items in follow(reader):
+            if rotation is not None and rotation.is_due(recorder):
+                items = recorder.record_until_settled(items)
+                if recorder.is_settled or rotation.is_overdue:
+                    view.show(recorder.gather())
+                    _write(recorder, relay, tell)
+                    _rotate(recorder, rotation, relay, tell)
             recorder.record(items)
             now = time.monotonic()
             # Half the promised time: the commit itself takes some, too.
@@ -168,6 +195,19 @@ def _record(
         raise SystemExit(GAVE_UP)
     if not reader.stopped:
         tell("kiebitz: the relay has died; what it had passed on until then is recorded")
+
+
+def _rotate(recorder: Recorder, rotation: Rotation, relay: Connection, tell: Callable[[str], None]) -> None:
+    """Go on in the next database, if it can be made."""
+    recorded = summary(recorder)
+    try:
+        rotation.begin(recorder.go_on_in)
+    except StorageError as error:
+        if rotation.postpone():
+            tell(f"kiebitz: {error}; the recording goes on in {recorder.path}")
+    else:
+        _report(relay, Begun(recorder.session_id, recorder.path))
+        tell(f"recorded {recorded}; recording into {recorder.path}")
 
 
 def _teller(relay: Connection | None) -> Callable[[str], None]:

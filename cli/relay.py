@@ -12,6 +12,7 @@ from cli.plugins import tell_left_out
 from cli.print_rules import InterfaceType, PortsType, print_rules
 from cli.recorder_process import RecorderProcess
 from cli.recording_options import database_option
+from cli.rotation import Limits, rotation_option
 from proxy.endpoints import RelayError
 from proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from proxy.relay import Forwarder, hold_signals, run_relay
@@ -62,6 +63,7 @@ class _Notices:
     "(Linux). socks5, wireguard, local[:NAME|PID], reverse:tls://…: by way of mitmproxy. May be repeated.",
 )
 @database_option
+@rotation_option
 @decode_as_option
 @click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
@@ -119,6 +121,7 @@ class _Notices:
 def relay(
     modes: tuple[Mode, ...],
     database: str,
+    limits: Limits | None,
     decode_as: tuple[str, ...],
     wanted: str | None,
     quiet: bool,
@@ -171,7 +174,9 @@ def relay(
         except SettingError as error:
             raise click.BadParameter(str(error), param_hint="--set") from error
         try:
-            recorder.start(" ".join(map(str, modes)), decode_as=decode_as, wanted=wanted, quiet=quiet)
+            recorder.start(
+                " ".join(map(str, modes)), limits=limits, decode_as=decode_as, wanted=wanted, quiet=quiet
+            )
         except BaseException:
             forwarder.close()
             raise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import compile_wanted
+from cli.conditions import Condition, ConditionType
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import PacketRecording, tell_losses
 from cli.live import LiveView
@@ -33,20 +34,6 @@ _DRAIN_S = 2.0
 """So long the other program of a pipe may take to write what it still has when both are to end."""
 
 
-class _DurationType(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        kind, colon, number = value.partition(":")
-        try:
-            seconds = float(number)
-        except ValueError:
-            seconds = -1.0
-        if kind != "duration" or not colon or not seconds > 0:
-            self.fail(f"'{value}' is not of the form duration:SECONDS, as in duration:60", param, ctx)
-        return seconds
-
-
 @click.command()
 @click.option(
     "-i",
@@ -58,7 +45,11 @@ class _DurationType(click.ParamType[float]):
 @click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as tcpdump takes it.")
 @database_option
 @click.option(
-    "-a", "duration", type=_DurationType(), metavar="duration:SECONDS", help="Stop after this time."
+    "-a",
+    "ending",
+    type=ConditionType({"duration": "SECONDS"}),
+    metavar="duration:SECONDS",
+    help="Stop after this time.",
 )
 @click.option("-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets.")
 @decode_as_option
@@ -68,7 +59,7 @@ def sniff(
     interface: str,
     bpf_filter: str | None,
     database: str,
-    duration: float | None,
+    ending: Condition | None,
     count: int | None,
     decode_as: tuple[str, ...],
     wanted: str | None,
@@ -88,6 +79,7 @@ def sniff(
             "-f is for an interface: what comes through a pipe is filtered where it is captured,"
             f" as in tcpdump -U -w - {bpf_filter!r} | kiebitz sniff -i -"
         )
+    duration = ending.number if ending is not None else None
     forced = parse_decode_as(decode_as)
     filter_ = compile_wanted(wanted)
     tell_left_out()
@@ -97,15 +89,15 @@ def sniff(
         from proxy.capture_files import standard_input
         from proxy.capture_pipe import CapturePipe
 
-        ending = _Ending(duration, _DRAIN_S)
+        end = _Ending(duration, _DRAIN_S)
         with CapturePipe(standard_input()) as pipe:
-            _await_capture(pipe, ending)
+            _await_capture(pipe, end)
             # Its time zero is that of its packets.
             recorder = Recorder(database, "sniff", interface, name=name, decode_as=forced)
             click.echo(f"reading a capture from {pipe.name}", err=True)
             recording = PacketRecording(recorder, forced)
             view = LiveView(recorder, filter_, quiet)
-            is_whole = _record(pipe, recording, view, count, ending)
+            is_whole = _record(pipe, recording, view, count, end)
         click.echo(f"{recording.packets} packets, {summary(recorder)}", err=True)
         tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
         return

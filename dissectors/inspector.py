@@ -8,6 +8,7 @@ Until then a server's items wait (a bounded number of them), so that nothing sen
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -43,8 +44,11 @@ UNDECIDED_HEAD = 64 << 10
 UNDECIDED_BYTES = 8 << 20
 """How many bytes wait for all servers together: a capture may hold much that is no game."""
 
+MOST_SERVERS = 1024
+"""So many servers are remembered that nobody is speaking to; the one longest left alone is forgotten."""
+
 MEMO_SIZE = 4096
-"""How many decoded frames are remembered: a server says the same to each of its clients."""
+"""How many decoded frames of a protocol's direction are remembered: a server says the same to each client."""
 
 MEMO_FRAME = 512
 """Frames longer than this (bytes) are not remembered."""
@@ -71,16 +75,14 @@ class _Head(msgspec.Struct, eq=False):
 
 
 class _Server(msgspec.Struct, eq=False):
-    """A server endpoint and what is known of its protocol."""
+    """A server endpoint and what is known of its protocol; `streams` counts those that are open."""
 
+    streams: int = 0
     dissector: Dissector | None = None
     table: GameTable | None = None
     waiting: list[Item] = msgspec.field(default_factory=list)
     heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
     given_up: bool = False
-    memo: dict[Direction, dict[bytes, Decoded]] = msgspec.field(
-        default_factory=lambda: {"c2s": {}, "s2c": {}}
-    )
 
 
 class _Conversation(msgspec.Struct, eq=False):
@@ -104,11 +106,14 @@ class Inspector:
         self._dissectors = dissectors
         self._decode_as: DecodeAs = decode_as or {}
         self._ids = ids
-        self._findings = _no_findings()
+        self._findings = Findings()
         self._servers: dict[tuple[str, str], _Server] = {}
+        self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """The servers that nobody is speaking to, the one longest left alone first."""
         self._conversations: dict[int, _Conversation] = {}
         self._tables: dict[str, list[GameTable]] = {}
         """By protocol, all tables; what one server says may be about another."""
+        self._memo: dict[tuple[str, Direction], dict[bytes, Decoded]] = defaultdict(dict)
         self._latest_ns = 0
         self._waiting_bytes = 0
 
@@ -133,6 +138,9 @@ class Inspector:
         if isinstance(item, End):
             self._findings.streams.append(item.stream)
             del self._conversations[item.stream.id]
+            server.streams -= 1
+            if not server.streams:
+                self._left_alone(item.stream)
 
     def finish(self) -> None:
         """Nothing more comes: decide what is undecided and let the tables give their last verdicts."""
@@ -144,6 +152,18 @@ class Inspector:
         for server in self._servers.values():
             if server.table is not None:
                 server.table.finish(self._latest_ns)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found: no frame is unfinished, no message undecided."""
+        return not any(
+            server.waiting or (server.table is not None and server.table.undecided() is not None)
+            for server in self._servers.values()
+        ) and not any(
+            framer.is_unfinished
+            for conversation in self._conversations.values()
+            for framer in conversation.framers.values()
+        )
 
     def drain(self) -> Findings:
         """Everything found since the last call; messages, up to the first whose event is undecided."""
@@ -172,10 +192,25 @@ class Inspector:
             if forced is not None:
                 self._decide(server, forced, stream)
         conversation = self._conversations[stream.id] = _Conversation(stream, server)
+        server.streams += 1
+        self._idle.pop(key, None)
         if server.dissector is not None:
             stream.protocol = server.dissector.protocol
         self._findings.streams.append(stream)
         return conversation
+
+    def _left_alone(self, stream: Stream) -> None:
+        """The last stream of a server is over: it is remembered for a while, in case another one comes."""
+        self._idle[stream.transport, stream.server] = None
+        if len(self._idle) <= MOST_SERVERS:
+            return
+        key, _ = self._idle.popitem(last=False)
+        server = self._servers.pop(key)
+        if server.table is None:
+            self._decide_by_likeness(server)
+        if server.table is not None:
+            server.table.finish(self._latest_ns)
+            self._tables[server.table.info.protocol].remove(server.table)
 
     def _wait(self, server: _Server, item: Item) -> None:
         """Keep an item of a server whose protocol is unknown, unless it is what makes it known."""
@@ -419,10 +454,10 @@ class Inspector:
         )
 
     def _decode(self, server: _Server, direction: Direction, frame: bytes) -> Decoded:
-        memo = server.memo[direction]
+        assert server.dissector is not None
+        memo = self._memo[server.dissector.protocol, direction]
         decoded = memo.get(frame)
         if decoded is None:
-            assert server.dissector is not None
             decoded = server.dissector.decode(frame, direction)
             if len(frame) <= MEMO_FRAME and (decoded.row is None or not decoded.row.is_fresh):
                 if len(memo) >= MEMO_SIZE:
@@ -443,7 +478,3 @@ def _beginning(server: _Server, chunk: Chunk) -> bytes:
         return b""
     head.enough = len(head.data) + max(1, len(head.data) // 8)
     return bytes(head.data)
-
-
-def _no_findings() -> Findings:
-    return Findings([], [], [], [], [], [], [])

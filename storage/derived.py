@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dissectors.inspector import DecodeAs
 from dissectors.records import Chunk, port_of
 from dissectors.registry import dissector_of, not_installed
-from storage.items import RecordedItems
+from storage.items import RecordedItems, items_from_the_beginning
 from storage.recorder import Recorder
 from storage.schema import MEMORY, StorageError
 from storage.splicing import Splice, spliced
@@ -22,7 +22,7 @@ def derived(
     Each server speaks the protocol that it was recorded to speak. `on_progress` is told how many chunks of
     how many are done. Raises StorageError.
     """
-    recorded = RecordedItems(timeline)
+    recorded = items_from_the_beginning(timeline)
     session = timeline.session
     recorder = Recorder(
         MEMORY,

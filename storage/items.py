@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heappush
 
 from dissectors.inspector import DERIVED_CODES, DIVERGENCE
 from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from storage.schema import StorageError
 from storage.timeline import Timeline
 from storage.traffic import datagrams
 
@@ -88,6 +89,16 @@ class RecordedItems:
 
     def _rows(self, query: str) -> sqlite3.Cursor:
         return self.timeline.connection.execute(query, (self.timeline.session.id,))
+
+
+def items_from_the_beginning(timeline: Timeline) -> RecordedItems:
+    """What is kept of a session, of which all else follows. Raises StorageError if it began elsewhere."""
+    if timeline.continues:
+        raise StorageError(
+            f"session {timeline.session.id} began in the database before this one (kiebitz relay -b):"
+            " what was known of its games by then cannot be made again from the bytes that are here"
+        )
+    return RecordedItems(timeline)
 
 
 def spoken(timeline: Timeline) -> set[Spoken]:

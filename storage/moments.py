@@ -43,7 +43,7 @@ END = Moment()
 
 
 class TableMoment(msgspec.Struct, eq=False):
-    """A table after its event number `seq` (0: before the first); `event` is that event.
+    """A table after its event number `seq`; `event` is that event, None before the first.
 
     `state` is the table's; where one game was asked for, its `games` holds this game only.
     """
@@ -108,18 +108,25 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
     game = find_game(timeline, number)
     table = table_of(timeline, game)
     span = timeline.span(game.id)
-    if span is None:
+    before = timeline.first_seq(table.id)
+    if _part(timeline.state_at(table.id, before), game) is not None:
+        # It was on when the database was begun.
+        first_seq, last_seq = before, span[1].seq if span is not None else before
+    elif span is not None:
+        first_seq, last_seq = span[0].seq, span[1].seq
+    else:
         raise MomentError(f"nothing of game {number} was recorded")
-    first, last = span
-    seq = min(timeline.seq_upto(table.id, last_event(timeline, moment)), last.seq)
-    if seq < first.seq:
+    seq = min(timeline.seq_upto(table.id, last_event(timeline, moment)), last_seq)
+    if seq < first_seq:
+        assert span is not None
+        first, last = span
         raise MomentError(
             f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} (#{first.id}) "
             f"to {_elapsed(timeline, last)} (#{last.id})"
         )
     found = _table_moment(timeline, table, seq)
     part = _part(found.state, game)
-    if part is None and (left := timeline.left_state(game.id, table.id, first.seq, seq)) is not None:
+    if part is None and (left := timeline.left_state(game.id, table.id, first_seq, seq)) is not None:
         part = _part(timeline.state_at(table.id, left - 1), game)
     return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
 

@@ -97,6 +97,8 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
             (timeline.session.id,),
         )
     }
+    if timeline.continues:
+        begun_before |= {(number, way) for number in _open_before(timeline) for way in DIRECTIONS}
     ends = {row.id: (endpoint(row.client), endpoint(row.server)) for row in rows}
     connections = {
         row.id: _Connection(
@@ -128,6 +130,16 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
             writer.put(packet, row.ts_ns, len(packet) + missing, comments.of(row))
     for ts_ns, packet, said in turns.before(None):
         writer.put(packet, ts_ns, len(packet), said)
+
+
+def _open_before(timeline: Timeline) -> set[int]:
+    """The streams of which the first bytes are in the database before this one."""
+    rows = timeline.connection.execute(
+        "SELECT stream_id FROM chunks WHERE offset > 0 AND id IN (SELECT min(id) FROM chunks"
+        " WHERE stream_id IN (SELECT id FROM streams WHERE session_id = ?) GROUP BY stream_id, direction)",
+        (timeline.session.id,),
+    )
+    return {number for (number,) in rows}
 
 
 def _segments(row: ChunkRow) -> Iterator[ChunkRow]:

@@ -12,17 +12,19 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from itertools import count
 from typing import Literal
 
-from dissectors.inspector import DecodeAs, Inspector
+from dissectors.inspector import DecodeAs
 from dissectors.records import Chunk, Findings, Gap, Item
-from dissectors.registry import installed
 from dissectors.table import Ids
-from storage.rows import INSERTS, gather, no_rows
+from storage.inspection import Inspection, InspectionHere
+from storage.rotation import carry_over
+from storage.rows import INSERTS, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
+from storage.timeline import Timeline, sessions
 
 COMMIT_EVERY_S = 0.2
 """The most that a crash may cost (seconds of recording)."""
@@ -40,8 +42,10 @@ class Recorder:
     """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
 
     `name` is what people call the session, the source's file name if None. `started_ns` is its time zero;
-    None takes the time of the first item.
+    None takes the time of the first item. `inspect` says where items are inspected.
     """
+
+    _inspection: Inspection
 
     def __init__(
         self,
@@ -52,11 +56,13 @@ class Recorder:
         name: str | None = None,
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
+        inspect: Callable[[int, Ids, DecodeAs], Inspection] = InspectionHere,
     ) -> None:
         connection = open_for_writing(path)
         held = lock(path)
         last = last_ids(connection)
-        self._begin(path, connection, held, last["sessions"] + 1, started_ns, last, decode_as)
+        self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
+        self._inspection = inspect(self.session_id, self._ids, decode_as or {})
         # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
         self._indexed = kind != "import" or any(last.values())
         if self._indexed:
@@ -85,7 +91,6 @@ class Recorder:
         session_id: int,
         started_ns: int | None,
         before: dict[str, int],
-        decode_as: DecodeAs | None,
     ) -> None:
         """Have nothing yet of a session; `before` are the last numbers of those before it, by table."""
         self.path = path
@@ -96,7 +101,6 @@ class Recorder:
         self.started_ns = started_ns
         self._chunk_id = before["chunks"]
         self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
-        self.inspector = Inspector(installed().dissectors.values(), self._ids, decode_as)
         self._rows = no_rows()
         self.counts: Counter[str] = Counter()
         """How many streams, games, messages, events and diagnostics the session has so far."""
@@ -112,10 +116,22 @@ class Recorder:
         """Whether enough has been gathered that it should be committed, so that memory stays flat."""
         return self._pending >= BATCH
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no bytes have come since this database was begun."""
+        return self._chunk_id == self._before["chunks"]
+
+    @property
+    def size(self) -> int:
+        """How big the database is (bytes), with all that is committed."""
+        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
+        return int(pages * page_bytes)
+
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
         chunks = self._rows["chunks"]
-        feed = self.inspector.feed
+        feed = self._inspection.feed
         for item in items:
             if isinstance(item, Chunk):
                 data = item.data
@@ -135,15 +151,60 @@ class Recorder:
                 self._latest_ns = item.ts_ns
             self._pending += 1
 
+    def record_until_settled(self, items: list[Item]) -> list[Item]:
+        """Take items up to where all that came is in what was found; give those that are left."""
+        for place, item in enumerate(items):
+            if self.is_settled:
+                return items[place:]
+            self.record((item,))
+        return []
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found, so that nothing reaches over from here."""
+        return self._inspection.is_settled
+
+    def go_on_in(self, path: str) -> None:
+        """End the session, all of it being written, and carry it on in the new database at `path`.
+
+        Raises StorageError, and then goes on where it was.
+        """
+        new = open_for_writing(path)
+        held = None
+        try:
+            held = lock(path)
+            create_indexes(new)
+            with new:
+                session = sessions(self.connection)[-1]
+                carry_over(Timeline(self.connection, session), new, self._latest_ns)
+            with self.connection:
+                self.connection.execute(
+                    "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
+                )
+        except (sqlite3.Error, StorageError) as error:
+            new.close()
+            if held is not None:
+                os.close(held)
+            raise error if isinstance(error, StorageError) else StorageError(sentence(path, error)) from error
+        for table in ("streams", "games"):
+            (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
+            self._before[table] += self.counts[table] - carried
+            self.counts[table] = carried
+        for table in ("messages", "events", "diagnostics"):
+            self.counts[table] = 0
+        self._before["chunks"] = self._chunk_id
+        self.release()
+        self.path, self.connection, self._lock = path, new, held
+        self.session_id += 1
+        self.started_ns = self._latest_ns
+
     def gather(self) -> Findings:
         """What has been found since the last time; its rows are written by the next `write`."""
-        found = self.inspector.drain()
-        gather(found, self.session_id, self._rows)
-        return found
+        return self._inspection.gather(self._rows)
 
     def finish(self) -> Findings:
         """Nothing more comes: the last verdicts. The next `write` ends the session."""
-        self.inspector.finish()
+        self._inspection.finish()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)
         return self.gather()
@@ -188,6 +249,7 @@ class Recorder:
 
     def release(self) -> None:
         """Let go of the file. A database in memory stays open for whoever has its connection."""
+        self._inspection.close()
         if self.path != MEMORY:
             self.connection.close()
         if self._lock is not None:

@@ -15,7 +15,7 @@ from dissectors.inspector import DecodeAs, Inspector
 from dissectors.records import Chunk
 from dissectors.registry import dissector_of, installed, not_installed
 from dissectors.table import Ids
-from storage.items import RecordedItems, Spoken, spoken
+from storage.items import Spoken, items_from_the_beginning, spoken
 from storage.recorder import BATCH, lock
 from storage.rows import INSERTS, gather, no_rows
 from storage.schema import OF_SESSION, StorageError, open_existing, sentence
@@ -31,7 +31,8 @@ def redissect(
 
     `on_progress` is told how many chunks of how many are done. Gives the servers that were taken to speak a
     protocol before and are not recognised now. A single session that is not the last gets new numbers for its
-    rows, as those after its old ones are taken. Raises StorageError; the database is then as it was.
+    rows, as those after its old ones are taken. Raises StorageError, also for a session that began in another
+    database; this one is then as it was.
     """
     connection = open_existing(path)
     try:
@@ -56,7 +57,7 @@ def _all(
     decode_as: DecodeAs,
     on_progress: Callable[[int, int], None],
 ) -> list[Spoken]:
-    recorded = [RecordedItems(Timeline(connection, row)) for row in chosen]
+    recorded = [items_from_the_beginning(Timeline(connection, row)) for row in chosen]
     protocols = {protocol for session in recorded for _, _, protocol in session.spoken}
     unknown = sorted(protocol for protocol in protocols if dissector_of(protocol) is None)
     if unknown:

@@ -8,23 +8,29 @@ is thrown away; no row that was written is touched.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
 
 from dissectors.inspector import DecodeAs
 from dissectors.records import Stream, TableInfo
+from storage.inspection import InspectionHere
 from storage.items import RecordedItems
 from storage.recorder import BATCH, Recorder, last_ids, lock
+from storage.rows import no_rows
 from storage.schema import OF_SESSION, StorageError, open_existing, sentence
 from storage.timeline import Timeline, sessions
 
 
 class ResumedRecorder(Recorder):
-    """Carries on session `number` of the database at `path`, with the options that it was begun with.
+    """Carries on session `number` of the last of the databases at `paths`, with the options of its beginning.
 
-    Raises StorageError if there is no such session any more, another one has begun since, or its rows do not
-    come out of its bytes again, as after an update of Kiebitz.
+    The others have what came before in the same recording. Raises StorageError if one of them is gone, there
+    is no such session any more, another one has begun since, or its rows do not come out of its bytes again,
+    as after an update of Kiebitz.
     """
 
-    def __init__(self, path: str, number: int, decode_as: DecodeAs | None = None) -> None:
+    def __init__(self, paths: Sequence[str], number: int, decode_as: DecodeAs | None = None) -> None:
+        path = paths[-1]
         # Nothing is written here: a disk that is full, or another writer, is none of its business yet.
         connection = open_existing(path)
         held = lock(path)
@@ -40,23 +46,24 @@ class ResumedRecorder(Recorder):
             session = found[-1]
             self.is_over = session.ended_ns is not None
             before = _last_ids_before(connection, number)
-            self._begin(path, connection, held, number, session.started_ns, before, decode_as)
+            self._begin(path, connection, held, number, session.started_ns, before)
+            self._inspection = InspectionHere(number, self._ids, decode_as or {})
             if not self.is_over:
-                self._catch_up(Timeline(connection, session))
+                self._catch_up(paths[:-1], Timeline(connection, session))
         except sqlite3.Error as error:
             raise StorageError(sentence(path, error)) from error
 
-    def _catch_up(self, timeline: Timeline) -> None:
-        recorded = RecordedItems(timeline)
-        for item in recorded.items():
-            self.inspector.feed(item)
-            self._latest_ns = max(self._latest_ns, item.ts_ns)
-            self.items += 1
-            if self.items % BATCH == 0:
-                self.tables += self.inspector.drain().tables
-        self.tables += self.inspector.drain().tables
-        self.open_streams = recorded.open_streams()
+    def _catch_up(self, before: Sequence[str], timeline: Timeline) -> None:
+        streams: dict[int, Stream] = {}
         last = last_ids(self.connection)
+        for path in before:
+            with closing(open_existing(path)) as connection:
+                self._feed(RecordedItems(Timeline(connection, sessions(connection)[-1])), streams)
+                # There may be no row yet in the last database to go on from.
+                last = {table: max(number, last_ids(connection)[table]) for table, number in last.items()}
+        recorded = RecordedItems(timeline)
+        self._feed(recorded, streams)
+        self.open_streams = [streams.get(stream.id, stream) for stream in recorded.open_streams()]
         ids = self._ids
         # Messages whose event is not decided yet have numbers, but no rows.
         if (ids.table, ids.game, ids.event) != (last["tables"], last["games"], last["events"]) or (
@@ -64,12 +71,23 @@ class ResumedRecorder(Recorder):
         ):
             raise StorageError(f"{self.path}: what is recorded does not come out of its bytes again")
         self._chunk_id = last["chunks"]
-        self.counts["streams"] = last["streams"] - self._before["streams"]
-        self.counts["games"] = last["games"] - self._before["games"]
-        for table in ("messages", "events", "diagnostics"):
-            self.counts[table] = self.connection.execute(
+        for table in ("streams", "chunks", "games", "messages", "events", "diagnostics"):
+            (self.counts[table],) = self.connection.execute(
                 f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (self.session_id,)
-            ).fetchone()[0]
+            ).fetchone()
+        for table in ("streams", "chunks", "games"):
+            self._before[table] = last[table] - self.counts[table]
+
+    def _feed(self, recorded: RecordedItems, streams: dict[int, Stream]) -> None:
+        """Feed the items of one database; a stream that goes on in the next one is the same in `streams`."""
+        for item in recorded.items():
+            item.stream = streams.setdefault(item.stream.id, item.stream)
+            self._inspection.feed(item)
+            self._latest_ns = max(self._latest_ns, item.ts_ns)
+            self.items += 1
+            if self.items % BATCH == 0:
+                self.tables += self._inspection.gather(no_rows()).tables
+        self.tables += self._inspection.gather(no_rows()).tables
 
 
 def _last_ids_before(connection: sqlite3.Connection, number: int) -> dict[str, int]:

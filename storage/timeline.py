@@ -74,6 +74,16 @@ class Timeline:
         """The session's time zero; 0 where nothing was recorded."""
         return self.session.started_ns or 0
 
+    @property
+    def continues(self) -> bool:
+        """Whether this is the continuation of a session whose beginning is in another database.
+
+        Those are numbered on from database to database.
+        """
+        number = self.session.id
+        query = "SELECT 1 FROM sessions WHERE id = ?"
+        return number > 1 and self.connection.execute(query, (number - 1,)).fetchone() is None
+
     def tables(self) -> list[TableRow]:
         """The session's game tables, oldest first."""
         rows = self.connection.execute(
@@ -123,7 +133,7 @@ class Timeline:
         return [_event(row) for row in rows]
 
     def state_at(self, table_id: int, seq: int) -> State:
-        """A table's state after its event number `seq`; 0 is before the first."""
+        """A table's state after its event number `seq`; `first_seq` is before the first."""
         row = self.connection.execute(
             "SELECT seq, state FROM snapshots WHERE table_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
             (table_id, seq),
@@ -161,7 +171,8 @@ class Timeline:
         return row[0] if row is not None else 0
 
     def seq_upto(self, table_id: int, event_id: int) -> int:
-        """The number of a table's last event that is not after the event `event_id`; 0 if there is none."""
+        """The number of a table's last event that is not after the event `event_id`, at least `first_seq`."""
+        first = self.first_seq(table_id)
         last = self.connection.execute(
             "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
         ).fetchone()[0]
@@ -172,7 +183,21 @@ class Timeline:
             return number
 
         # Both numbers grow together, so a table that has long been silent costs no more than a busy one.
-        return bisect_right(range(1, (last or 0) + 1), event_id, key=event_with)
+        return first + bisect_right(range(first + 1, (last or 0) + 1), event_id, key=event_with)
+
+    def first_seq(self, table_id: int) -> int:
+        """The number of a table's last event before its first one here; 0 if that is its first at all."""
+        first: int | None
+        (first,) = self.connection.execute(
+            "SELECT min(seq) FROM events WHERE table_id = ?", (table_id,)
+        ).fetchone()
+        if first is not None:
+            return first - 1
+        # Nothing has happened here yet, but the state from before may be there.
+        (first,) = self.connection.execute(
+            "SELECT max(seq) FROM snapshots WHERE table_id = ?", (table_id,)
+        ).fetchone()
+        return first or 0
 
     def span(self, game_id: int) -> tuple[Event, Event] | None:
         """The first and the last event of a game, None if it has none."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 import catan_cases
@@ -25,7 +26,7 @@ from dissectors.catan.dissector import CATAN
 from dissectors.cgml.dissector import CGML
 from dissectors.dissector import Dissector
 from dissectors.grammar import UNREADABLE
-from dissectors.inspector import UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
+from dissectors.inspector import MOST_SERVERS, UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
 from dissectors.maexchen.dissector import MAEXCHEN
 from dissectors.okey.dissector import OKEY
 from dissectors.records import (
@@ -314,6 +315,36 @@ def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(transport:
         tracemalloc.stop()
     # What waits, and of byte streams the beginnings once more.
     assert held < 3 * UNDECIDED_BYTES
+
+
+def test_servers_that_nobody_speaks_to_are_forgotten_at_some_time() -> None:
+    inspector = Inspector(BUILT_IN, Ids())
+    numbers = count(1)
+
+    def register(server: str, ends: bool = True) -> list[str]:
+        """Register a player; which tables are new with that."""
+        stream = Stream(next(numbers), "udp", "127.0.0.1:5", server, 0)
+        inspector.feed(Chunk(stream, "c2s", 0, 0, b"REGISTER;alice"))
+        if ends:
+            inspector.feed(End(stream, 0, "idle"))
+        return [table.server for table in inspector.drain().tables]
+
+    assert register("127.0.0.1:1", ends=False) == ["127.0.0.1:1"]
+    for port in range(2, MOST_SERVERS + 3):
+        assert register(f"127.0.0.1:{port}") == [f"127.0.0.1:{port}"]
+    assert register(f"127.0.0.1:{MOST_SERVERS}") == []
+    assert register("127.0.0.1:1") == []
+    assert register("127.0.0.1:2") == ["127.0.0.1:2"]
+
+
+def test_a_server_that_is_forgotten_before_it_was_recognised_loses_nothing() -> None:
+    inspector = Inspector(BUILT_IN, Ids())
+    for number in range(1, MOST_SERVERS + 2):
+        stream = Stream(number, "udp", "127.0.0.1:5", f"127.0.0.1:{number}", 0)
+        inspector.feed(Chunk(stream, "c2s", 0, 0, b"REGISTER"))
+        inspector.feed(End(stream, 0, "idle"))
+    found = inspector.drain()
+    assert [message.stream.server for message in found.messages] == ["127.0.0.1:1"]
 
 
 def test_snapshots_are_the_state_that_the_changes_lead_to() -> None:

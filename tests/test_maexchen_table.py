@@ -6,6 +6,7 @@ import pytest
 from playing import MS, Play
 
 from dissectors.maexchen.dissector import MAEXCHEN
+from dissectors.maexchen.registration import MOST_ABSENT
 from dissectors.records import Chunk, Stream
 from dissectors.state import seen_by
 
@@ -409,3 +410,42 @@ def test_names_with_commas_are_put_together_again() -> None:
     play.server("x y", "ROUND STARTED;c,a,b")
     started = next(event for event in play.events if event.kind == "round_started")
     assert started.data["players"] == ["c", "a,b"]
+
+
+def test_players_who_come_and_go_are_forgotten_at_some_time() -> None:
+    play = Play()
+    names = [f"player{number}" for number in range(MOST_ABSENT + 20)]
+    for name in names:
+        play.register(name)
+        play.close(name)
+    play.register("last")
+    assert list(play.state["players"]) == [*names[20:], "last"]
+
+
+def test_names_that_only_the_server_tells_are_forgotten_at_some_time() -> None:
+    play = a_round()
+    told = [f"player{number}" for number in range(MOST_ABSENT + 20)]
+    for name in told:
+        play.server("alice", f"SCORE;alice:1,{name}:0")
+    play.register("last")
+    assert sorted(play.state["players"]) == sorted([*told[20:], "alice", "bob", "carl", "last"])
+    assert sorted(play.state["scores"]) == sorted([*told[20:], "alice"])
+
+
+def test_a_player_whose_conversation_was_over_is_known_when_he_comes_back() -> None:
+    play = a_round()
+    play.close("bob")
+    known = play.stream("bob").client
+    back = Stream(9, "udp", known, "127.0.0.1:9000", play.now_ns)
+    data = b"ROUND STARTING;t"
+    play.inspector.feed(Chunk(back, "s2c", play.now_ns, 0, data))
+    play.inspector.feed(Chunk(back, "c2s", play.now_ns, 0, b"JOIN;t"))
+    assert [event.actor for event in play.events if event.kind == "joined"][-1] == "bob"
+
+
+def test_one_conversation_that_registers_name_after_name() -> None:
+    play = Play()
+    for number in range(MOST_ABSENT + 200):
+        play.client("somebody", f"REGISTER;player{number}")
+        play.server("somebody", "REGISTERED")
+    assert MOST_ABSENT < len(play.state["players"]) < MOST_ABSENT + 100

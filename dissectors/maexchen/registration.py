@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 
 from dissectors.maexchen.questions import Seat
 from dissectors.records import Message
@@ -12,6 +13,12 @@ _CLAUSE = "Anmelden"
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
 _LONGEST_NAME = 20
 """UTF-16 units, as the newest server counts them."""
+
+MOST_ABSENT = 1000
+"""So many players are known of whom no conversation is open; the one longest unheard of is forgotten."""
+
+_MOST_HERE = 64
+"""So many players are known on one conversation."""
 
 _NAME_RULE = f"1 to {_LONGEST_NAME} characters without blank, comma, semicolon or colon"
 
@@ -23,7 +30,8 @@ class Registration:
         self._table = table
         self._seats = seats
         self._owner: dict[str, Seat] = {}
-        self._known: set[str] = set()
+        self._absent: OrderedDict[str, None] = OrderedDict()
+        """Players without a conversation that is open; who was heard of last comes last."""
         self._with_commas: set[str] = set()
 
     def registered(self, message: Message, seat: Seat) -> None:
@@ -91,7 +99,26 @@ class Registration:
         if name not in seat.names:
             seat.names.append(name)
         self._owner[name] = seat
-        self._known.add(name)
+        self._absent.pop(name, None)
+        if len(seat.names) > _MOST_HERE:
+            self._miss(seat.names.pop(0))
+
+    def leaves(self, seat: Seat) -> None:
+        """A conversation is over; its players may come back."""
+        for name in seat.names:
+            self._miss(name)
+
+    def _miss(self, name: str) -> None:
+        """No conversation of a player's is open, and yet he was heard of."""
+        self._absent[name] = None
+        self._absent.move_to_end(name)
+        if len(self._absent) > MOST_ABSENT:
+            forgotten, _ = self._absent.popitem(last=False)
+            self._owner.pop(forgotten, None)
+            self._with_commas.discard(forgotten)
+            for part in ("players", "scores"):
+                if forgotten in self._table.state.get(part, {}):
+                    self._table.put(None, part, forgotten)
 
     def learn_from_turn(self, name: str) -> None:
         """Somebody has just taken his turn: if one conversation without a name did so, it is his."""
@@ -110,9 +137,11 @@ class Registration:
 
     def seen(self, name: str) -> None:
         """A name was told whose registration is not in the capture."""
-        if name not in self._known:
-            self._known.add(name)
+        if name in self._absent:
+            self._absent.move_to_end(name)
+        elif name not in self._owner:
             self._table.put({}, "players", name)
+            self._miss(name)
 
     def seat_of(self, name: str) -> Seat | None:
         """Where a player sits, None if no conversation of his is known."""
@@ -120,7 +149,11 @@ class Registration:
 
     def names_at(self, client: str) -> list[str]:
         """The players at an address, from an earlier conversation."""
-        return [name for name, seat in self._owner.items() if seat.stream.client == client]
+        return [
+            name
+            for name in self._absent
+            if (seat := self._owner.get(name)) is not None and seat.stream.client == client
+        ]
 
     def split(self, names: list[str]) -> list[str]:
         """Put together again the names that hold commas themselves (old servers allow them)."""

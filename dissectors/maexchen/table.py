@@ -84,7 +84,12 @@ class MaexchenTable(RoundTable):
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._log.forget(stream.id)
-        self._seats.pop(stream.id, None)
+        seat = self._seats.pop(stream.id, None)
+        if seat is not None:
+            self._registration.leaves(seat)
+            # His tokens are remembered longer, and with them the seat.
+            seat.questions.clear()
+            seat.open.clear()
 
     def finish(self, ts_ns: int) -> None:
         self._answers.look_back(None)
