@@ -179,7 +179,7 @@ def _record(
                 if not reported:
                     _report(relay, Committed())
                     reported = True
-                if is_behind and not items:
+                if is_behind and reader.is_at_end:
                     tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
                     is_behind = False
     except JournalError as error:
