@@ -41,7 +41,7 @@ from rich.table import Table
 
 QUESTION = b"!MODUS\nGEIER\n!END\n"
 ANSWER = b"!KONTRA\nNEIN\n!END\n"
-CLIENTS = (1, 32, 500)
+CLIENTS = (1, 32, 2000)
 
 BULK_BYTES = 128 << 20
 BLOCK = b"nothing that any game says\n" * 4096
