@@ -199,13 +199,14 @@ class RecorderProcess:
                 return
         self._has_given_up = True
         self.journal.abandon()
-        if self._loop is None:
-            self._tell("kiebitz: the recorder has died; the end of this session is not recorded")
-        else:
+        if self._loop is not None:
             self._tell(
                 f"kiebitz: the recorder has died; {self._forwarder} goes on, but nothing more is recorded. "
                 "What was recorded until then is kept. Stop it and start again to record."
             )
+        elif self._process.exitcode != GAVE_UP:
+            # Else it has said itself what is not recorded.
+            self._tell("kiebitz: the recorder has died; the end of this session is not recorded")
 
     def _tell(self, sentence: str) -> None:
         if self._own_tell is not None:
