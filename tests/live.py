@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -146,7 +146,7 @@ class Said(NamedTuple):
 
 
 def speak(
-    said: Sequence[Said],
+    said: Iterable[Said],
     listener: socket.socket,
     connect: Callable[[], socket.socket],
     bytewise: bool = False,
