@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.decode_as import server_ports
+from cli.inspecting import InspectionElsewhere
 from dissectors.dissector import recognise
 from dissectors.inspector import DecodeAs
 from dissectors.records import Direction, Findings, Item, Transport
@@ -17,6 +21,7 @@ from dissectors.registry import installed
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
+from storage.inspection import InspectionHere
 from storage.recorder import Recorder
 from storage.schema import MEMORY
 
@@ -25,6 +30,9 @@ if TYPE_CHECKING:
 
 _BATCH = 2000
 """Packets between two looks at the progress."""
+
+WORTH_A_PROCESS = 2_000_000
+"""Bytes of a capture file from which on a second process saves more than its start costs."""
 
 
 class PacketRecording:
@@ -100,20 +108,26 @@ def import_capture(
     # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
     from proxy.capture_files import open_capture
 
-    with open_capture(source) as capture:
-        recorder = Recorder(database, "import", source, decode_as=forced)
+    with open_capture(source) as capture, _Interrupts() as interrupts:
+        is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
+        inspect = InspectionElsewhere if is_large else InspectionHere
+        recorder = Recorder(database, "import", source, decode_as=forced, inspect=inspect)
         recording = PacketRecording(recorder, forced)
         packets = iter(capture)
+        batch: list[RawPacket] = []
         try:
             while True:
-                before = recording.packets
-                recording.take(islice(packets, _BATCH))
-                if recording.packets == before:
+                batch.clear()
+                with interrupts.allowed():
+                    batch.extend(islice(packets, _BATCH))
+                if not batch:
                     break
+                recording.take(batch)
                 if recorder.full:
                     recorder.commit()
                 on_progress(capture.position, capture.size)
         except KeyboardInterrupt:
+            recording.take(batch)
             recording.close()
             raise
         except BaseException:
@@ -121,6 +135,40 @@ def import_capture(
             raise
         recording.close()
         return recording, capture.truncated
+
+
+class _Interrupts:
+    """As a context: SIGINT raises KeyboardInterrupt only where that is `allowed`, or when it next is.
+
+    In the middle of a batch it would leave that half recorded. Only in the main thread.
+    """
+
+    def __init__(self) -> None:
+        self._are_allowed = False
+        self._has_come = False
+
+    def __enter__(self) -> _Interrupts:
+        self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Where nothing is lost by an interruption, and it may be long until the end."""
+        self._are_allowed = True
+        try:
+            if self._has_come:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._are_allowed = False
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self._has_come = True
+        if self._are_allowed:
+            raise KeyboardInterrupt
 
 
 def tell_losses(name: str, recording: PacketRecording, truncated: str | None) -> None:

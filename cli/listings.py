@@ -23,7 +23,10 @@ def _utc(ns: int | None) -> str | None:
 
 
 def _between(started_ns: int | None, ended_ns: int | None) -> float | None:
-    return None if started_ns is None or ended_ns is None else (ended_ns - started_ns) / 1e9
+    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
+    if started_ns is None or ended_ns is None or ended_ns < started_ns:
+        return None
+    return (ended_ns - started_ns) / 1e9
 
 
 def _result(value: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -24,6 +23,7 @@ from dissectors.part import Divergence, Part, Policy
 from dissectors.records import Direction, Fault, Item
 from dissectors.registry import dissector_of, not_installed
 from dissectors.script import Line, Script
+from proxy.clock import now_ns
 from proxy.peers import Peers
 from storage.escaping import printable
 from storage.recorder import COMMIT_EVERY_S, Recorder
@@ -65,7 +65,7 @@ class LiveReplay:
         self._speed = speed
         self._patience_s = patience_s
         self._divergences: list[Divergence] = []
-        started_ns = time.time_ns()
+        started_ns = now_ns()
         name = f"replay of {source}"
         self._recorder = Recorder(
             database or MEMORY,
@@ -146,7 +146,7 @@ class LiveReplay:
         fault = Fault(
             self._peers.streams[divergence.connection],
             divergence.direction,
-            time.time_ns(),
+            now_ns(),
             divergence.offset,
             DIVERGENCE,
             divergence.text,

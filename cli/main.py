@@ -10,7 +10,6 @@ import os
 import signal
 import sqlite3
 import sys
-import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -18,6 +17,8 @@ from typing import Any
 
 import click
 
+from cli.faults import fault
+from cli.garbage import collect_seldom
 from storage.escaping import printable
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -152,6 +153,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    collect_seldom()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -183,9 +185,7 @@ def _sentence(error: Exception) -> str:
         return error.render()
     if name in _ERRORS:
         return str(error)
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
-    return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+    return fault(error)
 
 
 def _tell_of_plugins() -> None:

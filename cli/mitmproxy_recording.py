@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
 
 import click
@@ -20,6 +19,7 @@ from mitmproxy.log import ALERT
 from cli.decode_as import parse_decode_as
 from cli.recorder_process import RecorderProcess
 from cli.sessions import DEFAULT_DB
+from proxy.clock import now_ns
 from proxy.flushing import Flushing
 from proxy.mitmproxy_flows import FlowJournal
 from proxy.mitmproxy_streams import Streams
@@ -105,7 +105,7 @@ class _Session:
     def end(self) -> None:
         """End all streams, and wait until all is recorded."""
         self._flushing.stop()
-        self.streams.end_all(time.time_ns())
+        self.streams.end_all(now_ns())
         self._recorder.leave()
         self._recorder.journal.close()
         self._recorder.finish()

@@ -24,7 +24,7 @@ from cli.recording import GAVE_UP, Begun, Refused, Report, Said, Task, record_jo
 from cli.rotation import Limits
 from cli.spool import hold, is_abandoned
 from proxy.journal import JournalWriter
-from proxy.processes import start_recorder
+from proxy.processes import start_child
 from storage.schema import StorageError
 
 
@@ -133,7 +133,7 @@ class RecorderProcess:
     def _spawn(self, task: Task) -> None:
         self._connection, theirs = multiprocessing.Pipe()
         # This holds up the loop for a millisecond or two; from a thread it would, too.
-        self._process = start_recorder(record_journal, task, theirs, self._own_tell is not None)
+        self._process = start_child(record_journal, task, theirs, self._own_tell is not None)
         theirs.close()
 
     def _watch(self) -> None:

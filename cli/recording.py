@@ -18,13 +18,16 @@ import msgspec
 
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
+from cli.faults import telling_faults
+from cli.garbage import collect_seldom
 from cli.live import LiveView
 from cli.recording_options import summary
 from cli.rotation import Limits, Rotation
 from cli.spool import hold
 from dissectors.records import TableInfo
+from proxy.clock import now_ns
 from proxy.journal import JournalError, JournalReader
-from proxy.processes import follow
+from proxy.processes import follow, give_way
 from storage.recorder import COMMIT_EVERY_S, Recorder
 from storage.resuming import ResumedRecorder
 from storage.schema import StorageError
@@ -83,12 +86,15 @@ Report = Begun | Refused | Committed | Said
 """What the process tells the relay. The first one of a new session is whether it is open."""
 
 
+@telling_faults
 def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
-    """Record a journal to its end, as one session; to be run by `start_recorder`.
+    """Record a journal to its end, as one session; to be run by `start_child`.
 
     Sends reports to `relay`; sentences only if it `tells_relay`, else they go to stderr. Something can be
     read from `relay` when the relay is over: what it sends, or the end.
     """
+    give_way()
+    collect_seldom()
     # Until this process is over, as the relay may be over before it.
     hold(task.journal.parent)
     tell = _teller(relay if tells_relay else None)
@@ -102,7 +108,7 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
             "relay",
             task.source,
             name=task.name,
-            started_ns=time.time_ns(),
+            started_ns=now_ns(),
             decode_as=parse_decode_as(task.decode_as),
         )
 
@@ -173,7 +179,7 @@ def _record(
                 if not reported:
                     _report(relay, Committed())
                     reported = True
-                if is_behind and not items:
+                if is_behind and reader.is_at_end:
                     tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
                     is_behind = False
     except JournalError as error:

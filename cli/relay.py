@@ -157,7 +157,8 @@ def relay(
     tell_left_out()
     notices = _Notices()
     hold_signals()
-    with RecorderProcess(database, on_trouble=lambda sentence: notices("journal", sentence)) as recorder:
+    # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
+    with RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder:
         try:
             # The sockets first: a port that is in use leaves no session behind.
             forwarder = Forwarder(

@@ -106,7 +106,7 @@ class Inspector:
         self._dissectors = dissectors
         self._decode_as: DecodeAs = decode_as or {}
         self._ids = ids
-        self._findings = _no_findings()
+        self._findings = Findings()
         self._servers: dict[tuple[str, str], _Server] = {}
         self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The servers that nobody is speaking to, the one longest left alone first."""
@@ -478,7 +478,3 @@ def _beginning(server: _Server, chunk: Chunk) -> bytes:
         return b""
     head.enough = len(head.data) + max(1, len(head.data) // 8)
     return bytes(head.data)
-
-
-def _no_findings() -> Findings:
-    return Findings([], [], [], [], [], [], [])

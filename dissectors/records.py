@@ -203,10 +203,10 @@ class Snapshot(msgspec.Struct, eq=False):
 class Findings(msgspec.Struct, eq=False):
     """What was found since the last time. Streams, tables and games may come again, changed."""
 
-    streams: list[Stream]
-    tables: list[TableInfo]
-    games: list[Game]
-    messages: list[Message]
-    diagnostics: list[Diagnostic]
-    events: list[Event]
-    snapshots: list[Snapshot]
+    streams: list[Stream] = msgspec.field(default_factory=list)
+    tables: list[TableInfo] = msgspec.field(default_factory=list)
+    games: list[Game] = msgspec.field(default_factory=list)
+    messages: list[Message] = msgspec.field(default_factory=list)
+    diagnostics: list[Diagnostic] = msgspec.field(default_factory=list)
+    events: list[Event] = msgspec.field(default_factory=list)
+    snapshots: list[Snapshot] = msgspec.field(default_factory=list)

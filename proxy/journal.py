@@ -123,7 +123,7 @@ class JournalWriter:
         on_trouble: Callable[[str], None],
         max_bytes: int = 1 << 30,
         segment_bytes: int = 8 << 20,
-        retry_seconds: float = 1.0,
+        retry_seconds: float = 0.1,
     ) -> None:
         if max_bytes < 3 * segment_bytes:
             raise ValueError("a journal must have room for three segments")
@@ -301,6 +301,7 @@ class JournalReader:
         self._position = 0
         self._window = b""
         self._at = 0
+        self._has_seen_end = False
         self._start = self._read_start()
         self._number = self._start.segment
         self._items = self._start.items
@@ -336,6 +337,11 @@ class JournalReader:
                 raise damage
             if not skipped and not self._fill():
                 return items
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the items returned last were all that had been written by then."""
+        return self._has_seen_end and len(self._window) - self._at < _HEAD.size
 
     def release(self) -> None:
         """Say that all items returned so far are safe elsewhere; segments with nothing else are deleted.
@@ -420,6 +426,7 @@ class JournalReader:
         self._at = 0
         # The rest is read again rather than joined to what follows; a long record thus ends up in one window.
         self._window = os.pread(self._fd, rest + _READ_BYTES, self._position)
+        self._has_seen_end = not succeeded and len(self._window) < rest + _READ_BYTES
         if len(self._window) > rest:
             return True
         if succeeded:

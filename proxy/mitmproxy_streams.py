@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import time
 
 from mitmproxy.connection import Client, Server
 
 from dissectors.records import Direction, Transport
+from proxy.clock import now_ns
 from proxy.endpoints import Notice, endpoint_text
 from proxy.journal import MAX_PAYLOAD, JournalWriter
 from proxy.relay_tcp import CONNECT_FAULTS
@@ -55,7 +55,7 @@ class Streams:
         # A piece of nothing is made where there is none, in `mitmproxy_modes` or by another addon.
         if stream is None or (not data and transport == "tcp"):
             return
-        now = time.time_ns()
+        now = now_ns()
         for start in range(0, len(data) or 1, MAX_PAYLOAD):
             piece = data[start : start + MAX_PAYLOAD]
             self._journal.chunk(stream.number, direction, now, stream.came[direction], piece)
@@ -71,14 +71,14 @@ class Streams:
         if stream is None:
             return False
         usual = "closed" if stream.transport == "tcp" else "idle"
-        self._journal.end(stream.number, time.time_ns(), reason or usual)
+        self._journal.end(stream.number, now_ns(), reason or usual)
         return True
 
     def refused(self, transport: Transport, client: Client, server: Server, code: str, text: str) -> None:
         """Journal a connection that a server did not take; there is no stream if only his name is known."""
         stream = self._begin(client.id, transport, client, server)
         if stream is not None:
-            self._journal.fault(stream.number, "c2s", time.time_ns(), 0, code, text)
+            self._journal.fault(stream.number, "c2s", now_ns(), 0, code, text)
             self.end(client.id, "refused")
 
     def unreachable(self, transport: Transport, client: Client, server: Server) -> None:
@@ -107,9 +107,9 @@ class Streams:
         address = server.peername or server.address
         if self._over or address is None or not _is_ip(address[0]):
             return None
-        opened_ns = int(client.timestamp_start * 1e9)
         names = endpoint_text(client.peername), endpoint_text(address)
-        stream = _Stream(self._journal.open(transport, *names, opened_ns), transport)
+        # mitmproxy's own times are those of a clock that may be set.
+        stream = _Stream(self._journal.open(transport, *names, now_ns()), transport)
         self._streams[key] = stream
         return stream
 

@@ -7,13 +7,13 @@ Every byte that is said or heard is told as an item, in order, as a relay would 
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 import msgspec
 
 from dissectors.records import OPPOSITE, Chunk, Direction, End, Item, Stream, Transport
+from proxy.clock import now_ns
 
 HANG_SECONDS = 1.0
 """How long the other side may take to hang up, too, before a connection is closed."""
@@ -91,7 +91,7 @@ class Connection(ABC):
     def _tell(self, direction: Direction, data: bytes) -> None:
         offset = self._offsets[direction]
         self._offsets[direction] += len(data)
-        self._peers.on_item(Chunk(self.stream, direction, time.time_ns(), offset, data))
+        self._peers.on_item(Chunk(self.stream, direction, now_ns(), offset, data))
 
 
 class Peers:
@@ -113,7 +113,7 @@ class Peers:
 
     def stream(self, transport: Transport, client: str, server: str) -> Stream:
         """A new stream between two addresses, written `ip:port`."""
-        return Stream(next(self._stream_ids), transport, client, server, time.time_ns())
+        return Stream(next(self._stream_ids), transport, client, server, now_ns())
 
     def add(self, connection: Connection, server: str | None = None) -> None:
         """A connection is there; a client's came to the server of this name."""
@@ -175,4 +175,4 @@ class Peers:
 
     def _end(self, connection: Connection, reason: str) -> None:
         connection.close()
-        self.on_item(End(connection.stream, time.time_ns(), reason))
+        self.on_item(End(connection.stream, now_ns(), reason))

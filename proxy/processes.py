@@ -1,6 +1,7 @@
-"""The recorder's process: how it is started, and how it follows the journal to its end.
+"""Processes of ours: how one is started, and how a recorder follows its parent's journal to its end.
 
-The forwarder is the parent. When it is gone, however it went, the recorder reads what is left and finishes.
+The forwarder is the recorder's parent. When it is gone, however it went, the recorder reads what is left and
+finishes.
 """
 
 from __future__ import annotations
@@ -22,28 +23,26 @@ _POLL_SECONDS = 0.02
 _NICENESS = 10
 """The recorder's. Measured on two busy cores: the relay passes on a third more, and half as late at p99."""
 
-# Ctrl-C and a service manager signal both processes. The forwarder then ends the journal, and the recorder
-# must live on until it has read that.
-_NOT_FOR_THE_RECORDER = (signal.SIGINT, signal.SIGTERM)
+# Ctrl-C and a service manager signal all processes. The parent then says what is to be done: a recorder, say,
+# must live on until it has read the journal's end.
+_NOT_FOR_CHILDREN = (signal.SIGINT, signal.SIGTERM)
 
 P = ParamSpec("P")
 
 
-def start_recorder(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> SpawnProcess:
+def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> SpawnProcess:
     """Run `target` in a fresh process; it and its arguments must be picklable.
 
     The process's `sentinel` is readable when it has died, its `exitcode` says how. Keep the object as long as
-    the forwarder runs: the recorder takes its loss for the forwarder's death.
+    this process runs: a recorder takes its loss for the forwarder's death.
     """
-    process = multiprocessing.get_context("spawn").Process(
-        target=_run, args=(target, args, kwargs), name="kiebitz recorder"
-    )
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_THE_RECORDER)
+    process = multiprocessing.get_context("spawn").Process(target=_run, args=(target, args, kwargs))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
     try:
         # Its own start, which is part of the first process.start(), unblocks the signals.
         resource_tracker.ensure_running()
         # The child inherits the blocked signals: they must not reach it while it is still importing.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_THE_RECORDER)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
         process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -51,18 +50,21 @@ def start_recorder(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs)
 
 
 def _run(target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-    for number in _NOT_FOR_THE_RECORDER:
+    for number in _NOT_FOR_CHILDREN:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_THE_RECORDER)
-    # Where cores are short the clients come first; what is behind waits in the journal.
-    os.nice(_NICENESS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_CHILDREN)
     target(*args, **kwargs)
+
+
+def give_way() -> None:
+    """Let others go first where cores are short: clients, while what is behind waits in the journal."""
+    os.nice(_NICENESS)
 
 
 def follow(reader: JournalReader) -> Iterator[list[Item]]:
     """Yield what the journal holds, batch by batch, until it was ended or its writer's process is gone.
 
-    Only inside a process of `start_recorder`. A batch is empty when nothing came for 20 ms, so that the
+    Only inside a process of `start_child`. A batch is empty when nothing came for 20 ms, so that the
     caller can commit. Afterwards `reader.stopped` tells a clean end from a killed forwarder.
     Raises JournalError as `JournalReader.read` does.
     """

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from proxy.clock import now_ns
 from proxy.endpoints import Notice, allow_open_files
 from proxy.flushing import Flushing
 from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
@@ -129,7 +129,7 @@ class Forwarder:
                     self._on_listening(clause)
             await self._stopped.wait()
         finally:
-            now = time.time_ns()
+            now = now_ns()
             for relay in started:
                 await relay.stop(loop, now)
             flushing.stop()

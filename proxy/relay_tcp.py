@@ -18,11 +18,11 @@ import errno
 import os
 import socket
 import struct
-import time
 from contextlib import suppress
 from typing import cast
 
 from dissectors.records import Direction
+from proxy.clock import now_ns
 from proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
 from proxy.gates import OwnConnections, Refused, TcpGate
 from proxy.journal import JournalWriter
@@ -106,7 +106,7 @@ class _Side(asyncio.Protocol):
         self.connection.standing += 1
 
     def data_received(self, data: bytes) -> None:
-        now = time.time_ns()
+        now = now_ns()
         if not self.came and self.peer.came:
             self.relay.both_spoke(self.connection)
         self.peer.transport.write(data)
@@ -226,7 +226,7 @@ class TcpRelay:
     def fault(self, connection: _Connection, direction: Direction, offset: int, error: OSError) -> None:
         """Journal and tell what the network did to a connection, at a byte of that direction."""
         code, text = CONNECT_FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
-        self.journal.fault(connection.number, direction, time.time_ns(), offset, code, text)
+        self.journal.fault(connection.number, direction, now_ns(), offset, code, text)
         server = endpoint_text(connection.destination)
         way = (connection.name, server) if direction == "c2s" else (server, connection.name)
         advice = self._gate.advice if code == "timeout" else ""
@@ -243,7 +243,7 @@ class TcpRelay:
             self._strangers.pop(connection, None)
             if connection.local is not None:
                 self._own.discard("tcp", connection.local, connection.destination)
-            self.journal.end(connection.number, time.time_ns(), reason)
+            self.journal.end(connection.number, now_ns(), reason)
 
     def _let_in(self) -> None:
         for _ in range(_BURST):
@@ -309,7 +309,7 @@ class TcpRelay:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             # A peer whose machine is gone says nothing any more.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        number = self.journal.open("tcp", name, endpoint_text(destination), time.time_ns())
+        number = self.journal.open("tcp", name, endpoint_text(destination), now_ns())
         connection = _Connection(self, number, name, destination, client, server)
         self._connections.add(connection)
         self._strangers[connection] = self._loop.time()

@@ -16,11 +16,11 @@ import asyncio
 import errno
 import selectors
 import socket
-import time
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 
 from dissectors.records import Direction
+from proxy.clock import now_ns
 from proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
 from proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
 from proxy.journal import JournalWriter
@@ -171,7 +171,7 @@ class UdpRelay:
             except OSError as error:
                 self._on_notice("receive", f"Receiving on udp {self.address} failed: {error.strerror}.")
                 return
-            now = time.time_ns()
+            now = now_ns()
             association = self._associations.get(key) or self._open(key, now)
             if association is None:
                 return
@@ -205,9 +205,9 @@ class UdpRelay:
                 return
             except OSError as error:
                 # The network's answer to a datagram sent before; the next one may well come through.
-                self._fault(association, "c2s", time.time_ns(), error)
+                self._fault(association, "c2s", now_ns(), error)
                 continue
-            now = time.time_ns()
+            now = now_ns()
             back = association.back
             if back.waiting:
                 self._wait(association, "s2c", now, data)
@@ -281,7 +281,7 @@ class UdpRelay:
                 if left > 0:
                     wait = min(wait, left)
                     break
-                self._end(longest_silent, time.time_ns(), "idle")
+                self._end(longest_silent, now_ns(), "idle")
         self._sweeper = loop.call_later(max(wait, _MIN_SWEEP_SECONDS), self._sweep, loop)
 
     # What follows is for the rare cases: a socket that takes no more, an error.
@@ -334,7 +334,7 @@ class UdpRelay:
                 except OSError as error:
                     if error.errno in _FULL:
                         return
-                    self._fault(association, direction, time.time_ns(), error)
+                    self._fault(association, direction, now_ns(), error)
             outlet.waiting.popleft()
         self._watch(outlet, outlet.idle_events)
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from itertools import count
 from typing import Literal
 
-from dissectors.inspector import DecodeAs, Inspector
+from dissectors.inspector import DecodeAs
 from dissectors.records import Chunk, Findings, Gap, Item
-from dissectors.registry import installed
 from dissectors.table import Ids
+from storage.inspection import Inspection, InspectionHere
 from storage.rotation import carry_over
-from storage.rows import INSERTS, gather, no_rows
+from storage.rows import INSERTS, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
 from storage.timeline import Timeline, sessions
 
@@ -32,6 +32,9 @@ COMMIT_EVERY_S = 0.2
 BATCH = 5000
 """Items after which rows are written, so that memory stays flat."""
 
+_LOOK_S = 0.05
+"""More than a `RecorderWatch` needs to look."""
+
 SessionKind = Literal["relay", "sniff", "import", "replay"]
 
 
@@ -39,8 +42,10 @@ class Recorder:
     """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
 
     `name` is what people call the session, the source's file name if None. `started_ns` is its time zero;
-    None takes the time of the first item.
+    None takes the time of the first item. `inspect` says where items are inspected.
     """
+
+    _inspection: Inspection
 
     def __init__(
         self,
@@ -51,11 +56,13 @@ class Recorder:
         name: str | None = None,
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
+        inspect: Callable[[int, Ids, DecodeAs], Inspection] = InspectionHere,
     ) -> None:
         connection = open_for_writing(path)
         held = lock(path)
         last = last_ids(connection)
-        self._begin(path, connection, held, last["sessions"] + 1, started_ns, last, decode_as)
+        self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
+        self._inspection = inspect(self.session_id, self._ids, decode_as or {})
         # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
         self._indexed = kind != "import" or any(last.values())
         if self._indexed:
@@ -84,7 +91,6 @@ class Recorder:
         session_id: int,
         started_ns: int | None,
         before: dict[str, int],
-        decode_as: DecodeAs | None,
     ) -> None:
         """Have nothing yet of a session; `before` are the last numbers of those before it, by table."""
         self.path = path
@@ -95,7 +101,6 @@ class Recorder:
         self.started_ns = started_ns
         self._chunk_id = before["chunks"]
         self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
-        self.inspector = Inspector(installed().dissectors.values(), self._ids, decode_as)
         self._rows = no_rows()
         self.counts: Counter[str] = Counter()
         """How many streams, games, messages, events and diagnostics the session has so far."""
@@ -126,7 +131,7 @@ class Recorder:
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
         chunks = self._rows["chunks"]
-        feed = self.inspector.feed
+        feed = self._inspection.feed
         for item in items:
             if isinstance(item, Chunk):
                 data = item.data
@@ -157,7 +162,7 @@ class Recorder:
     @property
     def is_settled(self) -> bool:
         """Whether all that came is in what was found, so that nothing reaches over from here."""
-        return self.inspector.is_settled
+        return self._inspection.is_settled
 
     def go_on_in(self, path: str) -> None:
         """End the session, all of it being written, and carry it on in the new database at `path`.
@@ -195,13 +200,11 @@ class Recorder:
 
     def gather(self) -> Findings:
         """What has been found since the last time; its rows are written by the next `write`."""
-        found = self.inspector.drain()
-        gather(found, self.session_id, self._rows)
-        return found
+        return self._inspection.gather(self._rows)
 
     def finish(self) -> Findings:
         """Nothing more comes: the last verdicts. The next `write` ends the session."""
-        self.inspector.finish()
+        self._inspection.finish()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)
         return self.gather()
@@ -246,6 +249,7 @@ class Recorder:
 
     def release(self) -> None:
         """Let go of the file. A database in memory stays open for whoever has its connection."""
+        self._inspection.close()
         if self.path != MEMORY:
             self.connection.close()
         if self._lock is not None:
@@ -283,12 +287,16 @@ def lock(path: str) -> int | None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        with suppress(OSError):
+    except OSError:
+        # Perhaps only a RecorderWatch is looking right now.
+        time.sleep(_LOOK_S)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
             os.close(descriptor)
-        raise StorageError(
-            f"{path}: another kiebitz is recording into it; use another file with -w"
-        ) from error
+            raise StorageError(
+                f"{path}: another kiebitz is recording into it; use another file with -w"
+            ) from error
     return descriptor
 
 

@@ -13,8 +13,10 @@ from contextlib import closing
 
 from dissectors.inspector import DecodeAs
 from dissectors.records import Stream, TableInfo
+from storage.inspection import InspectionHere
 from storage.items import RecordedItems
 from storage.recorder import BATCH, Recorder, last_ids, lock
+from storage.rows import no_rows
 from storage.schema import OF_SESSION, StorageError, open_existing, sentence
 from storage.timeline import Timeline, sessions
 
@@ -44,7 +46,8 @@ class ResumedRecorder(Recorder):
             session = found[-1]
             self.is_over = session.ended_ns is not None
             before = _last_ids_before(connection, number)
-            self._begin(path, connection, held, number, session.started_ns, before, decode_as)
+            self._begin(path, connection, held, number, session.started_ns, before)
+            self._inspection = InspectionHere(number, self._ids, decode_as or {})
             if not self.is_over:
                 self._catch_up(paths[:-1], Timeline(connection, session))
         except sqlite3.Error as error:
@@ -79,12 +82,12 @@ class ResumedRecorder(Recorder):
         """Feed the items of one database; a stream that goes on in the next one is the same in `streams`."""
         for item in recorded.items():
             item.stream = streams.setdefault(item.stream.id, item.stream)
-            self.inspector.feed(item)
+            self._inspection.feed(item)
             self._latest_ns = max(self._latest_ns, item.ts_ns)
             self.items += 1
             if self.items % BATCH == 0:
-                self.tables += self.inspector.drain().tables
-        self.tables += self.inspector.drain().tables
+                self.tables += self._inspection.gather(no_rows()).tables
+        self.tables += self._inspection.gather(no_rows()).tables
 
 
 def _last_ids_before(connection: sqlite3.Connection, number: int) -> dict[str, int]:

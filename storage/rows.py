@@ -7,7 +7,9 @@ from typing import Any
 from dissectors.grammar import to_json
 from dissectors.records import Findings
 
-Rows = dict[str, list[tuple[Any, ...]]]
+Row = tuple[Any, ...]
+
+Rows = dict[str, list[Row]]
 """Table -> rows that are to be written, in this order."""
 
 INSERTS = {

@@ -42,7 +42,7 @@ class Cgml:
         self.now_ns = 0
         self._streams: dict[tuple[int, int], Stream] = {}
         self._offsets: dict[tuple[int, Direction], int] = {}
-        self._found = Findings([], [], [], [], [], [], [])
+        self._found = Findings()
         self._seen = seen
         """Whose conversations are in the capture."""
 

@@ -54,7 +54,7 @@ def session(
             )
         )
     rows = no_rows()
-    gather(Findings([], tables, [*games.values()], [], [], found, []), 1, rows)
+    gather(Findings(tables=tables, games=[*games.values()], events=found), 1, rows)
     for table, statement in INSERTS.items():
         connection.executemany(statement, rows[table])
     return Timeline(connection, sessions(connection)[0])

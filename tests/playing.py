@@ -19,7 +19,7 @@ class Play:
         self.now_ns = 0
         self._streams: dict[str, Stream] = {}
         self._offsets: dict[tuple[str, Direction], int] = {}
-        self.found = Findings([], [], [], [], [], [], [])
+        self.found = Findings()
 
     def stream(self, client: str) -> Stream:
         if client not in self._streams:

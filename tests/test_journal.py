@@ -115,6 +115,24 @@ def test_reading_while_it_is_written(tmp_path: Path) -> None:
     assert reader.stopped
 
 
+def test_whether_the_reader_is_behind(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, segment_bytes=1000)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    for i in range(100):
+        writer.chunk(number, "c2s", i, i * 100, bytes(100))
+        writer.flush()
+    reader = JournalReader(tmp_path)
+    ends = []
+    while reader.read(limit=3):
+        ends.append(reader.is_at_end)
+    assert not any(ends[:-3])
+    assert reader.is_at_end
+    writer.chunk(number, "c2s", 100, 10_000, bytes(100))
+    writer.flush()
+    assert len(reader.read()) == 1
+    assert reader.is_at_end
+
+
 def test_a_batch_is_bounded(tmp_path: Path) -> None:
     writer = writer_of(tmp_path / "journal")
     number = writer.open("udp", "a:1", "b:2", 1)

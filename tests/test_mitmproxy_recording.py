@@ -180,10 +180,16 @@ def test_the_recorder_is_killed(tmp_path: Path) -> None:
             assert exchange(port, listener, b"before") == b"before"
             eventually(lambda: rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2)
             os.kill(recorder_of(running.process.pid), signal.SIGKILL)
-            running.hears("the recorder has died; mitmproxy goes on")
+            running.hears("the recorder has died and is started again; mitmproxy goes on")
+            assert exchange(port, listener, b"meanwhile") == b"meanwhile"
+            running.hears("the recorder has caught up")
             assert exchange(port, listener, b"after") == b"after"
     assert running.process.returncode == 0
-    assert rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2
+    said = [(b"before",), (b"meanwhile",), (b"after",)]
+    assert rows(running.database, "SELECT data FROM chunks ORDER BY id") == [
+        data for data in said for _ in range(2)
+    ]
+    assert rows(running.database, "SELECT ended_ns > started_ns FROM sessions") == [(1,)]
 
 
 def test_mitmdump_is_killed(tmp_path: Path) -> None:

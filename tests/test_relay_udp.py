@@ -462,7 +462,7 @@ import sys
 from pathlib import Path
 from proxy.journal import JournalWriter
 from proxy.modes import parse_mode
-from proxy.processes import start_recorder
+from proxy.processes import start_child
 from proxy.relay import Forwarder, run_relay
 from tests.test_relay_udp import keep_chunks
 
@@ -471,7 +471,7 @@ def main():
     journal = JournalWriter(directory / "journal", on_trouble=print)
     forwarder = Forwarder([parse_mode(spec)], journal, on_notice=print)
     if recorder == "yes":
-        child = start_recorder(keep_chunks, directory / "journal", directory / "kept")
+        child = start_child(keep_chunks, directory / "journal", directory / "kept")
         print(child.pid, flush=True)
     print(forwarder.relays[0].address, flush=True)
     run_relay(forwarder)

@@ -21,9 +21,12 @@ from pathlib import Path
 import click
 import msgspec
 from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
-from rich.console import Console
+from report import Report
 from rich.table import Table
 from running import KIEBITZ, Cost, run
+
+MESSAGES = 100_000
+ROUNDS = 3
 
 KIEBITZ_NAME = "kiebitz diff"
 DIFFERENT = 3
@@ -121,12 +124,10 @@ def lines(command: Sequence[str]) -> int:
     return subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout.count(b"\n")
 
 
-@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--messages", default=100_000, show_default=True, help="Length of each session.")
-@click.option("--rounds", default=3, show_default=True, help="How often each pair is compared.")
-def main(messages: int, rounds: int) -> None:
-    console = Console(width=120)
-    result = Table(title=f"Two sessions of {messages:,} messages", title_justify="left")
+def compared(report: Report, messages: int, rounds: int) -> None:
+    """Compare each pair of sessions of so many messages."""
+    title = f"Diff of two sessions of {messages:,} messages"
+    result = Table(title=title, title_justify="left")
     result.add_column("what differs")
     result.add_column("")
     for heading in ("wall s", "CPU s", "peak MiB", "× kiebitz's CPU s", "lines written"):
@@ -137,16 +138,26 @@ def main(messages: int, rounds: int) -> None:
         for place, name in enumerate(measured[0]):
             mine = [costs[name] for costs in measured]
             ratio = statistics.median(costs[name].cpu / costs[KIEBITZ_NAME].cpu for costs in measured)
+            wall = statistics.median(cost.wall for cost in mine)
             result.add_row(
                 "" if place else pair.title,
                 name,
-                f"{statistics.median(cost.wall for cost in mine):.2f}",
+                f"{wall:.2f}",
                 f"{statistics.median(cost.cpu for cost in mine):.2f}",
                 f"{max(cost.peak for cost in mine):.0f}",
                 f"{ratio:.2f}",
                 f"{written[name]:,}",
             )
-    console.print(result)
+            if name == KIEBITZ_NAME:
+                report.promise(f"{title}, {pair.title}: s", f"{wall:.2f}", "–", "–", "≤ 5", wall <= 5)
+    report.show(result)
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--messages", default=MESSAGES, show_default=True, help="Length of each session.")
+@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each pair is compared.")
+def main(messages: int, rounds: int) -> None:
+    compared(Report(), messages, rounds)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,12 @@ from pathlib import Path
 import click
 import msgspec
 from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
-from rich.console import Console
+from report import Report
 from rich.table import Table
 from running import KIEBITZ, Cost, run
+
+ROUNDS = 3
+REPETITIONS = 20
 
 KIEBITZ_NAME = "kiebitz"
 LENGTHS = (1, 5, 20, 60)
@@ -190,14 +193,14 @@ def messages_for_tshark(peer: Peer, capture: Path) -> int:
     return found
 
 
-def compare(console: Console, folder: Path, subject: Subject, repetitions: int, rounds: int) -> None:
+def compare(report: Report, folder: Path, subject: Subject, repetitions: int, rounds: int) -> None:
     """Kiebitz and its peers on the same capture."""
     capture, database = folder / "long.pcap", folder / "long.db"
     packets = repeat(capture, repetitions, subject.recording)
     messages = repetitions * subject.recording.messages
     peers = subject.peers if shutil.which("tshark") is not None else ()
     if not peers:
-        console.print("tshark is not installed: nothing to compare with")
+        report.show("tshark is not installed: nothing to compare with.")
     for peer in peers:
         found = messages_for_tshark(peer, capture) + repetitions * subject.only_kiebitz
         if found != messages:
@@ -213,13 +216,42 @@ def compare(console: Console, folder: Path, subject: Subject, repetitions: int, 
     if found != messages:
         raise click.ClickException(f"Kiebitz recorded {found} of {messages} messages")
     title = f"Import of {messages:,} messages of {subject.protocol} in {packets:,} packets"
-    console.print(comparison(title, measured, messages, packets))
+    report.show(comparison(title, measured, messages, packets))
     larger = database.stat().st_size / capture.stat().st_size
-    console.print(
-        f"The capture has {capture.stat().st_size / 1e6:.1f} MB, the database {larger:.2f} times that.\n"
+    report.show(
+        f"The capture has {capture.stat().st_size / 1e6:.1f} MB, the database {larger:.2f} times that."
     )
+    promises(report, subject, measured, messages, larger)
     capture.unlink()
     database.unlink()
+
+
+def promises(
+    report: Report, subject: Subject, measured: list[dict[str, Cost]], messages: int, larger: float
+) -> None:
+    """What is promised of an import: speed to each peer's, the second core's use, memory, size."""
+    title = f"Import, {subject.protocol}"
+    cpu = {name: statistics.median(costs[name].cpu for costs in measured) for name in measured[0]}
+    for name in cpu:
+        if name != KIEBITZ_NAME:
+            ratio = times_as_fast(name, measured)
+            report.promise(
+                f"{title}: messages/CPU s",
+                f"{messages / cpu[KIEBITZ_NAME]:,.0f}",
+                f"{name} {messages / cpu[name]:,.0f}",
+                f"{ratio:.2f}",
+                "≥ 5",
+                ratio >= 5,
+            )
+    ours = [costs[KIEBITZ_NAME] for costs in measured]
+    share = statistics.median(cost.wall / cost.cpu for cost in ours)
+    report.promise(f"{title}: wall s ÷ CPU s", f"{share:.2f}", "–", "–", "near 0.5", None)
+    report.promise(f"{title}: database ÷ capture", f"{larger:.2f}", "–", "–", "≤ 3", larger <= 3)
+
+
+def times_as_fast(name: str, measured: list[dict[str, Cost]]) -> float:
+    """How many times a peer's CPU time is ours."""
+    return statistics.median(costs[name].cpu / costs[KIEBITZ_NAME].cpu for costs in measured)
 
 
 def comparison(title: str, measured: list[dict[str, Cost]], messages: int, packets: int) -> Table:
@@ -230,7 +262,6 @@ def comparison(title: str, measured: list[dict[str, Cost]], messages: int, packe
         result.add_column(heading, justify="right")
     for name in measured[0]:
         mine = [costs[name] for costs in measured]
-        faster = statistics.median(costs[name].cpu / costs[KIEBITZ_NAME].cpu for costs in measured)
         cpu = statistics.median(cost.cpu for cost in mine)
         result.add_row(
             name,
@@ -239,22 +270,24 @@ def comparison(title: str, measured: list[dict[str, Cost]], messages: int, packe
             f"{cpu:.2f}",
             f"{statistics.median(cost.wall for cost in mine):.2f}",
             f"{max(cost.peak for cost in mine):.0f}",
-            f"{faster:.2f}",
+            f"{times_as_fast(name, measured):.2f}",
         )
     return result
 
 
-def memory(folder: Path, subject: Subject) -> Table:
-    """The peak of imports of ever longer captures."""
+def memory(report: Report, folder: Path, subject: Subject) -> None:
+    """The peak of imports of ever longer captures: of both processes together."""
     result = Table(title=f"Memory by length, {subject.protocol}", title_justify="left")
     for heading in ("messages", "packets", "capture MB", "peak MiB", "messages/CPU s", "database ÷ capture"):
         result.add_column(heading, justify="right")
     capture, database = folder / "growing.pcap", folder / "growing.db"
+    peak = 0.0
     for length in LENGTHS:
         packets = repeat(capture, length, subject.recording)
         messages = length * subject.recording.messages
         cost = import_into(database, capture)
         size = capture.stat().st_size
+        peak = max(peak, cost.peak)
         result.add_row(
             f"{messages:,}",
             f"{packets:,}",
@@ -263,24 +296,32 @@ def memory(folder: Path, subject: Subject) -> Table:
             f"{messages / cost.cpu:,.0f}",
             f"{database.stat().st_size / size:.2f}",
         )
-    return result
+    report.show(result)
+    report.promise(
+        f"Import, {subject.protocol}, any length: peak MiB", f"{peak:.0f}", "–", "–", "≤ 250", peak <= 250
+    )
+
+
+def imported(report: Report, subject: Subject, repetitions: int, rounds: int) -> None:
+    """Kiebitz and its peers on a long capture, then Kiebitz alone on ever longer ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        compare(report, Path(folder), subject, repetitions, rounds)
+        memory(report, Path(folder), subject)
 
 
 @click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--protocol", type=click.Choice(list(SUBJECTS)), help="One of them.")
-@click.option("--rounds", default=3, show_default=True, help="How often each is measured.")
+@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each is measured.")
 @click.option(
-    "--repetitions", default=20, show_default=True, help="How many times over the recording is compared on."
+    "--repetitions",
+    default=REPETITIONS,
+    show_default=True,
+    help="How many times over the recording is compared on.",
 )
-@click.option("--only", type=click.Choice(["speed", "memory"]), help="One of the two parts.")
-def main(protocol: str | None, rounds: int, repetitions: int, only: str | None) -> None:
-    console = Console(width=120)
+def main(protocol: str | None, rounds: int, repetitions: int) -> None:
+    report = Report()
     for subject in [SUBJECTS[protocol]] if protocol else SUBJECTS.values():
-        with tempfile.TemporaryDirectory() as folder:
-            if only != "memory":
-                compare(console, Path(folder), subject, repetitions, rounds)
-            if only != "speed":
-                console.print(memory(Path(folder), subject))
+        imported(report, subject, repetitions, rounds)
 
 
 if __name__ == "__main__":

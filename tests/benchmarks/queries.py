@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 import msgspec
 from repeating import MAEXCHEN, repeat
-from rich.console import Console
+from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
@@ -30,6 +30,9 @@ from storage.moments import game_at, parse_moment, tables_at
 from storage.schema import open_existing
 from storage.timeline import Timeline, sessions
 from storage.traffic import messages
+
+MESSAGES = 1_000_000
+ROUNDS = 7
 
 COMMON = 'msg == "PLAYER ROLLS"'
 """The commonest of all messages: every sixth."""
@@ -142,43 +145,55 @@ def plans(database: Path, question: Question) -> list[str]:
     return lines
 
 
-@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--messages", "number", default=1_000_000, show_default=True, help="Length of the session.")
-@click.option("--rounds", default=7, show_default=True, help="How often each question is asked.")
-@click.option("--explain", is_flag=True, help="Print how SQLite finds the answers (EXPLAIN QUERY PLAN).")
-def main(number: int, rounds: int, explain: bool) -> None:
-    console = Console(width=110)
+def answered(report: Report, number: int, rounds: int, explain: bool) -> None:
+    """Ask everything of a session of at least `number` messages."""
     repetitions = -(-number // MAEXCHEN.messages)
     with tempfile.TemporaryDirectory() as folder:
         capture, database = Path(folder) / "long.pcap", Path(folder) / "long.db"
         packets = repeat(capture, repetitions, MAEXCHEN)
-        cost = run([*KIEBITZ, "import", str(capture), "-w", str(database)])
-        console.print(
-            f"{packets:,} messages, imported in {cost.cpu:.1f} CPU s; {database.stat().st_size / 1e6:.0f} MB"
-        )
+        run([*KIEBITZ, "import", str(capture), "-w", str(database)])
         capture.unlink()
         with closing(open_existing(str(database))) as connection:
             games = len(latest(connection).games())
-        result = Table(title="Answers", title_justify="left")
+        title = f"Questions to {packets:,} messages ({database.stat().st_size / 1e6:.0f} MB)"
+        result = Table(title=title, title_justify="left")
         result.add_column("question")
-        for heading in ("rows", "first ms", "median ms", "target ms", "whole command ms"):
+        for heading in ("rows", "first ms", "median ms", "aim ms", "whole command ms"):
             result.add_column(heading, justify="right")
         for question in questions(repetitions, games):
             times, rows = asked_inside(database, question, rounds)
             command = question.command
+            median = statistics.median(times)
             result.add_row(
                 question.title,
                 f"{rows:,}",
                 f"{times[0]:,.1f}",
-                f"{statistics.median(times):,.1f}",
+                f"{median:,.1f}",
                 f"{question.target:,.0f}" if question.target is not None else "–",
                 f"{asked_outside(database, command, rounds):,.0f}" if command is not None else "–",
             )
+            if question.target is not None:
+                report.promise(
+                    f"{packets:,} messages, {question.title}: ms",
+                    f"{median:,.1f}",
+                    "–",
+                    "–",
+                    f"≤ {question.target:,.0f}",
+                    median <= question.target,
+                )
             if explain:
-                console.print(f"\n{question.title}", style="bold", markup=False)
+                report.console.print(f"\n{question.title}", style="bold", markup=False)
                 for line in plans(database, question):
-                    console.print(line, markup=False, highlight=False, soft_wrap=True)
-        console.print(result)
+                    report.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        report.show(result)
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--messages", "number", default=MESSAGES, show_default=True, help="Length of the session.")
+@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each question is asked.")
+@click.option("--explain", is_flag=True, help="Print how SQLite finds the answers (EXPLAIN QUERY PLAN).")
+def main(number: int, rounds: int, explain: bool) -> None:
+    answered(Report(), number, rounds, explain)
 
 
 if __name__ == "__main__":

@@ -28,15 +28,15 @@ from relays import (
     Passed,
     Sent,
     compare,
-    comparison,
     exchange,
     free_port,
     measure,
     median,
     process,
+    program,
     summed_up,
 )
-from rich.console import Console
+from report import Report
 from rich.table import Table
 
 QUESTION = b"!MODUS\nGEIER\n!END\n"
@@ -208,7 +208,7 @@ TCP = Kind("tcp", socat, "SELECT count(*) FROM streams WHERE closed_ns IS NOT NU
 
 def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
     """The medians, and the ratios to a direct connection's rate."""
-    result = Table(title=f"One client sends {BULK_BYTES >> 20} MiB", title_justify="left")
+    result = Table(title=f"TCP relay, one client sends {BULK_BYTES >> 20} MiB", title_justify="left")
     result.add_column("")
     for heading in ("MB/s", "× direct", "recorder behind s"):
         result.add_column(heading, justify="right")
@@ -225,8 +225,8 @@ def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
     return result
 
 
-@comparison(__doc__)
-def main(console: Console, names: Sequence[str], rounds: int, seconds: float) -> None:
+def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) -> None:
+    """One client, which shows latency, many, which show throughput, and one who sends in bulk."""
     server, sink = free_port("tcp"), free_port("tcp")
     with process(serve, server), process(swallow, sink), SPAWN.Pool(1) as pool:
 
@@ -238,11 +238,11 @@ def main(console: Console, names: Sequence[str], rounds: int, seconds: float) ->
             bulk: Bulk = pool.apply(pour, (port,))
             return bulk
 
-        compare(console, TCP, server, names, rounds, CLIENTS, put)
-        console.print(
+        compare(report, TCP, server, names, rounds, CLIENTS, put)
+        report.show(
             in_bulk([{name: measure(name, TCP, sink, put_bulk) for name in names} for _ in range(rounds)])
         )
 
 
 if __name__ == "__main__":
-    main()
+    program(__doc__, compared)()

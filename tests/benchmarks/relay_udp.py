@@ -20,13 +20,13 @@ from relays import (
     Load,
     Passed,
     compare,
-    comparison,
     exchange,
     free_port,
     process,
+    program,
     summed_up,
 )
-from rich.console import Console
+from report import Report
 
 LOST_SECONDS = 0.5
 ANSWER = b"REGISTERED"
@@ -114,8 +114,8 @@ def recorded(connection: sqlite3.Connection) -> Passed:
 UDP = Kind("udp", socat, "SELECT max(id) FROM chunks", recorded)
 
 
-@comparison(__doc__)
-def main(console: Console, names: Sequence[str], rounds: int, seconds: float) -> None:
+def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) -> None:
+    """One client, which shows latency, and many, which show throughput."""
     server = free_port("udp")
     with process(serve, server), SPAWN.Pool(1) as pool:
 
@@ -123,8 +123,8 @@ def main(console: Console, names: Sequence[str], rounds: int, seconds: float) ->
             load: Load = pool.apply(register, (port, clients, seconds))
             return load
 
-        compare(console, UDP, server, names, rounds, CLIENTS, put)
+        compare(report, UDP, server, names, rounds, CLIENTS, put)
 
 
 if __name__ == "__main__":
-    main()
+    program(__doc__, compared)()

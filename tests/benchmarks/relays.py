@@ -28,7 +28,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import click
 import msgspec
-from rich.console import Console
+from report import Report
 from rich.table import Table
 from running import KIEBITZ
 
@@ -323,7 +323,7 @@ def median(values: list[float]) -> str:
 
 
 def compare(
-    console: Console,
+    report: Report,
     kind: Kind,
     server: int,
     names: Sequence[str],
@@ -331,7 +331,7 @@ def compare(
     counts: Sequence[int],
     put: Callable[..., Load],
 ) -> None:
-    """For each number of clients, measure all of `names` in each round, and print what came of it.
+    """For each number of clients, measure all of `names` in each round, and report what came of it.
 
     `put` gets a port and, as `clients`, their number.
     """
@@ -340,40 +340,75 @@ def compare(
             {name: measure(name, kind, server, partial(put, clients=clients)) for name in names}
             for _ in range(rounds)
         ]
-        console.print(speed(clients, [{name: one.load for name, one in found.items()} for found in measured]))
+        loads = [{name: one.load for name, one in found.items()} for found in measured]
+        title = f"{kind.transport.upper()} relay, {clients:,} client{'s' if clients > 1 else ''}"
+        report.show(speed(title, loads))
         if OURS in names:
-            console.print(recording([found[OURS] for found in measured]))
+            report.show(recording(title, [found[OURS] for found in measured]))
+            promises(report, title, loads)
 
 
-def speed(clients: int, rounds: list[dict[str, Load]]) -> Table:
+def faster(name: str, rounds: list[dict[str, Load]]) -> list[float]:
+    """How many times mitmdump's rate, in each round in which it was measured."""
+    return [loads[name].rate / loads["mitmdump"].rate for loads in rounds if "mitmdump" in loads]
+
+
+def slower(name: str, rounds: list[dict[str, Load]]) -> list[float]:
+    """How many times the median time that socat adds to a direct round trip's."""
+    return [
+        (loads[name].p50 - loads["direct"].p50) / (loads["socat"].p50 - loads["direct"].p50)
+        for loads in rounds
+        if "socat" in loads and "direct" in loads
+    ]
+
+
+def promises(report: Report, title: str, rounds: list[dict[str, Load]]) -> None:
+    """The two ratios that are promised."""
+    rates = {name: statistics.median(loads[name].rate for loads in rounds) for name in rounds[0]}
+    ratios = faster(OURS, rounds)
+    report.promise(
+        f"{title}, recording: round trips/s",
+        f"{rates[OURS]:,.0f}",
+        f"mitmdump {rates['mitmdump']:,.0f}" if ratios else "–",
+        median(ratios),
+        "≥ 10",
+        statistics.median(ratios) >= 10 if ratios else None,
+    )
+    added = slower(OURS, rounds)
+    times = {name: statistics.median(loads[name].p50 for loads in rounds) for name in rounds[0]}
+    report.promise(
+        f"{title}, recording: added median µs",
+        f"{times[OURS] - times['direct']:,.1f}" if added else "–",
+        f"socat {times['socat'] - times['direct']:,.1f}" if added else "–",
+        median(added),
+        "≤ 1.5",
+        statistics.median(added) <= 1.5 if added else None,
+    )
+
+
+def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
     """The medians, and the ratios that are promised: rate to mitmdump's, added median latency to socat's."""
-    result = Table(title=f"{clients} client{'s' if clients > 1 else ''}", title_justify="left")
+    result = Table(title=title, title_justify="left")
     result.add_column("")
     for heading in ("round trips/s", "p50 µs", "p99 µs", "lost", "× mitmdump's rate", "× socat's added p50"):
         result.add_column(heading, justify="right")
     for name in rounds[0]:
         mine = [loads[name] for loads in rounds]
-        faster = [loads[name].rate / loads["mitmdump"].rate for loads in rounds if "mitmdump" in loads]
-        slower = [
-            (loads[name].p50 - loads["direct"].p50) / (loads["socat"].p50 - loads["direct"].p50)
-            for loads in rounds
-            if "socat" in loads and "direct" in loads
-        ]
         result.add_row(
             name,
             f"{statistics.median(load.rate for load in mine):,.0f}",
             f"{statistics.median(load.p50 for load in mine):,.1f}",
             f"{statistics.median(load.p99 for load in mine):,.1f}",
             str(sum(load.lost for load in mine)),
-            median(faster),
-            median(slower),
+            median(faster(name, rounds)),
+            median(slower(name, rounds)),
         )
     return result
 
 
-def recording(rounds: list[Measured[Load]]) -> Table:
+def recording(title: str, rounds: list[Measured[Load]]) -> Table:
     """What the two processes of our relay used, and how far the recorder was behind."""
-    result = Table(title="Recording", title_justify="left")
+    result = Table(title=f"{title}: recording", title_justify="left")
     for heading in ("messages", "forwarder µs each", "recorder µs each", "behind s", "at most s"):
         result.add_column(heading, justify="right")
     numbers = [measured.load.messages for measured in rounds]
@@ -388,20 +423,25 @@ def recording(rounds: list[Measured[Load]]) -> Table:
     return result
 
 
-def comparison(description: str | None) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a program of a comparison: it gets `console`, the peers' `names`, `rounds` and `seconds`."""
+class Comparison(Protocol):
+    """All loads of one transport on these relays; each measurement takes `seconds`."""
 
-    def program(function: Callable[..., None]) -> click.Command:
-        @click.command(help=description, context_settings={"help_option_names": ["-h", "--help"]})
-        @click.option("--rounds", default=5, show_default=True, help="How often each is measured.")
-        @click.option("--seconds", default=2.0, show_default=True, help="How long each measurement takes.")
-        @click.option(
-            "--only", multiple=True, type=click.Choice(PEERS), help="Only this one; may be repeated."
-        )
-        def main(rounds: int, seconds: float, only: tuple[str, ...]) -> None:
-            names = [name for name in PEERS if name in (only or PEERS) and installed(name)]
-            function(Console(width=110), names, rounds, seconds)
+    def __call__(self, report: Report, names: Sequence[str], rounds: int, seconds: float) -> None: ...
 
-        return main
 
-    return program
+def present(only: Sequence[str] = PEERS) -> list[str]:
+    """Those of the relays that are installed."""
+    return [name for name in PEERS if name in only and installed(name)]
+
+
+def program(description: str | None, compared: Comparison) -> click.Command:
+    """A comparison as a program of its own."""
+
+    @click.command(help=description, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.option("--rounds", default=5, show_default=True, help="How often each is measured.")
+    @click.option("--seconds", default=2.0, show_default=True, help="How long each measurement takes.")
+    @click.option("--only", multiple=True, type=click.Choice(PEERS), help="Only this one; may be repeated.")
+    def main(rounds: int, seconds: float, only: tuple[str, ...]) -> None:
+        compared(Report(), present(only or PEERS), rounds, seconds)
+
+    return main

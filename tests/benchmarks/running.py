@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
+import select
 import subprocess
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
 KIEBITZ = (sys.executable, "-m", "cli")
 
+_LOOK_SECONDS = 0.05
+
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a command took, with the processes that it waited for: seconds, and MiB at its peak.
+    """What a command took, with the processes that it started: seconds, and MiB at its peak.
 
-    The peak cannot be less than this process's own: what is forked is at first as large as its parent.
+    Memory is looked at twenty times a second; what processes share counts once.
     """
 
     cpu: float
@@ -34,12 +40,31 @@ def run(command: Sequence[str], well: Collection[int] = (0,)) -> Cost:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     assert running.stderr is not None
+    said = b""
+    peak = 0
     with running.stderr:
-        said = running.stderr.read()
+        while True:
+            ready, _, _ = select.select([running.stderr], [], [], _LOOK_SECONDS)
+            if ready:
+                more = os.read(running.stderr.fileno(), 65_536)
+                if not more:
+                    break
+                said += more
+            peak = max(peak, _memory_of(running.pid))
     # In place of running.wait(): only this tells what the child has used.
     _, status, used = os.wait4(running.pid, 0)
     wall = time.perf_counter() - begin
     running.returncode = os.waitstatus_to_exitcode(status)
     if running.returncode not in well:
         raise RuntimeError(f"{' '.join(command)} failed:\n{said.decode(errors='replace')}")
-    return Cost(used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1024)
+    return Cost(used.ru_utime + used.ru_stime, wall, peak / 1024)
+
+
+def _memory_of(pid: int) -> int:
+    """What a process and its children have in memory now, in KiB (proc(5): Pss)."""
+    total = 0
+    with suppress(OSError):
+        for process in (str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            found = re.search(r"^Pss: *(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text(), re.M)
+            total += int(found[1]) if found else 0
+    return total

@@ -1,0 +1,37 @@
+"""A fault of Kiebitz itself, as a sentence: what went wrong, and where in the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import click
+
+from storage.escaping import printable
+
+P = ParamSpec("P")
+
+
+def fault(error: Exception) -> str:
+    """The sentence about an error that nothing has foreseen."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
+    return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+
+
+def telling_faults(target: Callable[P, None]) -> Callable[P, None]:
+    """What a process of ours runs: an error ends it with a sentence on stderr, and status 1."""
+
+    @wraps(target)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            target(*args, **kwargs)
+        except Exception as error:
+            click.echo(f"kiebitz: {printable(fault(error))}", err=True)
+            sys.exit(1)
+
+    return run

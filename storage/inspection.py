@@ -1,0 +1,58 @@
+"""Where a recorder's items become rows: here, or where else an `Inspection` has them made."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dissectors.inspector import DecodeAs, Inspector
+from dissectors.records import Findings, Item
+from dissectors.registry import installed
+from dissectors.table import Ids
+from storage.rows import Rows, gather
+
+
+class Inspection(Protocol):
+    """Takes the items of one session, and gives the rows of what was found."""
+
+    def feed(self, item: Item) -> None:
+        """Take the next item."""
+
+    def gather(self, rows: Rows) -> Findings:
+        """Append to `rows` what was found and is known by now; give what of it is in this process."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is known to be in what was found, so that nothing reaches over from here."""
+
+    def finish(self) -> None:
+        """Nothing more comes: the next `gather` has all there is."""
+
+    def close(self) -> None:
+        """Give back whatever it holds."""
+
+
+class InspectionHere:
+    """In this process: all that was found is there at once. `ids` carries on the database's numbering."""
+
+    def __init__(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> None:
+        self._session_id = session_id
+        self._inspector = Inspector(installed().dissectors.values(), ids, decode_as)
+        self.feed = self._inspector.feed
+
+    def gather(self, rows: Rows) -> Findings:
+        """Append to `rows` what was found since the last time, and give it."""
+        found = self._inspector.drain()
+        gather(found, self._session_id, rows)
+        return found
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found."""
+        return self._inspector.is_settled
+
+    def finish(self) -> None:
+        """Nothing more comes: decide what is undecided, and let the tables give their last verdicts."""
+        self._inspector.finish()
+
+    def close(self) -> None:
+        """There is nothing to give back."""

@@ -1,0 +1,46 @@
+"""All figures in one run: what `make bench` does.
+
+    python tests/benchmarks/bench.py
+
+Prints every table, and at the end what is promised beside what was measured; writes all of it to RESULTS.md.
+It takes about twenty minutes. Let nothing else run meanwhile.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import diffs
+import imports
+import queries
+import relay_tcp
+import relay_udp
+from relays import present
+from report import Report, machine
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+RELAY_ROUNDS = 5
+RELAY_SECONDS = 2.0
+
+
+def main() -> None:
+    report = Report()
+    introduction = [
+        "# Results of the last full run",
+        "Written by `make bench`; [README.md](README.md) says what is measured, and how to read it.",
+        machine(),
+    ]
+    relay_udp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    relay_tcp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    for subject in imports.SUBJECTS.values():
+        imports.imported(report, subject, imports.REPETITIONS, imports.ROUNDS)
+    queries.answered(report, queries.MESSAGES, queries.ROUNDS, explain=False)
+    diffs.compared(report, diffs.MESSAGES, diffs.ROUNDS)
+    report.console.print(report.summary(), highlight=False)
+    report.write(RESULTS, introduction)
+    report.console.print(f"Written to {RESULTS}.", highlight=False)
+
+
+if __name__ == "__main__":
+    main()

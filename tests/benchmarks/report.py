@@ -1,0 +1,116 @@
+"""What the benchmarks tell: tables on the terminal, what was promised beside what was measured, and a file.
+
+The file, RESULTS.md, has the machine, the promises, and all tables.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+WIDTH = 120
+
+Part = Table | str
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """A figure of ours, the peer's, and their ratio, each as it is shown; the aim, and whether it is met.
+
+    `kept` is None where nothing is promised, or there was no peer to compare with.
+    """
+
+    subject: str
+    ours: str
+    peer: str
+    ratio: str
+    aim: str
+    kept: bool | None
+
+
+class Report:
+    """Prints to a terminal what is shown, and keeps it."""
+
+    def __init__(self) -> None:
+        self.console = Console(width=WIDTH)
+        self._parts: list[Part] = []
+        self._promises: list[Promise] = []
+
+    def show(self, part: Part) -> None:
+        """Print a table, or a paragraph."""
+        self.console.print(part, highlight=False)
+        self._parts.append(part)
+
+    def promise(self, subject: str, ours: str, peer: str, ratio: str, aim: str, kept: bool | None) -> None:
+        """Keep a figure for the `summary`."""
+        self._promises.append(Promise(subject, ours, peer, ratio, aim, kept))
+
+    def summary(self) -> Table:
+        """What was promised, and what was measured."""
+        result = Table(title="Promised and measured", title_justify="left")
+        result.add_column("")
+        for heading in ("Kiebitz", "peer", "ratio", "aim"):
+            result.add_column(heading, justify="right")
+        result.add_column("kept")
+        kept = {True: "yes", False: "no", None: "–"}
+        for one in self._promises:
+            result.add_row(one.subject, one.ours, one.peer, one.ratio, one.aim, kept[one.kept])
+        return result
+
+    def write(self, path: Path, introduction: Sequence[str]) -> None:
+        """Write all of it as Markdown, replacing an earlier file."""
+        parts = [*introduction, self.summary(), *self._parts]
+        path.write_text("\n\n".join(map(_markdown, parts)) + "\n")
+
+
+def _markdown(part: Part) -> str:
+    if isinstance(part, str):
+        return part
+    title, part.title, part.box = part.title, None, box.MARKDOWN
+    # As wide as it needs to be: a row of Markdown is one line.
+    console = Console(file=io.StringIO(), width=10_000)
+    console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    head, _, *rows = (" ".join(line.split()) for line in console.file.getvalue().strip().split("\n"))
+    rule = "|".join("---:" if column.justify == "right" else "---" for column in part.columns)
+    return "\n".join([f"### {title}", "", head, f"|{rule}|", *rows])
+
+
+def machine() -> str:
+    """A paragraph: on what, with what and when this was measured."""
+    cpus = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    tools = [
+        _first_line("tshark", "--version"),
+        _first_line("socat", "-V", place=1).partition(" on ")[0],
+        _first_line(str(Path(sys.executable).with_name("mitmdump")), "--version"),
+    ]
+    commit = _first_line("git", "rev-parse", "--short", "HEAD")
+    return (
+        f"Measured on {time.strftime('%Y-%m-%d')}, commit {commit}: "
+        f"{os.cpu_count()} cores ({cpus[0] if cpus else platform.machine()}), {memory:.0f} GiB of memory, "
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"SQLite {sqlite3.sqlite_version}; {'; '.join(tools)}. When it began, the machine had a load of "
+        f"{os.getloadavg()[0]:.1f}."
+    )
+
+
+def _first_line(*command: str, place: int = 0) -> str:
+    """The first line that a program writes, or another one."""
+    if shutil.which(command[0]) is None:
+        return f"no {Path(command[0]).name}"
+    written = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")
+    return " ".join(written[place].split())
