@@ -4,6 +4,9 @@ Every piece of a byte stream is passed on, then journaled. An end is passed on a
 while the other direction goes on, and a reset as a reset. Where one side takes no more, nothing is read from
 the other: so a slow reader slows its peer, and no more than one piece of each direction waits in memory.
 
+A connection is never ended for being silent: players may think for an hour. But where there is room for no
+more, one on which not both sides have spoken makes room, once it has had its time for that.
+
 The sockets are read and written by asyncio's transports, which add about as much latency as socat. A selector
 of our own, which the UDP relay needs, was measured with one client to add half as much again.
 """
@@ -26,6 +29,9 @@ from proxy.journal import JournalWriter
 
 CONNECT_SECONDS = 10.0
 """How long the server may take to accept a connection."""
+
+STRANGER_SECONDS = 10.0
+"""So long a connection has for both sides to speak before it may have to make room for another."""
 
 _BACKLOG = 4096
 _BURST = 64
@@ -101,6 +107,8 @@ class _Side(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         now = now_ns()
+        if not self.came and self.peer.came:
+            self.relay.both_spoke(self.connection)
         self.peer.transport.write(data)
         self.journal.chunk(self.connection.number, self.direction, now, self.came, data)
         self.came += len(data)
@@ -155,9 +163,10 @@ class _Side(asyncio.Protocol):
 class TcpRelay:
     """Relays whoever comes in by `gate`, whose socket is bound; traffic flows between start and stop.
 
-    A client beyond `max_connections` is closed at once. One for whom the server cannot be reached is closed
-    when that is clear, at the latest after `CONNECT_SECONDS`; until then nothing is read from it. Connections
-    to servers are noted in `own` while they last.
+    A client beyond `max_connections` is closed at once, unless a stranger can make room: a connection on
+    which not both sides have spoken within `STRANGER_SECONDS`. One for whom the server cannot be reached is
+    closed when that is clear, at the latest after `CONNECT_SECONDS`; until then nothing is read from it.
+    Connections to servers are noted in `own` while they last.
     """
 
     def __init__(
@@ -178,6 +187,8 @@ class TcpRelay:
         self._on_notice = on_notice
         self._max_connections = max_connections
         self._connections: set[_Connection] = set()
+        self._strangers: dict[_Connection, float] = {}
+        """Since when those are let in on which not both sides have spoken, the oldest first."""
         self._connecting: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
 
@@ -197,6 +208,7 @@ class TcpRelay:
                 connection.client.transport.abort()
                 connection.server.transport.abort()
         self._connections.clear()
+        self._strangers.clear()
         for task in self._connecting:
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
@@ -220,10 +232,15 @@ class TcpRelay:
         advice = self._gate.advice if code == "timeout" else ""
         self._on_notice(code, f"tcp {' to '.join(way)}: {text}. The connection was closed.{advice}")
 
+    def both_spoke(self, connection: _Connection) -> None:
+        """From here on a connection is kept for as long as its sides want it."""
+        self._strangers.pop(connection, None)
+
     def ended(self, connection: _Connection, reason: str) -> None:
         """Journal a connection's end, and forget it."""
         if connection in self._connections:
             self._connections.remove(connection)
+            self._strangers.pop(connection, None)
             if connection.local is not None:
                 self._own.discard("tcp", connection.local, connection.destination)
             self.journal.end(connection.number, now_ns(), reason)
@@ -245,7 +262,7 @@ class TcpRelay:
                 self._loop.remove_reader(self._listener)
                 self._pause = self._loop.call_later(_PAUSE_SECONDS, self._open_gate)
                 return
-            if len(self._connections) < self._max_connections:
+            if len(self._connections) < self._max_connections or self._make_room():
                 self._open(client, address)
             else:
                 client.close()
@@ -254,6 +271,25 @@ class TcpRelay:
                     f"On tcp {self.address} {endpoint_text(address)} was turned away: it has "
                     f"{self._max_connections} connections. Allow more with --max-connections.",
                 )
+
+    def _make_room(self) -> bool:
+        """End the connection on which not both sides have spoken for longest, if that is long enough."""
+        latest = self._loop.time() - STRANGER_SECONDS
+        for connection, since in self._strangers.items():
+            if since > latest:
+                break
+            # One whose server is still being reached comes to its own end.
+            if connection.standing == 2:
+                self._on_notice(
+                    "max-connections",
+                    f"On tcp {self.address} there are {self._max_connections} connections: "
+                    f"{connection.name}, where not both sides had spoken, made room for another.",
+                )
+                self.ended(connection, "evicted")
+                connection.client.transport.abort()
+                connection.server.transport.abort()
+                return True
+        return False
 
     def _open(self, client: socket.socket, address: Address) -> None:
         name = endpoint_text(address)
@@ -276,6 +312,7 @@ class TcpRelay:
         number = self.journal.open("tcp", name, endpoint_text(destination), now_ns())
         connection = _Connection(self, number, name, destination, client, server)
         self._connections.add(connection)
+        self._strangers[connection] = self._loop.time()
         task = self._loop.create_task(self._connect(connection))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)

@@ -3,6 +3,9 @@
 Every client gets its own socket, connected to the server: the server sees one stable port per client,
 only the server's datagrams come in there, and ICMP errors are reported on the association they belong to.
 
+Whoever comes is a stranger first: over UDP anybody can send from addresses that are not his. He is a player
+once he has spoken again after an answer. Where there are too many, strangers give way before any player does.
+
 The sockets are watched by a selector of our own, which the event loop watches: libuv, and so uvloop, silently
 stops watching a socket once an ICMP error is pending on it, and here that is everyday life.
 """
@@ -53,7 +56,10 @@ class _Outlet:
 
 
 class _Association:
-    """One client and his server. `c2s` and `s2c` count the bytes that came."""
+    """One client and his server. `c2s` and `s2c` count the bytes that came.
+
+    `queue` has all of his kind, players or strangers; `last_ns` is when his server spoke last, 0 for never.
+    """
 
     __slots__ = (
         "active",
@@ -63,14 +69,16 @@ class _Association:
         "key",
         "last_ns",
         "number",
+        "queue",
         "s2c",
         "server",
         "up",
         "upstream",
     )
 
-    def __init__(self, key: Hashable, way: Way, back: _Outlet) -> None:
+    def __init__(self, key: Hashable, way: Way, back: _Outlet, queue: _Queue) -> None:
         self.key = key
+        self.queue = queue
         self.client = way.client
         self.server = way.server
         self.upstream = way.upstream
@@ -83,11 +91,16 @@ class _Association:
         self.last_ns = 0
 
 
+_Queue = OrderedDict[Hashable, _Association]
+"""Associations; the one that has been silent longest comes first."""
+
+
 class UdpRelay:
     """Relays whoever comes in by `gate`, whose socket is bound; traffic flows between start and close.
 
-    An association ends when it was silent for `idle_seconds`, or when there would be more than `max_clients`
-    and it has been silent the longest. Sockets to servers are noted in `own` while they last.
+    An association ends when it was silent for `idle_seconds`. Where there would be more than `max_clients`,
+    the stranger who has been silent the longest makes room, or, if there are only players, the player.
+    Sockets to servers are noted in `own` while they last.
     """
 
     def __init__(
@@ -108,8 +121,9 @@ class UdpRelay:
         self._idle_seconds = idle_seconds
         self._max_clients = max_clients
         self._own = own
-        # The association that has been silent longest comes first.
-        self._associations: OrderedDict[Hashable, _Association] = OrderedDict()
+        self._associations: dict[Hashable, _Association] = {}
+        self._strangers: _Queue = OrderedDict()
+        self._players: _Queue = OrderedDict()
         self._last_ns = 0
         self._selector = selectors.DefaultSelector()
         self._front = _Outlet(gate.listener, selectors.EVENT_READ, None)
@@ -171,7 +185,12 @@ class UdpRelay:
             self._journal.chunk(association.number, "c2s", now, association.c2s, data)
             association.c2s += len(data)
             association.active = self._time()
-            self._associations.move_to_end(key)
+            if association.last_ns and association.queue is self._strangers:
+                del self._strangers[key]
+                self._players[key] = association
+                association.queue = self._players
+            else:
+                association.queue.move_to_end(key)
             backlog = now - self._last_ns < _BACKLOG_NS
             self._last_ns = now
             # Asking in vain costs more than coming back, and the other end may be waiting for this core.
@@ -200,7 +219,7 @@ class UdpRelay:
             self._journal.chunk(association.number, "s2c", now, association.s2c, data)
             association.s2c += len(data)
             association.active = self._time()
-            self._associations.move_to_end(association.key)
+            association.queue.move_to_end(association.key)
             backlog = now - association.last_ns < _BACKLOG_NS
             association.last_ns = now
             if not backlog:
@@ -208,7 +227,13 @@ class UdpRelay:
 
     def _open(self, key: Hashable, now: int) -> _Association | None:
         if len(self._associations) >= self._max_clients:
-            self._end(next(iter(self._associations.values())), now, "evicted")
+            longest_silent = next(iter((self._strangers or self._players).values()))
+            self._on_notice(
+                "max-clients",
+                f"On udp {self.address} there are {self._max_clients} clients: "
+                f"{endpoint_text(longest_silent.client)} made room for another.",
+            )
+            self._end(longest_silent, now, "evicted")
         try:
             way = self._gate.open(key)
         except Refused as refusal:
@@ -223,17 +248,18 @@ class UdpRelay:
             return None
         shared = way.answering is self._front.sock
         back = self._front if shared else _Outlet(way.answering, 0, None)
-        association = _Association(key, way, back)
+        association = _Association(key, way, back, self._strangers)
         self._selector.register(way.upstream, selectors.EVENT_READ, association.up)
         self._own.add("udp", way.upstream.getsockname(), way.server)
         association.number = self._journal.open(
             "udp", endpoint_text(way.client), endpoint_text(way.server), now
         )
-        self._associations[key] = association
+        self._associations[key] = self._strangers[key] = association
         return association
 
     def _end(self, association: _Association, now: int, reason: str) -> None:
         del self._associations[association.key]
+        del association.queue[association.key]
         self._own.discard("udp", association.upstream.getsockname(), association.server)
         self._selector.unregister(association.upstream)
         association.upstream.close()
@@ -248,12 +274,14 @@ class UdpRelay:
         """End what has been silent for too long, and come back when the next may have been."""
         wait = self._idle_seconds
         now = self._time()
-        while self._associations:
-            longest_silent = next(iter(self._associations.values()))
-            wait = longest_silent.active + self._idle_seconds - now
-            if wait > 0:
-                break
-            self._end(longest_silent, now_ns(), "idle")
+        for queue in (self._strangers, self._players):
+            while queue:
+                longest_silent = next(iter(queue.values()))
+                left = longest_silent.active + self._idle_seconds - now
+                if left > 0:
+                    wait = min(wait, left)
+                    break
+                self._end(longest_silent, now_ns(), "idle")
         self._sweeper = loop.call_later(max(wait, _MIN_SWEEP_SECONDS), self._sweep, loop)
 
     # What follows is for the rare cases: a socket that takes no more, an error.

@@ -36,7 +36,7 @@ class Watched:
 
     def segments(self) -> int:
         """How many files the journal has; one is being written."""
-        return len(list(self.database.parent.glob(f".{self.database.name}-spool-*/journal/*")))
+        return len(list(self.database.parent.glob(f".{self.database.name}-spool-*/journal/*.journal")))
 
     def processor_seconds(self) -> tuple[float, float]:
         """What forwarder and recorder have used of the processor."""
