@@ -79,6 +79,11 @@ class _Connection:
         self.client.peer = self.server
         self.server.peer = self.client
 
+    def dissolve(self) -> None:
+        """Both sides are gone, and must not hold each other: such cycles are only looked for now and then."""
+        del self.client.peer, self.server.peer
+        del self.client, self.server
+
 
 class _Side(asyncio.Protocol):
     """One of a connection's two sockets; `direction` is the way of what comes from it, `came` its bytes."""
@@ -142,6 +147,8 @@ class _Side(asyncio.Protocol):
         self.connection.standing -= 1
         if not self.connection.standing:
             self.relay.ended(self.connection, "reset" if self.connection.reset else "closed")
+            del self.transport, self.peer.transport
+            self.connection.dissolve()
 
     def _reset(self, error: Exception) -> None:
         """This side is gone: pass on what it sent before, and then its reset."""
@@ -330,6 +337,7 @@ class TcpRelay:
         except OSError as error:
             self.fault(connection, "c2s", 0, error)
             self.ended(connection, "refused")
+            connection.dissolve()
         finally:
             if not connection.standing:
                 client.sock.close()

@@ -263,6 +263,8 @@ class UdpRelay:
         self._own.discard("udp", association.upstream.getsockname(), association.server)
         self._selector.unregister(association.upstream)
         association.upstream.close()
+        # Else the two would hold each other, and such cycles are only looked for now and then.
+        association.up.association = None
         back = association.back
         if back is not self._front:
             if back.waiting:

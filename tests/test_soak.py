@@ -7,11 +7,12 @@ with a table of what was measured. Nothing in it is a time that a test could fai
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -27,6 +28,7 @@ from test_relay_udp import eventually, relaying
 from watched import HAS_PROC, Size, Watched, until, watched_relay
 
 from dissectors.records import End, Transport
+from proxy import relay_tcp, relay_udp
 from proxy.modes import Reverse
 from storage.moments import END, Moment, tables_at
 from storage.schema import open_existing
@@ -134,12 +136,20 @@ def recorded(database: Path) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
+def serving(transport: Transport) -> socket.socket:
+    """A server's socket."""
+    server = socket.socket(socket.AF_INET, socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM)
+    server.bind(("127.0.0.1", 0))
+    server.settimeout(PATIENCE_S)
+    if transport == "tcp":
+        server.listen()
+    return server
+
+
 @counts(20_000, 10_000_000)
 def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> None:
     database = tmp_path / "game.db"
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
-        server.bind(("127.0.0.1", 0))
-        server.settimeout(PATIENCE_S)
+    with closing(serving("udp")) as server:
         port = free_port("udp")
         mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@{port}"
         with watched_relay(mode, database) as relay, closing(MaexchenTalk(server, port)) as talk:
@@ -158,12 +168,7 @@ def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> N
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -> None:
     database = tmp_path / "game.db"
-    kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
-    with closing(socket.socket(socket.AF_INET, kind)) as server:
-        server.bind(("127.0.0.1", 0))
-        server.settimeout(PATIENCE_S)
-        if transport == "tcp":
-            server.listen()
+    with closing(serving(transport)) as server:
         port = free_port(transport)
         client = tcp_client if transport == "tcp" else udp_client
         numbers = iter(range(count))
@@ -192,21 +197,38 @@ def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
-def test_tasks_and_sockets_are_given_back(tmp_path: Path) -> None:
-    """As above, but in this process, where tasks can be counted."""
-    with closing(socket.socket()) as server:
-        server.bind(("127.0.0.1", 0))
-        server.settimeout(PATIENCE_S)
-        server.listen()
-        with relaying(
-            tmp_path, Reverse("tcp", "127.0.0.1", server.getsockname()[1], "127.0.0.1", 0)
-        ) as relay:
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Objects that hold each other stay where they are."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def relays_objects() -> int:
+    """How many objects of the relays' own there are."""
+    modules = (relay_tcp.__name__, relay_udp.__name__)
+    return sum(type(found).__module__ in modules for found in gc.get_objects())
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_all_that_a_client_took_is_given_back(tmp_path: Path, transport: Transport) -> None:
+    """As above, but in this process, where tasks and objects can be counted."""
+    client = tcp_client if transport == "tcp" else udp_client
+    with closing(serving(transport)) as server:
+        mode = Reverse(transport, "127.0.0.1", server.getsockname()[1], "127.0.0.1", 0)
+        with relaying(tmp_path, mode, idle_seconds=0.2) as relay:
             port = relay.address()[1]
-            tcp_client(server, port, 0)
-            eventually(lambda: len(asyncio.all_tasks(relay.loop)) == 1)
+            idle = relays_objects()
+            client(server, port, 0)
+            eventually(lambda: relays_objects() == idle)
             files = len(os.listdir("/proc/self/fd"))
             for number in range(1, 1000):
-                tcp_client(server, port, number)
-            eventually(lambda: len(asyncio.all_tasks(relay.loop)) == 1)
-            eventually(lambda: len(os.listdir("/proc/self/fd")) == files)
-    assert [item.reason for item in relay.items if isinstance(item, End)] == ["closed"] * 1000
+                client(server, port, number)
+            eventually(lambda: relays_objects() == idle)
+            assert len(asyncio.all_tasks(relay.loop)) == 1
+            assert len(os.listdir("/proc/self/fd")) == files
+    reason = "closed" if transport == "tcp" else "idle"
+    assert [item.reason for item in relay.items if isinstance(item, End)] == [reason] * 1000
