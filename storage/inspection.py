@@ -24,6 +24,9 @@ class Inspection(Protocol):
     def is_settled(self) -> bool:
         """Whether all that came is known to be in what was found, so that nothing reaches over from here."""
 
+    def go_on_as(self, session_id: int) -> None:
+        """From here on, all being settled and gathered, make rows of the session that this one goes on as."""
+
     def finish(self) -> None:
         """Nothing more comes: the next `gather` has all there is."""
 
@@ -49,6 +52,10 @@ class InspectionHere:
     def is_settled(self) -> bool:
         """Whether all that came is in what was found."""
         return self._inspector.is_settled
+
+    def go_on_as(self, session_id: int) -> None:
+        """Make rows of another session from here on."""
+        self._session_id = session_id
 
     def finish(self) -> None:
         """Nothing more comes: decide what is undecided, and let the tables give their last verdicts."""

@@ -193,9 +193,10 @@ class Recorder:
         for table in ("messages", "events", "diagnostics"):
             self.counts[table] = 0
         self._before["chunks"] = self._chunk_id
-        self.release()
+        self._close_file()
         self.path, self.connection, self._lock = path, new, held
         self.session_id += 1
+        self._inspection.go_on_as(self.session_id)
         self.started_ns = self._latest_ns
 
     def gather(self) -> Findings:
@@ -250,6 +251,9 @@ class Recorder:
     def release(self) -> None:
         """Let go of the file. A database in memory stays open for whoever has its connection."""
         self._inspection.close()
+        self._close_file()
+
+    def _close_file(self) -> None:
         if self.path != MEMORY:
             self.connection.close()
         if self._lock is not None:

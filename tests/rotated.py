@@ -79,11 +79,14 @@ def assert_well_divided(paths: Sequence[Path]) -> None:
             session = timeline.session
             assert session.id == number
             assert session.ended_ns is not None
+            for table in ("streams", "tables", "games", "events"):
+                others = f"SELECT count(*) FROM {table} WHERE session_id != {number}"
+                assert timeline.connection.execute(others).fetchone() == (0,)
             if number > 1:
                 before = timelines[number - 2]
                 assert session.started_ns == before.session.ended_ns
-                for table, state in states(before, END).items():
-                    assert timeline.state_at(table, timeline.first_seq(table)) == state
+                for table_id, state in states(before, END).items():
+                    assert timeline.state_at(table_id, timeline.first_seq(table_id)) == state
             for event in list(timeline.events())[::7]:
                 assert timeline.state_at(event.table_id, event.seq) == whole_timeline.state_at(
                     event.table_id, event.seq

@@ -194,7 +194,7 @@ def test_among_players_the_longest_silent_makes_room(tmp_path: Path) -> None:
 BYTES = 10_000
 """So many segments a connection consists of."""
 
-ROW_BYTES = 120
+ROW_BYTES = 50
 """A byte that comes alone takes no more of the database than this, with its row and the row's index."""
 
 SPOKEN = {
@@ -284,7 +284,7 @@ def test_a_byte_in_each_datagram(tmp_path: Path) -> None:
                 assert len(server.recv(10)) == 1
     assert rows(database, "SELECT count(*) FROM messages WHERE name = 'unreadable'") == [(BYTES,)]
     # Each is a message, and has a diagnostic that says what is wrong with it.
-    assert database.stat().st_size < BYTES * 4 * ROW_BYTES
+    assert database.stat().st_size < BYTES * (ROW_BYTES + 350)
 
 
 @each_over_tcp
