@@ -7,7 +7,7 @@ ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
-.PHONY: demo test soak clean
+.PHONY: demo test soak fuzz clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -35,6 +35,10 @@ test: .venv/installed
 # Whether anything grows under ten million messages or 100,000 clients; half an hour.
 soak: .venv/installed
 	.venv/bin/pytest -m soak -s tests/test_soak.py
+
+# The fuzzing campaigns of the stated size; hours.
+fuzz: .venv/installed
+	.venv/bin/pytest -m soak tests/test_fuzzing.py
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
