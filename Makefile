@@ -7,7 +7,7 @@ ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
-.PHONY: demo test soak bench clean
+.PHONY: demo test soak fuzz bench clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -39,6 +39,10 @@ soak: .venv/installed
 # All figures beside their peers' (tshark, socat, mitmdump), in one run; half an hour. Writes RESULTS.md.
 bench: .venv/installed
 	.venv/bin/python tests/benchmarks/bench.py
+
+# The fuzzing campaigns of the stated size; hours.
+fuzz: .venv/installed
+	.venv/bin/pytest -m soak tests/test_fuzzing.py
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -13,7 +13,7 @@ from io import BytesIO
 import msgspec
 from rich.cells import cell_len
 
-from storage.escaping import escaped
+from storage.escaping import escaped, judged
 from storage.traffic import Stretch
 
 ROOM = 90
@@ -272,7 +272,7 @@ def _units(data: bytes, start: int, end: int) -> list[_Unit]:
     units = []
     at = start
     text = data[start:end].decode("utf-8", "surrogateescape")
-    for character in text:
+    for character, is_hidden in judged(text):
         code = ord(character)
         if 0xDC80 <= code <= 0xDCFF:
             shown, size, is_escape = f"\\x{code - 0xDC00:02x}", 1, True
@@ -280,7 +280,7 @@ def _units(data: bytes, start: int, end: int) -> list[_Unit]:
             shown, size, is_escape = "\\\\", 1, False
         else:
             size = len(character.encode())
-            is_escape = not character.isprintable()
+            is_escape = is_hidden
             shown = escaped(character) if is_escape else character
         units.append(_Unit(at, at + size, shown, is_escape))
         at += size

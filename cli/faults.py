@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import wraps
 from typing import ParamSpec
 
@@ -21,6 +23,24 @@ def fault(error: Exception) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
     return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+
+
+def damaged_database(arguments: Sequence[str]) -> str | None:
+    """A sentence about a database among a failed command's arguments that holds what Kiebitz never writes."""
+    # Loaded only here: most commands do not fail.
+    from cli.sessions import is_database, split_number
+    from storage.schema import TABLES, StorageError, open_existing
+    from storage.soundness import damage
+
+    for argument in arguments:
+        with suppress(StorageError, sqlite3.Error, OSError, ValueError):
+            path, _ = split_number(argument)
+            if is_database(path):
+                with closing(open_existing(path)) as connection:
+                    found = damage(connection, TABLES)
+                if found is not None:
+                    return f"{path}: {found}; kiebitz redissect makes all but the bytes anew"
+    return None
 
 
 def telling_faults(target: Callable[P, None]) -> Callable[P, None]:

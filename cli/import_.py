@@ -7,12 +7,14 @@ from functools import partial
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import import_capture, tell_losses
 from cli.recording_options import database_option, summary
 from proxy.capture_files import CaptureError
+from storage.escaping import printable
 
 
 @click.command("import")
@@ -34,14 +36,14 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
     for file in files:
         try:
             with _progress() as progress:
-                show = partial(_show, progress, progress.add_task(file, total=None))
+                show = partial(_show, progress, progress.add_task(escape(printable(file)), total=None))
                 recording, truncated = import_capture(file, database, forced, show)
         except CaptureError as error:
             # One bad file does not keep the others out.
-            click.echo(f"kiebitz: {error}", err=True)
+            click.echo(f"kiebitz: {printable(str(error))}", err=True)
             failed = True
             continue
-        click.echo(f"{file}: {recording.packets} packets, {summary(recording.recorder)}", err=True)
+        click.echo(f"{printable(file)}: {recording.packets} packets, {summary(recording.recorder)}", err=True)
         tell_losses(file, recording, truncated)
     if failed:
         raise click.exceptions.Exit(1)

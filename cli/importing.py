@@ -21,6 +21,7 @@ from dissectors.registry import installed
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
+from storage.escaping import printable
 from storage.inspection import InspectionHere
 from storage.recorder import Recorder
 from storage.schema import MEMORY
@@ -174,9 +175,9 @@ class _Interrupts:
 def tell_losses(name: str, recording: PacketRecording, truncated: str | None) -> None:
     """Say on stderr what of a capture could not be read: what is missing at its end, and odd packets."""
     if truncated is not None:
-        click.echo(f"kiebitz: {name}: {truncated}; all before that was kept", err=True)
+        click.echo(f"kiebitz: {printable(name)}: {truncated}; all before that was kept", err=True)
     for reason, number in recording.decoder.malformed.items():
-        click.echo(f"kiebitz: {name}: {number} packets were not read: {reason}", err=True)
+        click.echo(f"kiebitz: {printable(name)}: {number} packets were not read: {reason}", err=True)
 
 
 def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:

@@ -109,7 +109,9 @@ class LiveReplay:
             if self._plays == "s2c":
                 for role, address in await actor.listen():
                     self._part.moved(role, address)
-                    click.echo(f"playing {role.protocol} server {role.server} on {address}", err=True)
+                    click.echo(
+                        f"playing {role.protocol} server {printable(role.server)} on {address}", err=True
+                    )
             await actor.play()
         finally:
             writing.cancel()

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from cli.faults import fault
+from cli.faults import damaged_database, fault
 from cli.garbage import collect_seldom
 from storage.escaping import printable
 
@@ -143,7 +143,7 @@ def run(arguments: Sequence[str]) -> int:
             click.echo(f"For help: {error.ctx.command_path} -h", err=True)
         return USAGE
     except Exception as error:
-        _say(_sentence(error))
+        _say(_sentence(error, arguments))
         return USAGE if _name(error) == _FILTER_ERROR else FAILED
     return status if isinstance(status, int) else OK
 
@@ -167,7 +167,7 @@ def _name(error: Exception) -> str:
     return f"{type(error).__module__}.{type(error).__name__}"
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: Exception, arguments: Sequence[str]) -> str:
     """What a failure means for a person."""
     if isinstance(error, click.ClickException):
         return error.format_message()
@@ -185,7 +185,7 @@ def _sentence(error: Exception) -> str:
         return error.render()
     if name in _ERRORS:
         return str(error)
-    return fault(error)
+    return damaged_database(arguments) or fault(error)
 
 
 def _tell_of_plugins() -> None:

@@ -26,7 +26,7 @@ from cli.rotation import Limits, Rotation
 from cli.spool import hold
 from dissectors.records import TableInfo
 from proxy.clock import now_ns
-from proxy.journal import JournalError, JournalReader
+from proxy.journal_reader import JournalError, JournalReader
 from proxy.processes import follow, give_way
 from storage.recorder import COMMIT_EVERY_S, Recorder
 from storage.resuming import ResumedRecorder

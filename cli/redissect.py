@@ -6,10 +6,12 @@ import sys
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.sessions import is_database, open_session, split_number
+from storage.escaping import printable
 from storage.redissect import redissect as redissect_database
 from storage.schema import StorageError
 
@@ -35,14 +37,14 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
         # Says which sessions there are if there is no such one.
         open_session(database).connection.close()
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task(database, total=None)
+        bar = progress.add_task(escape(printable(database)), total=None)
         lost = redissect_database(
             path, number, forced, lambda done, total: progress.update(bar, completed=done, total=total)
         )
     for transport, server, protocol in lost:
         port = server.rpartition(":")[2]
         click.echo(
-            f"kiebitz: {server} was read as {protocol} before and is not recognised now;"
+            f"kiebitz: {printable(server)} was read as {protocol} before and is not recognised now;"
             f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}",
             err=True,
         )

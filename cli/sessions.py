@@ -40,8 +40,9 @@ def open_session(given: str) -> Timeline:
         raise StorageError(f"{path}: there is no session in it yet")
     if number is None:
         if len(found) > 1:
+            shown = printable(path)
             click.echo(
-                f"kiebitz: {path} holds {len(found)} sessions; this is the latest, {path}:{found[-1].id}",
+                f"kiebitz: {shown} holds {len(found)} sessions; this is the latest, {shown}:{found[-1].id}",
                 err=True,
             )
         return Timeline(connection, found[-1])
@@ -127,5 +128,5 @@ def _imported(path: str) -> sqlite3.Connection:
 
     connection, truncated = open_capture_in_memory(path)
     if truncated is not None:
-        click.echo(f"kiebitz: {path}: {truncated}", err=True)
+        click.echo(f"kiebitz: {printable(path)}: {truncated}", err=True)
     return connection

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 import click
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from cli.alterations import Wish, copies, read_wishes, splices_of
@@ -75,7 +76,7 @@ def whatif(
     timeline = open_session(session)
     splices = splices_of(timeline, wishes)
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task(session, total=None)
+        bar = progress.add_task(escape(printable(session)), total=None)
         other = derived(
             timeline,
             splices,

@@ -162,7 +162,10 @@ class BroadcastLog(Generic[Told]):
 
 
 class EventLog(BroadcastLog[Event]):
-    """The log of a table where each thing told is an event at once."""
+    """The log of a table where each thing told is an event at once; of those it keeps no data and changes."""
+
+    def _append(self, key: Hashable, told: Event) -> Entry[Event]:
+        return super()._append(key, msgspec.structs.replace(told, data={}, changes=[]))
 
     def is_copy(self, message: Message, key: Hashable, hearer: int | None = None) -> bool:
         """Whether a message tells again what another has told; then its event and its game are set.

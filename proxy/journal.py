@@ -9,9 +9,6 @@ changes once it has a successor; a record cut short at its end counts as not wri
 its payload:
 
     kind u8 | direction u8 | 2 bytes of padding | stream u32 | payload length u32 | time i64, ns | offset u64
-
-A reader deletes segments once what they hold is safe elsewhere. Before that it notes in `start.json` what
-one who comes after it must know of them: how many items they held, and which streams were open at their end.
 """
 
 from __future__ import annotations
@@ -19,33 +16,30 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
-from struct import error as StructError
 
 import msgspec
 
-from dissectors.records import DIRECTIONS, Chunk, Direction, End, Fault, Gap, Item, Stream, Transport
+from dissectors.records import Direction, Transport
 
 MAX_PAYLOAD = 1 << 20
 """No record carries more bytes than this; a head that says so is damage."""
 
 FLUSH_BYTES = 64 << 10
-_READ_BYTES = 1 << 20
 _MAX_LOST_STREAMS = 16_384
 """How many streams that came and went while nothing could be written are remembered for later."""
 
-_START = "start.json"
+HEAD = Struct("<BBxxIIqQ")
+"""A record's head."""
 
-_HEAD = Struct("<BBxxIIqQ")
-_LENGTH = Struct("<Q")
-_OPEN, _CHUNK, _GAP, _FAULT, _END, _STOP = range(1, 7)
+LENGTH = Struct("<Q")
+"""A gap's payload: how many bytes are missing."""
 
-
-class JournalError(Exception):
-    """The journal is damaged: it holds something that no writer wrote."""
+OPEN, CHUNK, GAP, FAULT, END, STOP = range(1, 7)
+"""The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more."""
 
 
 class _Head(msgspec.Struct):
@@ -61,15 +55,6 @@ class _Head(msgspec.Struct):
     offset: int
 
 
-class _Start(msgspec.Struct):
-    """The beginning of the oldest segment that is there: what came before it in this journal."""
-
-    segment: int = 1
-    items: int = 0
-    open: list[tuple[int, Transport, str, str, int]] = msgspec.field(default_factory=list)
-    """Number, transport, client, server and time of opening of each stream."""
-
-
 class _Loss(msgspec.Struct):
     """What could not be written of one stream: its first and last record, and per direction a hole."""
 
@@ -83,13 +68,14 @@ def _heads(data: bytes | bytearray) -> Iterator[_Head]:
     """Walk over whole records; only for what this process has written itself."""
     start = 0
     while start < len(data):
-        kind, direction, number, length, ts_ns, offset = _HEAD.unpack_from(data, start)
-        body = start + _HEAD.size
+        kind, direction, number, length, ts_ns, offset = HEAD.unpack_from(data, start)
+        body = start + HEAD.size
         yield _Head(start, body, body + length, kind, direction, number, ts_ns, offset)
         start = body + length
 
 
-def _segment(directory: Path, number: int) -> Path:
+def segment_path(directory: Path, number: int) -> Path:
+    """The file of a journal's segment; they are counted from 1."""
     return directory / f"{number:08}.journal"
 
 
@@ -149,7 +135,7 @@ class JournalWriter:
         """Begin a stream between two `ip:port`; the answer is its number, counted from 1."""
         self._streams += 1
         payload = "\0".join((transport, client, server)).encode()
-        self._put(_OPEN, 0, self._streams, ts_ns, 0, payload)
+        self._put(OPEN, 0, self._streams, ts_ns, 0, payload)
         return self._streams
 
     def chunk(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
@@ -158,18 +144,18 @@ class JournalWriter:
         buffer = self._buffer
         if not buffer:
             self.on_pending()
-        buffer += _HEAD.pack(_CHUNK, direction == "s2c", number, len(data), ts_ns, offset)
+        buffer += HEAD.pack(CHUNK, direction == "s2c", number, len(data), ts_ns, offset)
         buffer += data
         if len(buffer) >= FLUSH_BYTES:
             self.flush()
 
     def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
         """Write what the network said about a stream."""
-        self._put(_FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
+        self._put(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
 
     def end(self, number: int, ts_ns: int, reason: str) -> None:
         """Write that a stream is over; nothing may follow on it."""
-        self._put(_END, 0, number, ts_ns, 0, reason.encode())
+        self._put(END, 0, number, ts_ns, 0, reason.encode())
 
     def flush(self) -> None:
         """Hand everything to the operating system, with one write."""
@@ -209,7 +195,7 @@ class JournalWriter:
 
     def close(self) -> None:
         """Write that this is the journal's end, as far as the disk allows, and close it."""
-        self._put(_STOP, 0, 0, 0, 0, b"")
+        self._put(STOP, 0, 0, 0, 0, b"")
         self._retry_at = 0.0
         self.flush()
         self._close_segment()
@@ -217,7 +203,7 @@ class JournalWriter:
     def _put(self, kind: int, direction: int, number: int, ts_ns: int, offset: int, payload: bytes) -> None:
         if not self._buffer:
             self.on_pending()
-        self._buffer += _HEAD.pack(kind, direction, number, len(payload), ts_ns, offset) + payload
+        self._buffer += HEAD.pack(kind, direction, number, len(payload), ts_ns, offset) + payload
         if len(self._buffer) >= FLUSH_BYTES:
             self.flush()
 
@@ -225,7 +211,7 @@ class JournalWriter:
         self._close_segment()
         if _spooled_bytes(self._directory) + self._segment_bytes > self._max_bytes:
             raise OSError(errno.EDQUOT, f"{self._max_bytes} bytes are waiting for the recorder")
-        path = _segment(self._directory, self._number + 1)
+        path = segment_path(self._directory, self._number + 1)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._number += 1
         self._size = 0
@@ -250,20 +236,20 @@ class JournalWriter:
 
     def _lose(self, data: bytearray, written: int) -> None:
         for head in _heads(data):
-            if head.end <= written or head.kind in (_FAULT, _STOP):
+            if head.end <= written or head.kind in (FAULT, STOP):
                 continue
             loss = self._lost.setdefault(head.number, _Loss())
-            if head.kind == _OPEN:
+            if head.kind == OPEN:
                 loss.opening = bytes(data[head.start : head.end])
-            elif head.kind == _END:
+            elif head.kind == END:
                 loss.ending = bytes(data[head.start : head.end])
                 if loss.opening is not None and len(self._lost) > _MAX_LOST_STREAMS:
                     del self._lost[head.number]
             else:
-                if head.kind == _CHUNK:
+                if head.kind == CHUNK:
                     length = head.end - head.body
                 else:
-                    (length,) = _LENGTH.unpack_from(data, head.body)
+                    (length,) = LENGTH.unpack_from(data, head.body)
                 ts_ns, offset, before = loss.holes.get(head.direction, (head.ts_ns, head.offset, 0))
                 loss.holes[head.direction] = (ts_ns, offset, before + length)
 
@@ -273,191 +259,7 @@ class JournalWriter:
         for number, loss in self._lost.items():
             records += loss.opening or b""
             for direction, (ts_ns, offset, length) in loss.holes.items():
-                records += _HEAD.pack(_GAP, direction, number, _LENGTH.size, ts_ns, offset)
-                records += _LENGTH.pack(length)
+                records += HEAD.pack(GAP, direction, number, LENGTH.size, ts_ns, offset)
+                records += LENGTH.pack(length)
             records += loss.ending or b""
         return records
-
-
-class JournalReader:
-    """Reads the journal in `directory` while it is being written; it need not have any segment yet.
-
-    The ids of the streams are `base` plus the stream's number in the journal. `stopped` becomes true when the
-    writer's own end of the journal was read. Nothing is deleted before `release()`.
-
-    A reader that died is followed by one that passes over the first `skip` items of the journal, as they are
-    safe elsewhere, and goes on with the streams that are `known` from there. Raises JournalError if what the
-    first one left cannot be read, or lacks items that are not to be skipped.
-    """
-
-    def __init__(
-        self, directory: Path, base: int = 0, *, skip: int = 0, known: Iterable[Stream] = ()
-    ) -> None:
-        self.stopped = False
-        self._directory = directory
-        self._base = base
-        self._known = {stream.id - base: stream for stream in known}
-        self._fd = -1
-        self._position = 0
-        self._window = b""
-        self._at = 0
-        self._has_seen_end = False
-        self._start = self._read_start()
-        self._number = self._start.segment
-        self._items = self._start.items
-        self._skip = skip - self._items
-        if self._skip < 0:
-            raise JournalError(f"The journal is damaged: {directory} begins after item {self._items}.")
-        self._streams: dict[int, Stream] = {}
-        for number, transport, client, server, opened_ns in self._start.open:
-            self._open(number, transport, client, server, opened_ns)
-        # Whoever noted the start may have died before it deleted what comes before that.
-        first = _segment(directory, self._number)
-        self._consumed = [path for path in directory.glob("*.journal") if path < first]
-
-    def read(self, limit: int = 4096) -> list[Item]:
-        """The next items, at most `limit` and about 1 MiB; none if nothing more is there yet. Never waits.
-
-        Raises JournalError at a damaged record, once all that is before it was returned.
-        """
-        items: list[Item] = []
-        while True:
-            damage: JournalError | None = None
-            try:
-                self._parse(items, limit)
-            except JournalError as error:
-                damage = error
-            self._items += len(items)
-            skipped = min(self._skip, len(items))
-            self._skip -= skipped
-            del items[:skipped]
-            if items or self.stopped:
-                return items
-            if damage is not None:
-                raise damage
-            if not skipped and not self._fill():
-                return items
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether the items returned last were all that had been written by then."""
-        return self._has_seen_end and len(self._window) - self._at < _HEAD.size
-
-    def release(self) -> None:
-        """Say that all items returned so far are safe elsewhere; segments with nothing else are deleted.
-
-        The last segment stays: whoever comes after this reader finds the journal's end in it.
-        """
-        if not self._consumed:
-            return
-        try:
-            self._write_start()
-        except OSError:
-            # The disk is full. The segments stay for whoever comes after this reader, until this works.
-            return
-        for path in self._consumed:
-            path.unlink(missing_ok=True)
-        self._consumed.clear()
-
-    def close(self) -> None:
-        """Close the file; what was not released stays on disk."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def _parse(self, items: list[Item], limit: int) -> None:
-        """Append the window's whole records to `items`."""
-        window, at = self._window, self._at
-        unpack, head_size = _HEAD.unpack_from, _HEAD.size
-        last_head = len(window) - head_size
-        try:
-            while at <= last_head and len(items) < limit:
-                kind, direction, number, length, ts_ns, offset = unpack(window, at)
-                body = at + head_size
-                end = body + length
-                if not _OPEN <= kind <= _STOP or direction > 1 or length > MAX_PAYLOAD:
-                    raise JournalError(self._damage(at))
-                if end > len(window):
-                    return
-                if kind == _CHUNK:
-                    data = window[body:end]
-                    items.append(Chunk(self._streams[number], DIRECTIONS[direction], ts_ns, offset, data))
-                elif kind == _STOP:
-                    self.stopped = True
-                    return
-                elif kind == _OPEN:
-                    transport, client, server = window[body:end].decode().split("\0")
-                    self._open(number, "tcp" if transport == "tcp" else "udp", client, server, ts_ns)
-                elif kind == _GAP:
-                    (missing,) = _LENGTH.unpack_from(window, body)
-                    items.append(Gap(self._streams[number], DIRECTIONS[direction], ts_ns, offset, missing))
-                elif kind == _FAULT:
-                    code, text = window[body:end].decode().split("\0")
-                    stream = self._streams[number]
-                    items.append(Fault(stream, DIRECTIONS[direction], ts_ns, offset, code, text))
-                else:
-                    items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
-                at = end
-        except (KeyError, ValueError, StructError) as error:
-            raise JournalError(self._damage(at)) from error
-        finally:
-            self._at = at
-
-    def _open(self, number: int, transport: Transport, client: str, server: str, opened_ns: int) -> None:
-        self._streams[number] = self._known.get(number) or Stream(
-            self._base + number, transport, client, server, opened_ns
-        )
-
-    def _damage(self, at: int) -> str:
-        path = _segment(self._directory, self._number)
-        return f"The journal is damaged: {path}, byte {self._position + at}, holds no record."
-
-    def _fill(self) -> bool:
-        """Look for more bytes after the last whole record; false if there are none now."""
-        # Asked first: if there is a successor, then what is read next is all of this segment.
-        succeeded = _segment(self._directory, self._number + 1).exists()
-        if self._fd < 0:
-            try:
-                self._fd = os.open(_segment(self._directory, self._number), os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                return False
-        self._position += self._at
-        rest = len(self._window) - self._at
-        self._at = 0
-        # The rest is read again rather than joined to what follows; a long record thus ends up in one window.
-        self._window = os.pread(self._fd, rest + _READ_BYTES, self._position)
-        self._has_seen_end = not succeeded and len(self._window) < rest + _READ_BYTES
-        if len(self._window) > rest:
-            return True
-        if succeeded:
-            self._advance()
-        return succeeded
-
-    def _advance(self) -> None:
-        """Go to the next segment. What remains of this one is half a record, which the writer calls lost."""
-        self.close()
-        self._consumed.append(_segment(self._directory, self._number))
-        self._number += 1
-        self._position = self._at = 0
-        self._window = b""
-        # Not noted before `release`: until then the next reader begins where this one did.
-        self._start = _Start(
-            self._number,
-            self._items,
-            [(number, s.transport, s.client, s.server, s.opened_ns) for number, s in self._streams.items()],
-        )
-
-    def _read_start(self) -> _Start:
-        try:
-            return msgspec.json.decode((self._directory / _START).read_bytes(), type=_Start)
-        except FileNotFoundError:
-            return _Start()
-        except (OSError, msgspec.DecodeError) as error:
-            raise JournalError(f"The journal is damaged: {self._directory / _START}: {error}.") from error
-
-    def _write_start(self) -> None:
-        """Note where this reader stands, at once or not at all. Raises OSError."""
-        path = self._directory / _START
-        new = path.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(self._start))
-        new.replace(path)

@@ -16,7 +16,7 @@ from multiprocessing.context import SpawnProcess
 from typing import ParamSpec
 
 from dissectors.records import Item
-from proxy.journal import JournalReader
+from proxy.journal_reader import JournalReader
 
 _POLL_SECONDS = 0.02
 

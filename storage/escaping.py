@@ -1,14 +1,21 @@
 """What a peer sent, as text that may be shown: without control characters, and on one line.
 
 Escaped is what is not printable (controls, DEL, bidirectional marks, invisible and unassigned characters,
-lone surrogates): a chat message can neither drive a terminal nor pass for another line.
+lone surrogates), and of marks that are piled up on one letter those that no language has: a chat message can
+neither drive a terminal nor pass for another line, nor cover those around it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+_MARKS = 8
+"""So many marks stand on one letter at the most; no language takes as many."""
+
+_FIRST_MARK = "\u0300"
 
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -18,9 +25,7 @@ def printable(text: str) -> str:
 
     A backslash stays as it is, so that this may be done twice; who must tell the two apart takes JSON.
     """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else escaped(c) for c in text)
+    return _shown(text, escaped)
 
 
 def escaped(character: str) -> str:
@@ -35,9 +40,21 @@ def json_text(value: Any) -> str:
 
 def printable_json(text: str) -> str:
     """JSON text without line breaks, with all escaped that is not printable; its value stays the same."""
-    if text.isprintable():
+    return _shown(text, lambda character: json.dumps(character)[1:-1])
+
+
+def _shown(text: str, escape: Callable[[str], str]) -> str:
+    if text.isprintable() and max(text, default="") < _FIRST_MARK:
         return text
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return "".join(escape(character) if hidden else character for character, hidden in judged(text))
+
+
+def judged(text: str) -> Iterator[tuple[str, bool]]:
+    """Each character of a text, and whether it is not to be shown as it is."""
+    marks = 0
+    for character in text:
+        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        yield character, marks > _MARKS or not character.isprintable()
 
 
 def field_words(fields: Mapping[str, Any]) -> str:

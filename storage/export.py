@@ -60,11 +60,13 @@ def write_jsonl(timeline: Timeline, file: BinaryIO) -> None:
 def write_csv(timeline: Timeline, file: BinaryIO) -> None:
     """A row for each message, with a header; `time` is in seconds since the session began."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(_messages(timeline))
-    # What was given open is left open.
-    text.detach()
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        writer.writerows(_messages(timeline))
+    finally:
+        # What was given open is left open.
+        text.detach()
 
 
 def write_parquet(timeline: Timeline, file: BinaryIO) -> None:

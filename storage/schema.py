@@ -10,6 +10,8 @@ import os
 import sqlite3
 from pathlib import Path
 
+from storage.soundness import distrust, strange_schema
+
 SCHEMA_VERSION = 1
 """Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
 
@@ -213,6 +215,7 @@ def sentence(path: str, error: Exception) -> str:
 
 def _check(connection: sqlite3.Connection, path: str, may_be_empty: bool = False) -> None:
     """Raise StorageError unless this is a database of ours, or an empty one where that will do."""
+    distrust(connection)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if version > SCHEMA_VERSION:
@@ -221,3 +224,6 @@ def _check(connection: sqlite3.Connection, path: str, may_be_empty: bool = False
         )
     if not (names >= set(TABLES) or (may_be_empty and not names)):
         raise StorageError(f"{path}: a database, but no session database of Kiebitz")
+    strange = strange_schema(connection, TABLES) if names else None
+    if strange is not None:
+        raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")

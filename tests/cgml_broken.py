@@ -325,6 +325,9 @@ BROKEN = [
         20,
     ),
     broken('<cgml version="1.19">~</cgml>', "s2c", None, "empty-envelope", "</cgml>", 7),
+    # What only looks like a blank is none to XML.
+    broken('<cgml\xa0version="1.19">~', "s2c", None, "unclosed-element", 0, 22),
+    broken('<cgml version="1.19">~<disconnect/></cgml\u2003>', "s2c", None, "stray-end-tag", "</cgml", 10),
     # Said by the wrong side.
     broken(f'<round number="1" playerid="6533">{THREE}</round>', "c2s", None, "wrong-direction", 0, 34),
     broken('<licite type="answer">100</licite>', "s2c", "licite", "wrong-direction", 0, 22),

@@ -250,6 +250,7 @@ FLAWED = [
     c2s("PUTT 1:RED⟨⟩", {"tile": "1:RED"}, "missing-field"),
     c2s('PUTT 1:RED "2:RED ⟨X⟩ 3:RED "', {"tile": "1:RED"}, "bad-tile"),
     c2s(r'PUTT 1:RED "\" \" ü 3:⟨PINK⟩ "'.replace("ü ", ""), {"tile": "1:RED"}, "bad-tile"),
+    c2s('PUTT 1:RED "2:RED 3:⟨⟩"', {"tile": "1:RED"}, "bad-tile"),
     c2s('PUTT 1:RED "' + "1:RED " * 24 + "⟨" + "1:RED " * 5 + '1:RED⟩ "', {"tile": "1:RED"}, "bad-deck"),
     s2c("+LOGI⟨⟩", {}, "missing-field"),
     s2c("+JLOB ⟨yes⟩", {}, "bad-field"),

@@ -734,6 +734,16 @@ def test_in_mid_stream_a_hand_is_met_with_what_is_not_known() -> None:
 # What hostile peers say.
 
 
+def test_what_a_login_server_says_in_the_middle_of_a_hand_is_no_card() -> None:
+    table = seated()
+    hand = Hand(table)
+    hand.deal()
+    before = table.state()
+    # Nothing forbids that a server is both.
+    table.tells(ANNA, f'<newgroup status="init">{LM}</newgroup>')
+    assert table.state() == before
+
+
 def test_the_state_is_bounded_whatever_is_said() -> None:
     table = seated()
     hand = Hand(table)

@@ -21,6 +21,7 @@ import schafkopf_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import Play
+from sound_findings import check_accounted, check_sound
 
 from dissectors.catan.dissector import CATAN
 from dissectors.cgml.dissector import CGML
@@ -137,62 +138,12 @@ def inspect(items: Iterable[Item], forced: Dissector | None = None) -> Findings:
     return inspector.drain()
 
 
-@given(traffic(MAEXCHEN))
-@settings(max_examples=300)
-def test_every_datagram_is_a_message_or_a_diagnostic(items: list[Item]) -> None:
-    found = inspect(items, MAEXCHEN)
-    covered = {(m.stream.id, m.direction, m.offset, m.length) for m in found.messages}
-    covered |= {
-        (d.stream.id, d.direction, d.offset, d.length) for d in found.diagnostics if d.code == "cut-off"
-    }
-    for item in items:
-        if isinstance(item, Chunk):
-            length = len(item.data) + item.missing
-            assert (item.stream.id, item.direction, item.offset, length) in covered
-    blamed = {d.message_id for d in found.diagnostics}
-    assert all(m.id in blamed for m in found.messages if m.name == UNREADABLE)
-
-
-@pytest.mark.parametrize(
-    "dissector",
-    [dissector for dissector in BUILT_IN if dissector.transport == "tcp"],
-    ids=lambda dissector: dissector.protocol,
-)
+@each_protocol
 @given(data=st.data())
 @settings(max_examples=300)
-def test_every_byte_of_a_stream_is_in_one_message(dissector: Dissector, data: st.DataObject) -> None:
+def test_every_byte_is_accounted_for(dissector: Dissector, data: st.DataObject) -> None:
     items = data.draw(traffic(dissector))
-    found = inspect(items, dissector)
-    sent: dict[tuple[int, Direction], list[range]] = {}
-    for item in items:
-        if isinstance(item, Chunk):
-            sent.setdefault((item.stream.id, item.direction), []).append(
-                range(item.offset, item.offset + len(item.data))
-            )
-    for (stream, direction), parts in sent.items():
-        messages = [m for m in found.messages if (m.stream.id, m.direction) == (stream, direction)]
-        in_messages = [
-            place for message in messages for place in range(message.offset, message.offset + message.length)
-        ]
-        assert in_messages == [place for part in parts for place in part]
-    blamed = {d.message_id for d in found.diagnostics}
-    for message in found.messages:
-        if message.name == UNREADABLE and message.id not in blamed:
-            # What a gap or the end of the capture has cut has no flaw of its own.
-            assert beside_a_gap(message.stream, message.direction, message.offset, message.length, items)
-
-
-def beside_a_gap(stream: Stream, direction: Direction, offset: int, length: int, items: list[Item]) -> bool:
-    """Whether bytes that are not there come before or after these; at the end of a stream they do."""
-    places = set()
-    end = 0
-    for item in items:
-        if isinstance(item, Chunk | Gap) and (item.stream, item.direction) == (stream, direction):
-            size = len(item.data) if isinstance(item, Chunk) else item.length or 0
-            end = item.offset + size
-            if isinstance(item, Gap):
-                places |= {item.offset, end}
-    return bool({offset, offset + length} & (places | {end}))
+    check_accounted(items, inspect(items, dissector))
 
 
 @each_protocol
@@ -239,26 +190,7 @@ def said(found: Findings) -> list[Any]:
 @given(data=st.data(), forced=st.booleans())
 @settings(max_examples=300)
 def test_findings_are_sound_whatever_comes(dissector: Dissector, data: st.DataObject, forced: bool) -> None:
-    found = inspect(data.draw(traffic(dissector)), dissector if forced else None)
-    events = {event.id for event in found.events}
-    games = {game.id for game in found.games}
-    assert [event.id for event in found.events] == sorted(events)
-    for message in found.messages:
-        assert message.event_id is None or message.event_id in events
-        assert message.game_id is None or message.game_id in games
-    protocols = {info.id: info.protocol for info in found.tables}
-    states: dict[int, State] = {}
-    for event in found.events:
-        assert protocols[event.table_id] == dissector.protocol
-        assert set(event.data) >= set(dissector.grammar.events[event.kind].fields)
-        dissector.describe(event)
-        apply(states.setdefault(event.table_id, {}), event.changes)
-    for state in states.values():
-        # Of the games that are over hardly any is left.
-        assert len(state.get("games", {})) <= 4
-    for diagnostic in found.diagnostics:
-        assert diagnostic.offset >= 0
-        assert diagnostic.length >= 0
+    check_sound(dissector, inspect(data.draw(traffic(dissector)), dissector if forced else None))
 
 
 def test_what_came_before_the_protocol_was_recognised_is_not_lost() -> None:

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissectors.records import Chunk, Direction, End, Fault, Gap, Item, Stream
-from proxy.journal import JournalError, JournalReader, JournalWriter
+from proxy.journal import JournalWriter
+from proxy.journal_reader import JournalError, JournalReader
 
 OF_NETWORK = ("network", "network", None)
 """Group, blame and expectation of what the network does."""

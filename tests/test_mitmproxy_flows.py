@@ -11,7 +11,8 @@ from mitmproxy.test.tflow import ttcpflow, tudpflow
 from mitmproxy.udp import UDPFlow, UDPMessage
 
 from dissectors.records import Chunk, End, Fault, Item
-from proxy.journal import MAX_PAYLOAD, JournalReader, JournalWriter
+from proxy.journal import MAX_PAYLOAD, JournalWriter
+from proxy.journal_reader import JournalReader
 from proxy.mitmproxy_flows import FlowJournal
 from proxy.mitmproxy_streams import Streams
 

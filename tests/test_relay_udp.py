@@ -21,7 +21,8 @@ import uvloop
 
 from dissectors.records import Chunk, End, Fault, Item
 from proxy.endpoints import RelayError, endpoint_text, resolve
-from proxy.journal import JournalReader, JournalWriter
+from proxy.journal import JournalWriter
+from proxy.journal_reader import JournalReader
 from proxy.modes import Mode, Reverse, parse_mode
 from proxy.processes import follow
 from proxy.relay import Forwarder

@@ -37,8 +37,10 @@ _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     for name in GRAMMAR.names(direction)
 }
 
-_BEGIN = re.compile(rf"<{ENVELOPE}(\s[^<>]*+)?>\s*+")
-_END = re.compile(rf"</{ENVELOPE}\s*+>\s*+\Z")
+# A text's `\s` is more than a blank of XML.
+_BEGIN = re.compile(rf"<{ENVELOPE}([{BLANK_TEXT}][^<>]*+)?>[{BLANK_TEXT}]*+")
+_END = re.compile(rf"</{ENVELOPE}[{BLANK_TEXT}]*+>[{BLANK_TEXT}]*+\Z")
+_PROLOG = re.compile(rf"\A(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))++[{BLANK_TEXT}]*+", re.DOTALL)
 _SMALL = 4096
 """In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
 _SHOWN = 40
@@ -125,7 +127,7 @@ def _version_of(attributes: str) -> str | None:
 
 def _without_prolog(body: str) -> str:
     """The text behind declarations and comments."""
-    return re.sub(r"\A(?:\s*+(?:<\?[^<>]*+>|<!--.*?-->))++\s*+", "", body, flags=re.DOTALL)
+    return _PROLOG.sub("", body)
 
 
 def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded:

@@ -303,10 +303,11 @@ class CgmlTable(SeatTable):
             self._bidding.answers(fact, hand, player, asked)
         elif key == ("flek", "answer"):
             self._bidding.doubles(fact, hand, player, asked)
-        elif fact.fields["to"] == "talon":
-            self._bidding.discards(fact, hand, player)
-        else:
-            self._play.plays(fact, hand, player)
+        elif key == ("playcard", "cards"):
+            if fact.fields["to"] == "talon":
+                self._bidding.discards(fact, hand, player)
+            else:
+                self._play.plays(fact, hand, player)
 
     def _shown(self, fact: Fact, hand: Hand) -> None:
         """Somebody has put cards on the table, or two to the talon."""

@@ -8,9 +8,11 @@ begun later than the game.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 
 import msgspec
 
+from dissectors.broadcast import text_key
 from dissectors.maexchen.questions import (
     ANSWER_WINDOW_NS,
     ANSWERED_BY,
@@ -42,7 +44,7 @@ class Answers:
 
     def __init__(self, table: GameTable) -> None:
         self._table = table
-        self._owners: OrderedDict[str, Seat] = OrderedDict()
+        self._owners: OrderedDict[Hashable, Seat] = OrderedDict()
         self.unsure: list[_Unsure] = []
         """Answers to questions that were not seen, which `look_back` will judge."""
         self._server_speaks = False
@@ -51,7 +53,7 @@ class Answers:
         """The server asks something of a seat."""
         token = message.fields["token"]
         seat.ask(token, Question(kind, message, game_id))
-        self._owners[token] = seat
+        self._owners[text_key(token)] = seat
         if len(self._owners) > TOKENS_KEPT:
             self._owners.popitem(last=False)
 
@@ -134,7 +136,7 @@ class Answers:
         self.unsure = waiting
 
     def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
-        owner = self._owners.get(token)
+        owner = self._owners.get(text_key(token))
         open_question = seat.open.get(kind)
         if owner is not None and owner is not seat:
             whose = f"{owner.name}'s" if owner.name is not None else "another player's"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from dissectors.broadcast import REORDERED_NS, EventLog
-from dissectors.grammar import MessageType, to_json
+from dissectors.broadcast import REORDERED_NS, EventLog, text_key
+from dissectors.grammar import MessageType
 from dissectors.maexchen.answers import Answers
 from dissectors.maexchen.dice import MIA
 from dissectors.maexchen.questions import Question, QuestionKind, Seat
@@ -144,7 +144,7 @@ class MaexchenTable(RoundTable):
     def _round_started(self, message: Message, seat: Seat) -> None:
         number: int | None = message.fields.get("round")
         players = self._registration.split(message.fields["players"])
-        key = ("started", number, tuple(players))
+        key = ("started", text_key(message.fields_json))
         if self._log.is_copy(message, key):
             return
         played = self._round
@@ -359,7 +359,7 @@ class MaexchenTable(RoundTable):
     def _player_lost(self, message: Message, seat: Seat) -> None:
         names = self._registration.split(message.fields["names"])
         reason: str = message.fields["reason"]
-        key = ("lost", tuple(names), reason)
+        key = ("lost", text_key(message.fields_json))
         if self._log.is_copy(message, key):
             return
         played = self._playing(message)
@@ -390,7 +390,7 @@ class MaexchenTable(RoundTable):
 
     def _score(self, message: Message, seat: Seat) -> None:
         scores: dict[str, int] = message.fields["scores"]
-        key = ("score", to_json(scores))
+        key = ("score", text_key(message.fields_json))
         if self._log.is_copy(message, key):
             return
         played = self._round

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from dissectors.broadcast import EventLog, text_key
 from dissectors.okey.conversation import Conversation, Request
 from dissectors.okey.hall import Hall
@@ -59,7 +57,7 @@ class Chat:
             data |= {"known_to": [sender, to], "others_see": {"text": None}}
         game = talk.game if scope == "l" else None
         event = self._hall.tell(message, "chat", sender, data, game)
-        self._log.add(hearer, key, msgspec.structs.replace(event, data={}, changes=[]))
+        self._log.add(hearer, key, event)
 
     def forget(self, stream_id: int) -> None:
         """A stream is over."""

@@ -224,7 +224,8 @@ def _inner(line: _Line, token: Token, start: int, end: int) -> tuple[int, int]:
     if (start, end) == (0, len(token.text)):
         return line.place(token.start, token.end)
     places = inner_places(line.text, token)
-    first = places[start][0]
+    # What is missing at the end stands behind the last character; without a padding nothing else is there.
+    first = places[start][0] if start < len(places) else places[-1][1]
     return line.place(first, places[end - 1][1] if end > start else first)
 
 

@@ -145,13 +145,14 @@ class OkeyTable(Hall):
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         talk = self.conversations.get(stream.id)
-        self.log.forget(stream.id)
-        self._chat.forget(stream.id)
         if talk is not None:
             assert stream.close_reason is not None
             # While he is still among the conversations, his name is known to be his.
             self._lobbies.goes(None, talk, stream.close_reason, ts_ns)
             del self.conversations[stream.id]
+        # That he has gone was logged as told on his stream.
+        self.log.forget(stream.id)
+        self._chat.forget(stream.id)
 
     def finish(self, ts_ns: int) -> None:
         """All verdicts were given at once."""

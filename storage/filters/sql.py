@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from dissectors.grammar import to_json
 from storage.filters.fields import AnyField, Column, MessageField
 from storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
 from storage.filters.rows import JSON, Owner, Place, Target, place
@@ -100,14 +101,21 @@ def _single(single: Condition, target: Target) -> tuple[str, Parameters]:
         return _WAYS[target][where.owner].format(sql), parameters
     if isinstance(subject, AnyField):
         where = JSON[target]
-        sql = f"kiebitz_field({_ALIASES[where.owner]}.{where.column}, ?)"
-        return _WAYS[target][where.owner].format(sql), [_question(test, subject.path)]
+        sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path)
+        return _WAYS[target][where.owner].format(sql), parameters
     sql = "m.name = ? AND " + _STREAM_OF_MESSAGE.format("s.protocol = ?")
     message_parameters: Parameters = [subject.message, subject.protocol]
     if isinstance(subject, MessageField):
-        sql += " AND kiebitz_field(m.fields, ?)"
-        message_parameters.append(_question(test, subject.path))
+        inside, parameters = _inside("m.fields", test, subject.path)
+        sql += f" AND {inside}"
+        message_parameters += parameters
     return _WAYS[target]["message"].format(f"({sql})"), message_parameters
+
+
+def _inside(value: str, test: Test, path: tuple[Step, ...]) -> tuple[str, Parameters]:
+    """A condition on a JSON object. Most have no such name, which SQLite sees sooner than Python."""
+    name = next(step for step in path if isinstance(step, str))
+    return f"(instr({value}, ?) AND kiebitz_field({value}, ?))", [to_json(name), _question(test, path)]
 
 
 def _value(column: Column, where: Place, target: Target) -> str:

@@ -1,0 +1,193 @@
+"""What peers call themselves, and what stands in arguments and paths, drives no terminal and means nothing.
+
+One table of names goes through one table of commands, into a pipe and onto a terminal. A name is in all that
+its player's server tells of him: the names of recorded players are replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+from altered import recorded
+from command import TINY, Done, kiebitz
+from test_diff import replaced
+
+from cli.main import run
+from storage.escaping import printable
+
+NAMES = {
+    "controls": "\x1b[2J\x1b]0;x\x07\x9b5m\x85\x08\u202e\u2066\u200d\ufeff\x7f",
+    "markup": "[red]:smile:[/][link=file:///]{0.__class__}%s%n$(id)`id`<b>&amp;]]>",
+    "piled up": "e" + "\u0301" * 3000,
+    "formula": "=1+1",
+}
+"""Names that do something where they are not only shown."""
+
+PLAYERS = {
+    "maexchen": ("maexchen-head-tiny.pcap", "alice"),
+    "schafkopf": ("schafkopf-1.3-badcard.pcap", "Falsch"),
+    "catan": ("catan-yaks-lobby.pcap.gz", "King DirectHand (AI)"),
+    "okey": ("okey-head-game-win.pcap.gz", "boran"),
+    "cgml": ("cgml-tiny.pcap.gz", "wampaire"),
+}
+"""Protocol -> a capture and a player in it."""
+
+COMMANDS = [
+    *(
+        ["messages"],
+        ["messages", "--json"],
+        ["messages", "--nl"],
+        ["messages", "--csv"],
+        ["messages", "--tsv"],
+    ),
+    *(["events"], ["events", "--json"], ["events", "--nl"], ["events", "--csv"], ["events", "--tsv"]),
+    *(["check"], ["check", "--json"], ["games"], ["games", "--json"], ["games", "--csv"]),
+    *(["streams"], ["streams", "--tsv"], ["sessions"], ["sessions", "--json"], ["sessions", "--csv"]),
+    *(["state"], ["state", "--json"], ["replay", "--speed", "100000"], ["whatif", "--drop", "#2"]),
+    *(["follow", "1"], ["follow", "1", "--hex"], ["export", "-T", "jsonl"], ["export", "-T", "csv"]),
+]
+"""Commands that print a session; its place is behind the first word."""
+
+
+def spelt(name: str, protocol: str) -> str:
+    """A name as it stands in a message; of what cannot stand there the rest."""
+    if protocol == "catan":
+        return json.dumps(name)[1:-1]
+    if protocol == "cgml":
+        # XML has no such letters.
+        return escape("".join(letter for letter in name if letter >= " "))
+    ends = {"maexchen": ";,:", "schafkopf": "\r", "okey": '\r" '}[protocol]
+    return "".join(letter for letter in name if letter not in ends)
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
+    """A database for each protocol and name, in a folder whose name is hostile, too."""
+    made = {}
+    for protocol, (capture, player) in PLAYERS.items():
+        known = recorded(capture)
+        for kind, name in NAMES.items():
+            folder = tmp_path_factory.mktemp(protocol) / "a\x1b[2J\u202e[b]"
+            folder.mkdir()
+            said = replaced({player: spelt(name, protocol)})([*known.said])
+            made[protocol, kind] = known.with_said(said).write(folder / "game.db")
+    return made
+
+
+def is_harmless(text: str) -> bool:
+    """Whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
+    return all(letter.isprintable() or letter in "\n\t" for letter in text) and "\u0301" * 9 not in text
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("protocol", PLAYERS)
+def test_no_name_drives_a_pipe(
+    protocol: str, kind: str, command: list[str], sessions: dict[tuple[str, str], str]
+) -> None:
+    done = kiebitz(command[0], sessions[protocol, kind], *command[1:])
+    assert done.status in (0, 3), done.err
+    assert is_harmless(done.out)
+    assert is_harmless(done.err)
+
+
+class Terminal(io.TextIOWrapper):
+    """Says that it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(*arguments: str) -> Done:
+    """Run a command in this process as on a terminal."""
+    written = io.BytesIO()
+    out = Terminal(written, encoding="utf-8", newline="")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        status = run(arguments)
+        out.flush()
+    return Done(status, written.getvalue().decode(), "")
+
+
+RICHS_OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
+"""Colours, and what moves a progress bar. No name here holds these."""
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command[0] != "replay"], ids=" ".join)
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("protocol", PLAYERS)
+def test_no_name_drives_a_terminal(
+    protocol: str,
+    kind: str,
+    command: list[str],
+    sessions: dict[tuple[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    done = on_a_terminal(command[0], sessions[protocol, kind], *command[1:])
+    assert done.status in (0, 3), done.out
+    assert is_harmless(RICHS_OWN.sub("", done.out))
+
+
+ODD = "o\x1b[2J\x9b5m\u202ed[bold]{0}%s"
+FAILING = [
+    *(
+        ["events", ODD],
+        ["events", f"{ODD}:3"],
+        ["import", ODD],
+        [ODD],
+        ["events", f"--{ODD}"],
+        ["protocols", ODD],
+    ),
+    *(["events", "DB", "-Y", f'msg == "{ODD}'], ["events", "DB", "-Y", ODD], ["state", "DB", "--at", ODD]),
+    *(
+        ["events", "DB", "--as", ODD],
+        ["whatif", "DB", "--edit", f"#1 name{ODD}=3"],
+        ["export", "DB", "-T", ODD],
+    ),
+    *(["export", "DB", "-T", "csv", "-o", f"no/{ODD}/x"], ["whatif", "DB", "--insert", f"#1 {ODD}"]),
+    *(["import", TINY, "-d", f"udp.port=={ODD},maexchen"], ["import", TINY, "-d", f"udp.port==1,{ODD}"]),
+    *(
+        ["relay", "-m", ODD],
+        ["relay", "-m", f"reverse:udp://{ODD}:1"],
+        ["sniff", "-i", ODD],
+        ["follow", "DB", ODD],
+    ),
+    *(["diff", "DB", ODD], ["redissect", ODD], ["completion", ODD], ["replay", "DB", "--connect", ODD]),
+    *(
+        ["import", TINY, "-w", f"no/{ODD}"],
+        ["state", "DB", "--svg", f"no/{ODD}"],
+        ["replay", "DB", "--player", ODD],
+    ),
+]
+"""Commands that refuse what they are given; DB is a session."""
+
+
+@pytest.mark.parametrize("command", FAILING, ids=lambda command: printable(" ".join(command)))
+def test_no_argument_drives_the_terminal_by_way_of_an_error(command: list[str], tmp_path: Path) -> None:
+    database = str(tmp_path / "game.db")
+    assert kiebitz("import", TINY, "-w", database).status == 0
+    done = kiebitz(*(database if argument == "DB" else argument for argument in command))
+    assert done.status in (1, 2)
+    assert "fault of Kiebitz" not in done.err
+    assert is_harmless(done.out)
+    assert is_harmless(done.err)
+
+
+def test_a_file_with_a_hostile_name_is_told_of_in_words(tmp_path: Path) -> None:
+    whole = Path(TINY).read_bytes()
+    (tmp_path / f"{ODD}.pcap").write_bytes(whole[:-5])
+    (tmp_path / f"{ODD}.txt").write_bytes(b"no capture")
+    for name in (f"{ODD}.pcap", f"{ODD}.txt", f"{ODD}.pcab"):
+        for command in (["import", name, "-w", str(tmp_path / f"{ODD}.db")], ["events", name]):
+            with contextlib.chdir(tmp_path):
+                for done in (kiebitz(*command), on_a_terminal(*command)):
+                    text = RICHS_OWN.sub("", done.out + done.err)
+                    assert is_harmless(text)
+                    assert "[bold]{0}%s" in text or done.status == 0
