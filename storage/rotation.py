@@ -33,33 +33,12 @@ def carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> No
         shown |= state.get("games", {}).keys()
         new.execute(INSERTS["tables"], (table.id, number, table.protocol, table.server))
         new.execute(INSERTS["snapshots"], (table.id, seq, since_ns, to_json(state)))
-    for (
-        stream_id,
-        protocol,
-        transport,
-        client,
-        server,
-        opened_ns,
-    ) in timeline.connection.execute(
-        "SELECT id, protocol, transport, client, server, opened_ns FROM streams"
-        " WHERE session_id = ? AND closed_ns IS NULL",
-        (session.id,),
+    of_session = (session.id,)
+    for row in timeline.connection.execute(
+        "SELECT * FROM streams WHERE session_id = ? AND closed_ns IS NULL", of_session
     ):
-        row = (stream_id, number, protocol, transport, client, server, opened_ns, None, None)
-        new.execute(INSERTS["streams"], row)
-    for game in timeline.games():
-        if game.ended_ns is None or str(game.id) in shown:
-            result = to_json(game.result) if game.result is not None else None
-            new.execute(
-                INSERTS["games"],
-                (
-                    game.id,
-                    game.table_id,
-                    number,
-                    game.protocol,
-                    game.label,
-                    game.started_ns,
-                    game.ended_ns,
-                    result,
-                ),
-            )
+        new.execute(INSERTS["streams"], (row[0], number, *row[2:]))
+    over = {game.id for game in timeline.games() if game.ended_ns is not None and str(game.id) not in shown}
+    for row in timeline.connection.execute("SELECT * FROM games WHERE session_id = ?", of_session):
+        if row[0] not in over:
+            new.execute(INSERTS["games"], (row[0], row[1], number, *row[3:]))
