@@ -7,6 +7,7 @@ its player's server tells of him: the names of recorded players are replaced.
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import re
@@ -133,6 +134,14 @@ def test_no_name_drives_a_terminal(
     done = on_a_terminal(command[0], sessions[protocol, kind], *command[1:])
     assert done.status in (0, 3), done.out
     assert is_harmless(RICHS_OWN.sub("", done.out))
+
+
+def test_a_formula_stays_what_was_said(sessions: dict[tuple[str, str], str]) -> None:
+    """CSV is for programs: a quotation mark before it would be another name."""
+    for form, delimiter in (("--csv", ","), ("--tsv", "\t")):
+        listed = kiebitz("events", sessions["maexchen", "formula"], form).out
+        rows = csv.DictReader(io.StringIO(listed), delimiter=delimiter)
+        assert "=1+1" in {row["actor"] for row in rows}
 
 
 ODD = "o\x1b[2J\x9b5m\u202ed[bold]{0}%s"
