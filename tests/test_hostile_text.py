@@ -136,12 +136,19 @@ def test_no_name_drives_a_terminal(
     assert is_harmless(RICHS_OWN.sub("", done.out))
 
 
-def test_a_formula_stays_what_was_said(sessions: dict[tuple[str, str], str]) -> None:
-    """CSV is for programs: a quotation mark before it would be another name."""
-    for form, delimiter in (("--csv", ","), ("--tsv", "\t")):
-        listed = kiebitz("events", sessions["maexchen", "formula"], form).out
-        rows = csv.DictReader(io.StringIO(listed), delimiter=delimiter)
-        assert "=1+1" in {row["actor"] for row in rows}
+def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], str]) -> None:
+    session = sessions["maexchen", "formula"]
+    for command, column, delimiter in (
+        (["events", session, "--csv"], "actor", ","),
+        (["events", session, "--tsv"], "actor", "\t"),
+        (["export", session, "-T", "csv"], "sentence", ","),
+    ):
+        listed = csv.DictReader(io.StringIO(kiebitz(*command).out, newline=""), delimiter=delimiter)
+        cells = [row[column] for row in listed]
+        assert any(cell.startswith("'=1+1") for cell in cells), command
+        assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells), command
+    # Programs take JSON, where it is what was said.
+    assert "=1+1" in {event["actor"] for event in kiebitz("events", session, "--json").json}
 
 
 ODD = "o\x1b[2J\x9b5m\u202ed[bold]{0}%s"
