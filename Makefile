@@ -7,7 +7,7 @@ ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
-.PHONY: demo test soak fuzz bench clean
+.PHONY: demo test test-oldest soak fuzz bench clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -44,6 +44,14 @@ bench: .venv/installed
 fuzz: .venv/installed
 	.venv/bin/pytest -m soak tests/test_fuzzing.py
 
+# The tests with the lowest versions that pyproject.toml allows.
+test-oldest:
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet uv
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
+		--editable '.[test]'
+	.venv-oldest/bin/python -m pytest -m 'not soak'
+
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --upgrade pip
@@ -51,4 +59,4 @@ fuzz: .venv/installed
 	@touch $@
 
 clean:
-	rm -rf .venv .demo *.egg-info
+	rm -rf .venv .venv-oldest .demo *.egg-info

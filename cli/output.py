@@ -16,7 +16,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from storage.escaping import json_text, printable
+from storage.escaping import cell, json_text, printable
 
 Form = Literal["json", "nl", "csv", "tsv"]
 Row = Sequence[Any]
@@ -149,7 +149,7 @@ def _tsv(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
 def _cell(value: Any) -> Any:
     """A value as CSV has it: texts escaped, objects and lists as JSON."""
     if isinstance(value, str):
-        return printable(value)
+        return cell(value)
     return json_text(value) if isinstance(value, dict | list) else value
 
 

@@ -33,6 +33,8 @@ _PCAP_HEADER_LENGTH = 24
 # libpcap's MAXIMUM_SNAPLEN and its limit for a pcapng block: a longer one is a damaged length field.
 _MAX_CAPTURED = 262_144
 _MAX_BLOCK = 16 << 20
+# Zeros are read as packets of no bytes, at a time of 0; a small compressed file may stand for many.
+_MOST_EMPTY = 100_000
 _MAX_INTERFACES = 65_536
 # No LINKTYPE_ has this number.
 _NO_LINKTYPE = -1
@@ -66,7 +68,7 @@ class PcapRecords(RawPcapReader):  # type: ignore[misc]  # scapy has no types, s
         # Section 4: the upper half of the field says how long a frame check sequence is, if any.
         linktype = self.linktype & 0xFFFF
         offset = _PCAP_HEADER_LENGTH
-        number = 0
+        number = empty = 0
         while header := read(16):
             number += 1
             if len(header) < 16:
@@ -76,6 +78,12 @@ class PcapRecords(RawPcapReader):  # type: ignore[misc]  # scapy has no types, s
             if captured > _MAX_CAPTURED:
                 self.truncated = _damaged(f"packet {number}", offset, f"claims {captured} bytes")
                 return
+            if not wirelen:
+                empty += 1
+                if empty > _MOST_EMPTY:
+                    why = f"is one of over {_MOST_EMPTY:,} packets of no bytes"
+                    self.truncated = _damaged(f"packet {number}", offset, why)
+                    return
             data = read(captured)
             if len(data) < captured:
                 self.truncated = _broken_off(f"packet {number}", offset, 16 + len(data), 16 + captured)

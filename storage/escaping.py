@@ -15,6 +15,9 @@ from typing import Any
 _MARKS = 8
 """So many marks stand on one letter at the most; no language takes as many."""
 
+_FORMULA_SIGNS = ("=", "+", "-", "@")
+"""What a spreadsheet takes for the beginning of a formula; tabs and line ends are escaped anyway."""
+
 _FIRST_MARK = "\u0300"
 
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -26,6 +29,12 @@ def printable(text: str) -> str:
     A backslash stays as it is, so that this may be done twice; who must tell the two apart takes JSON.
     """
     return _shown(text, escaped)
+
+
+def cell(text: str) -> str:
+    """The text for a table that a spreadsheet may open: behind an apostrophe if that would run it."""
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(_FORMULA_SIGNS) else shown
 
 
 def escaped(character: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO
 
-from storage.escaping import json_text, printable, printable_json
+from storage.escaping import cell, json_text, printable, printable_json
 from storage.sentences import sentence
 from storage.timeline import Timeline
 
@@ -58,12 +58,16 @@ def write_jsonl(timeline: Timeline, file: BinaryIO) -> None:
 
 
 def write_csv(timeline: Timeline, file: BinaryIO) -> None:
-    """A row for each message, with a header; `time` is in seconds since the session began."""
+    """A row for each message, with a header; `time` is in seconds since the session began.
+
+    What a spreadsheet would run stands behind an apostrophe.
+    """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     try:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(_COLUMNS)
-        writer.writerows(_messages(timeline))
+        for row in _messages(timeline):
+            writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
     finally:
         # What was given open is left open.
         text.detach()

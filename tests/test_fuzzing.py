@@ -43,8 +43,8 @@ GROWTH_INPUTS = 250
 GROWTH_BYTES = 500_000
 """What that many inputs may leave in memory, once as many have gone before."""
 
-PATIENCE_S = 20
-"""No input takes a hundredth of that; what takes longer hangs."""
+PATIENCE_S = 60
+"""No input takes a hundredth of that on a machine at rest; what takes longer hangs."""
 
 Target = Callable[[bytes], object]
 

@@ -7,6 +7,7 @@ its player's server tells of him: the names of recorded players are replaced.
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import re
@@ -133,6 +134,21 @@ def test_no_name_drives_a_terminal(
     done = on_a_terminal(command[0], sessions[protocol, kind], *command[1:])
     assert done.status in (0, 3), done.out
     assert is_harmless(RICHS_OWN.sub("", done.out))
+
+
+def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], str]) -> None:
+    session = sessions["maexchen", "formula"]
+    for command, column, delimiter in (
+        (["events", session, "--csv"], "actor", ","),
+        (["events", session, "--tsv"], "actor", "\t"),
+        (["export", session, "-T", "csv"], "sentence", ","),
+    ):
+        listed = csv.DictReader(io.StringIO(kiebitz(*command).out, newline=""), delimiter=delimiter)
+        cells = [row[column] for row in listed]
+        assert any(cell.startswith("'=1+1") for cell in cells), command
+        assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells), command
+    # Programs take JSON, where it is what was said.
+    assert "=1+1" in {event["actor"] for event in kiebitz("events", session, "--json").json}
 
 
 ODD = "o\x1b[2J\x9b5m\u202ed[bold]{0}%s"

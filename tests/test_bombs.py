@@ -1,0 +1,187 @@
+"""Small things that stand for much: bounded in memory and time, and said.
+
+A capture may have any size, also compressed a thousandfold, and a thousand million packets take their time: a
+progress bar shows how far it is, and Ctrl-C keeps what was read. What is bounded is memory, and what no
+program writes ends the reading.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import tracemalloc
+from pathlib import Path
+
+import pytest
+import zstandard
+from command import TINY, kiebitz
+from made_sessions import record
+from test_fuzzing import watched
+
+from dissectors.inspector import Inspector
+from dissectors.records import Chunk, Direction, Stream
+from dissectors.registry import BUILT_IN, dissector_of
+from dissectors.table import Ids
+from proxy.capture_files import CaptureError, open_capture
+
+PEAK_BYTES = 128 << 20
+"""More is not taken for a message of a mebibyte, with all its parts."""
+
+PIECE = 1400
+DEPTH = 100_000
+DIGITS = 1_000_000
+
+BOMBS: dict[str, tuple[str, Direction, bytes]] = {
+    "nested arrays": ("catan", "s2c", b'{"Hallo":' + b"[" * DEPTH + b"]" * DEPTH + b"}\n"),
+    "nested objects": ("catan", "s2c", b'{"Hallo":' + b'{"a":' * DEPTH + b"1" + b"}" * DEPTH + b"}\n"),
+    "a long number": ("catan", "s2c", b'{"Willkommen":{"id":' + b"9" * DIGITS + b"}}\n"),
+    "a long negative number": ("catan", "s2c", b'{"Willkommen":{"id":-' + b"9" * DIGITS + b"}}\n"),
+    "a long fraction": ("catan", "s2c", b'{"Willkommen":{"id":0.' + b"9" * DIGITS + b"}}\n"),
+    "a great exponent": ("catan", "s2c", b'{"Willkommen":{"id":1e' + b"9" * DIGITS + b"}}\n"),
+    "a key many times": ("catan", "s2c", b'{"Willkommen":{' + b'"id":1,' * DEPTH + b'"id":1}}\n'),
+    "many escapes": (
+        "catan",
+        "s2c",
+        b'{"Hallo":{"Version":"' + b"\\u0041" * DEPTH + b'","Protokoll":"1"}}\n',
+    ),
+    "half an escape": (
+        "catan",
+        "s2c",
+        b'{"Hallo":{"Version":"' + b"\\ud800" * DEPTH + b'","Protokoll":"1"}}\n',
+    ),
+    "a billion laughs": (
+        "cgml",
+        "s2c",
+        b'<!DOCTYPE l [<!ENTITY a "ha">'
+        + b"".join(b'<!ENTITY %c "%s">' % (98 + n, b"&%c;" % (97 + n) * 10) for n in range(9))
+        + b"]>\r\n<disconnect>&j;</disconnect>\r\n\r\n",
+    ),
+    "a file fetched": (
+        "cgml",
+        "s2c",
+        b'<!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]><disconnect>&x;</disconnect>\r\n\r\n',
+    ),
+    "nested elements": (
+        "cgml",
+        "s2c",
+        b"<disconnect>" + b"<a>" * DEPTH + b"</a>" * DEPTH + b"</disconnect>\r\n\r\n",
+    ),
+    "elements without ends": ("cgml", "s2c", b"<a>" * (3 * DEPTH) + b"\r\n\r\n"),
+    "many attributes": (
+        "cgml",
+        "s2c",
+        b"<disconnect " + b" ".join(b'a%d="1"' % n for n in range(DEPTH // 2)) + b"></disconnect>\r\n\r\n",
+    ),
+    "a long name": ("cgml", "s2c", b"<" + b"a" * DIGITS + b"/>\r\n\r\n"),
+    "many references": ("cgml", "s2c", b"<disconnect>" + b"&#65;" * DEPTH + b"</disconnect>\r\n\r\n"),
+    "a long amount": ("cgml", "c2s", b"<load>" + b"9" * DIGITS + b"</load>\r\n\r\n"),
+    "nested quotation marks": ("okey", "s2c", b'STAT "' + b'\\"' * (4 * DEPTH) + b' " 3\r\n'),
+    "backslashes": ("okey", "s2c", b'CATS b "' + b"\\" * DIGITS + b"\r\n"),
+    "many tokens": ("okey", "s2c", b'+LGAM o "' + b"1:2 " * (2 * DEPTH) + b'"\r\n'),
+    "a long lobby": ("okey", "c2s", b"JLOB " + b"9" * DIGITS + b"\r\n"),
+    "blanks": ("okey", "c2s", b"CATC" + b" " * DIGITS + b"b x\r\n"),
+    "a line without an end": ("schafkopf", "c2s", b"!NAME\n" + b"x" * (3 * DIGITS)),
+    "many lines": ("schafkopf", "s2c", b"!MODEL\n" + b"SAU\n" * (2 * DEPTH) + b"!END\n"),
+    "a long turn": ("schafkopf", "s2c", b"!DRAN\n" + b"9" * DIGITS + b"\n!END\n"),
+    "a long score": ("maexchen", "s2c", b"SCORE;a:" + b"9" * 60_000),
+    "many scores": ("maexchen", "s2c", b"SCORE;" + b",".join(b"%d:1" % n for n in range(9_000))),
+    "many names": ("maexchen", "s2c", b"ROUND STARTED;1;" + b"," * 60_000),
+    "a long round": ("maexchen", "s2c", b"ROUND STARTED;" + b"9" * 60_000 + b";a"),
+}
+"""Protocol, direction and bytes of one message."""
+
+
+def pieces(name: str) -> list[Chunk]:
+    protocol, direction, data = BOMBS[name]
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    stream = Stream(1, dissector.transport, "127.0.0.1:5", "127.0.0.1:4000", 1)
+    size = PIECE if dissector.transport == "tcp" else len(data)
+    return [Chunk(stream, direction, 1, at, data[at : at + size]) for at in range(0, len(data), size)]
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_message_costs_little(name: str) -> None:
+    chunks = pieces(name)
+    dissector = dissector_of(BOMBS[name][0])
+    assert dissector is not None
+    inspector = Inspector(BUILT_IN, Ids(), {(dissector.transport, 4000): dissector})
+    with watched():
+        tracemalloc.start()
+        try:
+            for chunk in chunks:
+                inspector.feed(chunk)
+            inspector.finish()
+            found = inspector.drain()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert sum(message.length for message in found.messages) == len(BOMBS[name][2])
+    assert peak < PEAK_BYTES
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_is_recorded_of_it_can_be_shown(name: str, tmp_path: Path) -> None:
+    port = f"{'udp' if BOMBS[name][0] == 'maexchen' else 'tcp'}.port==4000,{BOMBS[name][0]}"
+    database = record(tmp_path / "bomb.db", pieces(name))
+    assert kiebitz("redissect", database, "-d", port).status == 0
+    for command in (["messages"], ["events", "--json"], ["check"], ["state"], ["export", "-T", "jsonl"]):
+        with watched():
+            done = kiebitz(command[0], database, *command[1:])
+        assert done.status in (0, 3), done.err
+        assert "etc/passwd" not in done.out or name == "a file fetched"
+        assert "root:" not in done.out
+
+
+# Compressed captures.
+
+PCAP = Path(TINY).read_bytes()
+
+
+def empty_packets() -> bytes:
+    return PCAP[:24] + bytes(16) * 300_000
+
+
+def test_zeros_are_no_packets() -> None:
+    """10 GB of them in 10 MB end at once: no program writes a packet that was no byte long."""
+    for data in (empty_packets(), gzip.compress(empty_packets()), zstandard.compress(empty_packets())):
+        capture = open_capture(io.BytesIO(data))
+        assert sum(1 for _ in capture) <= 100_000
+        assert capture.truncated is not None
+        assert "packets of no bytes" in capture.truncated
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_a_sound_capture_may_be_compressed_a_thousandfold(compress: type[bytes]) -> None:
+    length = 16 + int.from_bytes(PCAP[32:36], "little")
+    packed = compress(PCAP[:24] + PCAP[24 : 24 + length] * 100_000)
+    assert len(packed) < 100_000 * length / 100
+    tracemalloc.start()
+    try:
+        capture = open_capture(io.BytesIO(packed))
+        assert sum(1 for _ in capture) == 100_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < PEAK_BYTES
+    assert capture.truncated is None
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_members_without_content_are_passed_over(compress: type[bytes]) -> None:
+    with watched():
+        capture = open_capture(io.BytesIO(compress(b"") * 50_000 + compress(PCAP)))
+        assert sum(1 for _ in capture) == 69
+
+
+def test_what_is_compressed_twice_is_no_capture() -> None:
+    with pytest.raises(CaptureError, match="the gzip content of the stream is not a capture"):
+        open_capture(io.BytesIO(gzip.compress(gzip.compress(PCAP))))
+
+
+def test_a_window_of_two_gigabytes_is_not_made() -> None:
+    # RFC 8878, 3.1.1.1: no content size, and a window of 2 to the power of 31.
+    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([21 << 3]) + (len(PCAP) << 3 | 1).to_bytes(3, "little") + PCAP
+    with pytest.raises(CaptureError, match="the zstd data is damaged"):
+        list(itertools.islice(open_capture(io.BytesIO(frame)), 1))
