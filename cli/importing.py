@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.decode_as import server_ports
+from cli.garbage import collecting_seldom
 from cli.inspecting import InspectionElsewhere
 from dissectors.dissector import recognise
 from dissectors.inspector import DecodeAs
@@ -98,6 +99,7 @@ def _orient(transport: Transport, data: bytes, _source: str, _destination: str) 
     return certain.pop() if len(certain) == 1 else None
 
 
+@collecting_seldom()
 def import_capture(
     source: str, database: str, forced: DecodeAs, on_progress: Callable[[int, int | None], None]
 ) -> tuple[PacketRecording, str | None]:

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 from cli.faults import telling_faults
-from cli.garbage import collect_seldom
+from cli.garbage import collecting_seldom
 from dissectors.inspector import DecodeAs
 from dissectors.records import End, Findings, Item, Stream
 from dissectors.registry import installed
@@ -110,9 +110,9 @@ def _death() -> StorageError:
 
 
 @telling_faults
+@collecting_seldom()
 def _inspect(connection: Connection, session_id: int, ids: Ids, ports: _Ports) -> None:
     """Answer each batch of items with rows, and None with the last ones; to be run by `start_child`."""
-    collect_seldom()
     dissectors = installed().dissectors
     decode_as = {server: dissectors[protocol] for server, protocol in ports.items()}
     inspection = InspectionHere(session_id, ids, decode_as)

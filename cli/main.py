@@ -18,7 +18,6 @@ from typing import Any
 import click
 
 from cli.faults import damaged_database, fault
-from cli.garbage import collect_seldom
 from storage.escaping import printable
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -153,7 +152,6 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    collect_seldom()
     sys.exit(run(sys.argv[1:]))
 
 

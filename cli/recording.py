@@ -19,7 +19,7 @@ import msgspec
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
 from cli.faults import telling_faults
-from cli.garbage import collect_seldom
+from cli.garbage import collecting_seldom
 from cli.live import LiveView
 from cli.recording_options import summary
 from cli.rotation import Limits, Rotation
@@ -87,6 +87,7 @@ Report = Begun | Refused | Committed | Said
 
 
 @telling_faults
+@collecting_seldom()
 def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
     """Record a journal to its end, as one session; to be run by `start_child`.
 
@@ -94,7 +95,6 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
     read from `relay` when the relay is over: what it sends, or the end.
     """
     give_way()
-    collect_seldom()
     # Until this process is over, as the relay may be over before it.
     hold(task.journal.parent)
     tell = _teller(relay if tells_relay else None)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.progress import Progress
 
 from cli.decode_as import decode_as_option, parse_decode_as
+from cli.garbage import collecting_seldom
 from cli.sessions import is_database, open_session, split_number
 from storage.escaping import printable
 from storage.redissect import redissect as redissect_database
@@ -36,7 +37,10 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     if number is not None:
         # Says which sessions there are if there is no such one.
         open_session(database).connection.close()
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+    with (
+        collecting_seldom(),
+        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress,
+    ):
         bar = progress.add_task(escape(printable(database)), total=None)
         lost = redissect_database(
             path, number, forced, lambda done, total: progress.update(bar, completed=done, total=total)
