@@ -3,7 +3,7 @@
     python tests/benchmarks/bench.py
 
 Prints every table, and at the end what is promised beside what was measured; writes all of it to RESULTS.md.
-It takes about twenty minutes. Let nothing else run meanwhile.
+It takes about half an hour. Let nothing else run meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from report import Report, machine
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
-RELAY_ROUNDS = 5
+RELAY_ROUNDS = 3
 RELAY_SECONDS = 2.0
 
 
