@@ -26,7 +26,7 @@ from rich.table import Table
 from running import KIEBITZ, Cost, run
 
 MESSAGES = 100_000
-ROUNDS = 3
+ROUNDS = 1
 
 KIEBITZ_NAME = "kiebitz diff"
 DIFFERENT = 3

@@ -27,7 +27,7 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, Cost, run
 
-ROUNDS = 3
+ROUNDS = 2
 REPETITIONS = 20
 
 KIEBITZ_NAME = "kiebitz"
