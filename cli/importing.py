@@ -14,7 +14,6 @@ import click
 
 from cli.decode_as import server_ports
 from cli.garbage import collecting_seldom
-from cli.inspecting import InspectionElsewhere
 from dissectors.dissector import recognise
 from dissectors.inspector import DecodeAs
 from dissectors.records import Direction, Findings, Item, Transport
@@ -23,7 +22,7 @@ from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
 from storage.escaping import printable
-from storage.inspection import InspectionHere
+from storage.inspection import Inspect, InspectionHere
 from storage.recorder import Recorder
 from storage.schema import MEMORY
 
@@ -113,7 +112,7 @@ def import_capture(
 
     with open_capture(source) as capture, _Interrupts() as interrupts:
         is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
-        inspect = InspectionElsewhere if is_large else InspectionHere
+        inspect = _elsewhere() if is_large else InspectionHere
         recorder = Recorder(database, "import", source, decode_as=forced, inspect=inspect)
         recording = PacketRecording(recorder, forced)
         packets = iter(capture)
@@ -138,6 +137,13 @@ def import_capture(
             raise
         recording.close()
         return recording, capture.truncated
+
+
+def _elsewhere() -> Inspect:
+    # It loads what small captures, and a sniff, do without.
+    from cli.inspecting import InspectionElsewhere
+
+    return InspectionElsewhere
 
 
 class _Interrupts:

@@ -77,15 +77,6 @@ class InspectionElsewhere:
                 rows[table] += more
         return Findings()
 
-    @property
-    def is_settled(self) -> bool:
-        """False: nobody knows it here."""
-        return False
-
-    def go_on_as(self, session_id: int) -> None:
-        """Not here, where nothing is ever settled. Raises NotImplementedError."""
-        raise NotImplementedError
-
     def finish(self) -> None:
         """Nothing more comes."""
         self._is_finished = True

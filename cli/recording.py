@@ -28,8 +28,10 @@ from dissectors.records import TableInfo
 from proxy.clock import now_ns
 from proxy.journal_reader import JournalError, JournalReader
 from proxy.processes import follow, give_way
-from storage.recorder import COMMIT_EVERY_S, Recorder
+from storage.escaping import printable
+from storage.recorder import COMMIT_EVERY_S
 from storage.resuming import ResumedRecorder
+from storage.rotation import RotatingRecorder
 from storage.schema import StorageError
 
 RETRY_S = 0.5
@@ -102,8 +104,8 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
         _carry_on(task, task.session, relay, tell)
         return
 
-    def begin(database: str) -> Recorder:
-        return Recorder(
+    def begin(database: str) -> RotatingRecorder:
+        return RotatingRecorder(
             database,
             "relay",
             task.source,
@@ -147,7 +149,7 @@ def _carry_on(task: Task, session: int, relay: Connection, tell: Callable[[str],
 
 def _record(
     task: Task,
-    recorder: Recorder,
+    recorder: RotatingRecorder,
     reader: JournalReader,
     rotation: Rotation | None,
     relay: Connection,
@@ -197,7 +199,9 @@ def _record(
         tell("kiebitz: the relay has died; what it had passed on until then is recorded")
 
 
-def _rotate(recorder: Recorder, rotation: Rotation, relay: Connection, tell: Callable[[str], None]) -> None:
+def _rotate(
+    recorder: RotatingRecorder, rotation: Rotation, relay: Connection, tell: Callable[[str], None]
+) -> None:
     """Go on in the next database, if it can be made."""
     recorded = summary(recorder)
     try:
@@ -212,6 +216,8 @@ def _rotate(recorder: Recorder, rotation: Rotation, relay: Connection, tell: Cal
 
 def _teller(relay: Connection | None) -> Callable[[str], None]:
     def tell(sentence: str) -> None:
+        # It may have the name of a file in it.
+        sentence = printable(sentence)
         if relay is None:
             click.echo(sentence, err=True)
         else:
@@ -226,7 +232,7 @@ def _report(relay: Connection, report: Report) -> None:
         relay.send(report)
 
 
-def _write(recorder: Recorder, relay: Connection, tell: Callable[[str], None]) -> None:
+def _write(recorder: RotatingRecorder, relay: Connection, tell: Callable[[str], None]) -> None:
     """Write what was gathered, trying again until it works, or the relay is over and it is of no use."""
     failed_since: float | None = None
     while True:

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from cli.conditions import Condition, ConditionType
-from storage.recorder import Recorder
+from storage.rotation import RotatingRecorder
 from storage.schema import StorageError, sentence
 
 SETTLE_S = 5.0
@@ -85,7 +85,7 @@ class Rotation:
         self._postponed_to = 0.0
         return made
 
-    def is_due(self, recorder: Recorder) -> bool:
+    def is_due(self, recorder: RotatingRecorder) -> bool:
         """Whether the next database should be begun as soon as that is well; not while this one is empty."""
         now = time.monotonic()
         if now < self._postponed_to:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dissectors.inspector import DecodeAs, Inspector
@@ -20,18 +21,15 @@ class Inspection(Protocol):
     def gather(self, rows: Rows) -> Findings:
         """Append to `rows` what was found and is known by now; give what of it is in this process."""
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether all that came is known to be in what was found, so that nothing reaches over from here."""
-
-    def go_on_as(self, session_id: int) -> None:
-        """From here on, all being settled and gathered, make rows of the session that this one goes on as."""
-
     def finish(self) -> None:
         """Nothing more comes: the next `gather` has all there is."""
 
     def close(self) -> None:
         """Give back whatever it holds."""
+
+
+Inspect = Callable[[int, Ids, DecodeAs], Inspection]
+"""Makes an inspection: the session's number, the numbering that goes on, the protocols that are known."""
 
 
 class InspectionHere:
@@ -50,11 +48,11 @@ class InspectionHere:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that came is in what was found."""
+        """Whether all that came is in what was found, so that nothing reaches over from here."""
         return self._inspector.is_settled
 
     def go_on_as(self, session_id: int) -> None:
-        """Make rows of another session from here on."""
+        """From here on, all being settled and gathered, make rows of the session that this one goes on as."""
         self._session_id = session_id
 
     def finish(self) -> None:

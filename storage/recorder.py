@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import count
 from typing import Literal
@@ -20,11 +20,9 @@ from typing import Literal
 from dissectors.inspector import DecodeAs
 from dissectors.records import Chunk, Findings, Gap, Item
 from dissectors.table import Ids
-from storage.inspection import Inspection, InspectionHere
-from storage.rotation import carry_over
+from storage.inspection import Inspect, Inspection, InspectionHere
 from storage.rows import INSERTS, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
-from storage.timeline import Timeline, sessions
 
 COMMIT_EVERY_S = 0.2
 """The most that a crash may cost (seconds of recording)."""
@@ -56,7 +54,7 @@ class Recorder:
         name: str | None = None,
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
-        inspect: Callable[[int, Ids, DecodeAs], Inspection] = InspectionHere,
+        inspect: Inspect = InspectionHere,
     ) -> None:
         connection = open_for_writing(path)
         held = lock(path)
@@ -116,18 +114,6 @@ class Recorder:
         """Whether enough has been gathered that it should be committed, so that memory stays flat."""
         return self._pending >= BATCH
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no bytes have come since this database was begun."""
-        return self._chunk_id == self._before["chunks"]
-
-    @property
-    def size(self) -> int:
-        """How big the database is (bytes), with all that is committed."""
-        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
-        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
-        return int(pages * page_bytes)
-
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
         chunks = self._rows["chunks"]
@@ -150,54 +136,6 @@ class Recorder:
             if item.ts_ns > self._latest_ns:
                 self._latest_ns = item.ts_ns
             self._pending += 1
-
-    def record_until_settled(self, items: list[Item]) -> list[Item]:
-        """Take items up to where all that came is in what was found; give those that are left."""
-        for place, item in enumerate(items):
-            if self.is_settled:
-                return items[place:]
-            self.record((item,))
-        return []
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all that came is in what was found, so that nothing reaches over from here."""
-        return self._inspection.is_settled
-
-    def go_on_in(self, path: str) -> None:
-        """End the session, all of it being written, and carry it on in the new database at `path`.
-
-        Raises StorageError, and then goes on where it was.
-        """
-        new = open_for_writing(path)
-        held = None
-        try:
-            held = lock(path)
-            create_indexes(new)
-            with new:
-                session = sessions(self.connection)[-1]
-                carry_over(Timeline(self.connection, session), new, self._latest_ns)
-            with self.connection:
-                self.connection.execute(
-                    "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
-                )
-        except (sqlite3.Error, StorageError) as error:
-            new.close()
-            if held is not None:
-                os.close(held)
-            raise error if isinstance(error, StorageError) else StorageError(sentence(path, error)) from error
-        for table in ("streams", "games"):
-            (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
-            self._before[table] += self.counts[table] - carried
-            self.counts[table] = carried
-        for table in ("messages", "events", "diagnostics"):
-            self.counts[table] = 0
-        self._before["chunks"] = self._chunk_id
-        self._close_file()
-        self.path, self.connection, self._lock = path, new, held
-        self.session_id += 1
-        self._inspection.go_on_as(self.session_id)
-        self.started_ns = self._latest_ns
 
     def gather(self) -> Findings:
         """What has been found since the last time; its rows are written by the next `write`."""

@@ -15,13 +15,14 @@ from dissectors.inspector import DecodeAs
 from dissectors.records import Stream, TableInfo
 from storage.inspection import InspectionHere
 from storage.items import RecordedItems
-from storage.recorder import BATCH, Recorder, last_ids, lock
+from storage.recorder import BATCH, last_ids, lock
+from storage.rotation import RotatingRecorder
 from storage.rows import no_rows
 from storage.schema import OF_SESSION, StorageError, open_existing, sentence
 from storage.timeline import Timeline, sessions
 
 
-class ResumedRecorder(Recorder):
+class ResumedRecorder(RotatingRecorder):
     """Carries on session `number` of the last of the databases at `paths`, with the options of its beginning.
 
     The others have what came before in the same recording. Raises StorageError if one of them is gone, there

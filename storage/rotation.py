@@ -1,4 +1,4 @@
-"""What a new database begins with where a recording goes on in it: all that is not over in the one before.
+"""A recording that goes on in another database, which begins with all that is not over in the one before.
 
 These are the rows of streams that are open, of the tables, and of games that are on or still shown, and a
 snapshot of each table. With them each database can be asked for the state at any of its moments by itself.
@@ -7,14 +7,85 @@ Rows keep their numbers, and those that come are numbered on.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 
 from dissectors.grammar import to_json
+from dissectors.records import Item
+from storage.inspection import InspectionHere
+from storage.recorder import Recorder, lock
 from storage.rows import INSERTS
-from storage.timeline import Timeline
+from storage.schema import StorageError, create_indexes, open_for_writing, sentence
+from storage.timeline import Timeline, sessions
 
 
-def carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> None:
+class RotatingRecorder(Recorder):
+    """A recorder that can go on in another database; it inspects in this process, and so knows when to."""
+
+    _inspection: InspectionHere
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no bytes have come since this database was begun."""
+        return self._chunk_id == self._before["chunks"]
+
+    @property
+    def size(self) -> int:
+        """How big the database is (bytes), with all that is committed."""
+        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
+        return int(pages * page_bytes)
+
+    def record_until_settled(self, items: list[Item]) -> list[Item]:
+        """Take items up to where all that came is in what was found; give those that are left."""
+        for place, item in enumerate(items):
+            if self.is_settled:
+                return items[place:]
+            self.record((item,))
+        return []
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found, so that nothing reaches over from here."""
+        return self._inspection.is_settled
+
+    def go_on_in(self, path: str) -> None:
+        """End the session, all of it being written, and carry it on in the new database at `path`.
+
+        Raises StorageError, and then goes on where it was.
+        """
+        new = open_for_writing(path)
+        held = None
+        try:
+            held = lock(path)
+            create_indexes(new)
+            with new:
+                session = sessions(self.connection)[-1]
+                _carry_over(Timeline(self.connection, session), new, self._latest_ns)
+            with self.connection:
+                self.connection.execute(
+                    "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
+                )
+        except (sqlite3.Error, StorageError) as error:
+            new.close()
+            if held is not None:
+                os.close(held)
+            raise error if isinstance(error, StorageError) else StorageError(sentence(path, error)) from error
+        for table in ("streams", "games"):
+            (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
+            self._before[table] += self.counts[table] - carried
+            self.counts[table] = carried
+        for table in ("messages", "events", "diagnostics"):
+            self.counts[table] = 0
+        self._before["chunks"] = self._chunk_id
+        self._close_file()
+        self.path, self.connection, self._lock = path, new, held
+        self.session_id += 1
+        self._inspection.go_on_as(self.session_id)
+        self.started_ns = self._latest_ns
+
+
+def _carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> None:
     """Write into a `new` database what of a session, of which all is written, goes on there from `since_ns`.
 
     The session has the next number there. Raises sqlite3.Error.

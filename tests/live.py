@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,6 +56,30 @@ def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
             process.stderr.close()
     assert status == 0, rest
+
+
+def child_of(process: int) -> int:
+    """The one process that a command of ours has started: a relay's recorder, an import's inspector."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    (child,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+    return int(child)
+
+
+def until(true: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+    """Wait for something that takes its time."""
+    end = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < end, f"{what}: it did not happen within {patience_s} s"
+        time.sleep(0.02)
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """End a program that has a session of its own, and all that it has started, if they still run."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
 
 
 def rows(database: Path, query: str) -> list[Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from live import KIEBITZ, free_port
+from live import KIEBITZ, child_of, free_port, kill_all
 from test_relay_udp import eventually
 
 CAPTURE = Path(__file__).parent.parent / "captures" / "maexchen-head-port4711.pcap"
@@ -67,9 +67,7 @@ class Echo:
 
     def recorder(self) -> int:
         """The process id of the recorder."""
-        children = Path(f"/proc/{self.relay.pid}/task/{self.relay.pid}/children").read_text().split()
-        (recorder,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
-        return int(recorder)
+        return child_of(self.relay.pid)
 
     def kill_recorder(self) -> None:
         """Kill it, and wait until another one is there."""
@@ -91,11 +89,7 @@ def relaying(database: Path, environment: Mapping[str, str] = MappingProxyType({
     try:
         yield echo
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(echo.relay.pid, signal.SIGKILL)
-        echo.relay.wait()
-        assert echo.relay.stderr is not None
-        echo.relay.stderr.close()
+        kill_all(echo.relay)
         echo.server.close()
         echo.client.close()
 

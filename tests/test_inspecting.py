@@ -6,14 +6,13 @@ import os
 import signal
 import struct
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from command import CAPTURES
-from live import KIEBITZ, PATIENCE_S, rows
+from live import KIEBITZ, child_of, rows, until
 
 from cli import importing
 from cli.importing import import_capture
@@ -42,24 +41,11 @@ A_TRANSACTION = 500_000
 """Bytes of the database that only rows can take."""
 
 
-def process_ids(parent: int) -> list[int]:
-    """The processes of ours that `parent` has started."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return [int(pid) for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
-
-
 def is_running(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -80,15 +66,15 @@ def importing_process(capture: Path, database: Path) -> Iterator[tuple[subproces
     )
     try:
         log = database.with_name(f"{database.name}-wal")
-        wait_until(lambda: log.exists() and log.stat().st_size > A_TRANSACTION)
-        (inspector,) = process_ids(process.pid)
+        until(lambda: log.exists() and log.stat().st_size > A_TRANSACTION, "rows are written")
+        inspector = child_of(process.pid)
         yield process, inspector
     finally:
         process.kill()
         process.wait()
         assert process.stderr is not None
         process.stderr.close()
-    wait_until(lambda: not is_running(inspector))
+    until(lambda: not is_running(inspector), "the inspector ends")
 
 
 @pytest.mark.parametrize("name", GAMES)

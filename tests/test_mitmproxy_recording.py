@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
-from live import PATIENCE_S, accept, free_port, receive, rows, speak, story
+from live import PATIENCE_S, accept, child_of, free_port, receive, rows, speak, story
 from maexchen_live import Player, Server, play
 from mitmproxy_live import assert_recorded, game, listening, relayed_plainly
 from test_relay_udp import eventually
@@ -166,12 +166,6 @@ def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
     assert not running.database.exists()
 
 
-def recorder_of(mitmdump: int) -> int:
-    children = Path(f"/proc/{mitmdump}/task/{mitmdump}/children").read_text().split()
-    (recorder,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
-    return int(recorder)
-
-
 def test_the_recorder_is_killed(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")
@@ -179,7 +173,7 @@ def test_the_recorder_is_killed(tmp_path: Path) -> None:
         with mitmdump(tmp_path, mode) as running:
             assert exchange(port, listener, b"before") == b"before"
             eventually(lambda: rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2)
-            os.kill(recorder_of(running.process.pid), signal.SIGKILL)
+            os.kill(child_of(running.process.pid), signal.SIGKILL)
             running.hears("the recorder has died and is started again; mitmproxy goes on")
             assert exchange(port, listener, b"meanwhile") == b"meanwhile"
             running.hears("the recorder has caught up")

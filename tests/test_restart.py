@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from command import kiebitz
-from live import KIEBITZ, PATIENCE_S, Said, accept, free_port, receive, rows, running, speak, story
+from live import KIEBITZ, PATIENCE_S, Said, accept, child_of, free_port, receive, rows, running, speak, story
 from maexchen_live import Player, Server, play
 from mitmproxy_live import assert_recorded, game, listening, relayed_plainly
 from test_faults import Echo, assert_sound, recorded, relaying
@@ -52,12 +52,6 @@ def round_trips(echo: Echo, first: int, count: int) -> list[bytes]:
 
 def bytes_in(database: Path) -> int:
     return int(rows(database, "SELECT coalesce(sum(length), 0) FROM chunks")[0][0])
-
-
-def recorder_below(relay: int) -> int:
-    children = Path(f"/proc/{relay}/task/{relay}/children").read_text().split()
-    (recorder,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
-    return int(recorder)
 
 
 def test_it_is_killed_once(tmp_path: Path) -> None:
@@ -251,7 +245,7 @@ def kill_in_round(number: int, database: Path, relay: int) -> int:
     """Kill the recorder when somebody has rolled in that round; how many events there were then."""
     rolled = f"SELECT count(*) FROM events WHERE kind = 'rolled' AND game_id = {number}"
     eventually(lambda: rows(database, rolled)[0][0] > 0)
-    os.kill(recorder_below(relay), signal.SIGKILL)
+    os.kill(child_of(relay), signal.SIGKILL)
     return int(rows(database, "SELECT count(*) FROM events")[0][0])
 
 
@@ -291,7 +285,7 @@ def test_in_the_middle_of_a_message_over_tcp(tmp_path: Path, at: int) -> None:
                 yield from said[:at]
                 yield Said(client, direction, data[:half])
                 eventually(lambda: bytes_in(database) == before)
-                os.kill(recorder_below(relay.pid), signal.SIGKILL)
+                os.kill(child_of(relay.pid), signal.SIGKILL)
                 yield Said(client, direction, data[half:])
                 yield from said[at + 1 :]
 
@@ -327,7 +321,7 @@ def test_connections_from_segments_that_are_deleted(tmp_path: Path) -> None:
             to_leaving.close()
             eventually(lambda: bytes_in(database) == 3 + 300 * 65_536)
             eventually(lambda: not list(tmp_path.glob(".*spool*/journal/00000001.journal")))
-            os.kill(recorder_below(relay.pid), signal.SIGKILL)
+            os.kill(child_of(relay.pid), signal.SIGKILL)
             silent.sendall(b"here I am")
             assert receive(to_silent, 9) == b"here I am"
             busy.sendall(b"still here")

@@ -19,8 +19,8 @@ from cli.rotation import Limits, Rotation
 from dissectors.records import Chunk, Item, Stream
 from storage.items import RecordedItems
 from storage.moments import END, Moment, game_at
-from storage.recorder import Recorder
 from storage.resuming import ResumedRecorder
+from storage.rotation import RotatingRecorder
 from storage.schema import StorageError, open_existing
 from storage.timeline import Timeline
 
@@ -53,8 +53,8 @@ def items_of(timeline: Timeline) -> list[Item]:
     return list(RecordedItems(timeline).items())
 
 
-def recorder_into(path: Path) -> Recorder:
-    return Recorder(str(path), "relay", "made up", started_ns=START_NS)
+def recorder_into(path: Path) -> RotatingRecorder:
+    return RotatingRecorder(str(path), "relay", "made up", started_ns=START_NS)
 
 
 def divided(folder: Path, items: list[Item], settled: bool = True) -> list[Path]:
@@ -261,7 +261,7 @@ def test_a_database_that_cannot_be_begun_leaves_no_file(tmp_path: Path) -> None:
 
 def test_an_empty_database_goes_on(tmp_path: Path) -> None:
     rotation = Rotation(str(tmp_path / "game.db"), Limits(0.01, 1))
-    recorder = rotation.begin(lambda path: Recorder(path, "relay", "made up", started_ns=START_NS))
+    recorder = rotation.begin(lambda path: RotatingRecorder(path, "relay", "made up", started_ns=START_NS))
     time.sleep(0.02)
     assert not rotation.is_due(recorder)
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9000", START_NS)

@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from command import kiebitz
-from live import KIEBITZ, PATIENCE_S, Said, free_port, rows, speak
+from live import KIEBITZ, PATIENCE_S, Said, child_of, free_port, kill_all, rows, speak, until
 from maexchen_live import Player, Server, play
 from recorded import items_of
 from rotated import assert_well_divided
 from test_faults import small_disk
-from watched import HAS_PROC, recorder_of, until
+from watched import HAS_PROC
 
 from dissectors.records import DIRECTIONS, Chunk, Transport
 
@@ -48,7 +48,7 @@ class Relay:
         return "".join(self._lines)
 
     def wait_for(self, words: str, times: int = 1) -> None:
-        until(lambda: self.said.count(words) >= times, PATIENCE_S, f"the relay says {words!r}")
+        until(lambda: self.said.count(words) >= times, f"the relay says {words!r}")
 
     def stop(self) -> int:
         """Ctrl-C; the exit status."""
@@ -68,11 +68,7 @@ def relaying(transport: Transport, server_port: int, database: Path, *options: s
     try:
         yield relay
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(relay.process.pid, signal.SIGKILL)
-        relay.process.wait()
-        assert relay.process.stderr is not None
-        relay.process.stderr.close()
+        kill_all(relay.process)
 
 
 def databases(folder: Path) -> list[Path]:
@@ -231,7 +227,7 @@ def test_a_recorder_that_dies_is_followed_in_the_newest_database(tmp_path: Path)
 
         def kill() -> None:
             relay.wait_for("recording into", 3)
-            os.kill(recorder_of(relay.process.pid), signal.SIGKILL)
+            os.kill(child_of(relay.process.pid), signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()

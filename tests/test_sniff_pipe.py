@@ -12,14 +12,14 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
-from live import KIEBITZ, PATIENCE_S, rows, story
+from live import KIEBITZ, PATIENCE_S, rows, story, until
 from maexchen_live import Server, play
 from tcp_segments import handshake, sent, write_pcap
 from test_live import NAMES, players_of
@@ -86,16 +86,8 @@ def stored(database: Path) -> int:
         return 0
 
 
-def until(true: Callable[[], bool]) -> None:
-    """Wait for something that must come."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def until_stored(database: Path, chunks: int) -> None:
-    until(lambda: stored(database) == chunks)
+    until(lambda: stored(database) == chunks, f"{chunks} chunks are stored")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +215,7 @@ def test_a_pipe_through_which_nothing_comes(tmp_path: Path, options: list[str]) 
         if not options:
             # The command is there to take a signal once it reads.
             written(process, b"\xd4")
-            until(lambda: unread(process) == 0)
+            until(lambda: unread(process) == 0, "all is read")
             process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 1
         assert process.stderr is not None

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from live import PATIENCE_S, free_port
+from live import PATIENCE_S, free_port, until
 from rich.console import Console
 from rich.table import Table
 from soak_traffic import MaexchenTalk, tcp_client, udp_client
 from test_relay_udp import eventually, relaying
-from watched import HAS_PROC, Size, Watched, until, watched_relay
+from watched import HAS_PROC, Size, Watched, watched_relay
 
 from dissectors.records import End, Transport
 from proxy import relay_tcp, relay_udp
@@ -73,7 +73,7 @@ def soak(relay: Watched, step: Callable[[], int]) -> list[Sample]:
     begun = time.monotonic()
     for _ in range(STEPS):
         sent = step()
-        until(partial(_is_recorded, relay, sent), LATE_S, f"{sent} messages are recorded")
+        until(partial(_is_recorded, relay, sent), f"{sent} messages are recorded", LATE_S)
         samples.append(_sample(relay, sent, time.monotonic() - begun))
     return samples
 
@@ -188,7 +188,7 @@ def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -
             samples = soak(relay, step)
             # Over UDP the silent are forgotten after a second; libuv keeps a file from the first stream on.
             files = samples[0].forwarder.files + (transport == "tcp")
-            until(lambda: relay.sizes()[0].files == files, PATIENCE_S, "all sockets are closed")
+            until(lambda: relay.sizes()[0].files == files, "all sockets are closed")
     name = "LOGI" if transport == "tcp" else "REGISTER"
     report(f"{count:,} clients over {transport}", samples, database, name)
     streams, _, messages = recorded(database)

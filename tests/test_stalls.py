@@ -9,10 +9,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from live import KIEBITZ, free_port, receive, rows, running
+from live import KIEBITZ, child_of, free_port, receive, rows, running
 from mitmproxy_live import listening
 from test_faults import recorded, relaying
-from test_restart import connected, recorder_below
+from test_restart import connected
 
 STALL_S = 5.0
 
@@ -54,7 +54,7 @@ def test_the_relay_is_stopped(tmp_path: Path) -> None:
             client, accepted = connected(tcp, listener, opened)
             teller = opened.enter_context(socket.socket(type=socket.SOCK_DGRAM))
             teller.connect(("127.0.0.1", udp))
-            recorder = recorder_below(relay.pid)
+            recorder = child_of(relay.pid)
             relay.send_signal(signal.SIGSTOP)
             block = b"all of it" * 10_000
             client.sendall(block)
@@ -65,7 +65,7 @@ def test_the_relay_is_stopped(tmp_path: Path) -> None:
             relay.send_signal(signal.SIGCONT)
             assert receive(accepted, len(block)) == block
             assert [server.recv(100) for _ in datagrams] == datagrams
-            assert recorder_below(relay.pid) == recorder
+            assert child_of(relay.pid) == recorder
             opened.close()
     assert rows(database, "SELECT ended_ns > started_ns FROM sessions") == [(1,)]
     chunks = rows(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from live import KIEBITZ, running
+from live import KIEBITZ, child_of, running
 
 HAS_PROC = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="there is no /proc here")
 
@@ -28,7 +27,7 @@ class Watched:
     def __init__(self, relay: subprocess.Popen[str], database: Path) -> None:
         self.database = database
         self.forwarder = relay.pid
-        self.recorder = recorder_of(relay.pid)
+        self.recorder = child_of(relay.pid)
 
     def sizes(self) -> tuple[Size, Size]:
         """Of the forwarder and of the recorder."""
@@ -43,27 +42,12 @@ class Watched:
         return _processor_seconds(self.forwarder), _processor_seconds(self.recorder)
 
 
-def recorder_of(relay: int) -> int:
-    """The process id of a relay's recorder."""
-    children = Path(f"/proc/{relay}/task/{relay}/children").read_text().split()
-    (recorder,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
-    return int(recorder)
-
-
 @contextmanager
 def watched_relay(mode: str, database: Path, *options: str) -> Iterator[Watched]:
     """The real command; the database is complete after the block."""
     command = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options]
     with running(*command, ready="listening on") as relay:
         yield Watched(relay, database)
-
-
-def until(true: Callable[[], bool], patience_s: float, what: str) -> None:
-    """Wait for something that takes its time."""
-    end = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < end, f"{what}: it did not happen within {patience_s} s"
-        time.sleep(0.05)
 
 
 def _size(process: int) -> Size:
