@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from cli.console import show_line
+
 
 @click.command("addon-path")
 def addon_path() -> None:
@@ -19,4 +21,4 @@ def addon_path() -> None:
     Example:
       mitmweb --mode reverse:udp://127.0.0.1:9000@9001 -s "$(kiebitz addon-path)"
     """
-    click.echo(Path(__file__).with_name("mitmproxy_addon.py"))
+    show_line(str(Path(__file__).with_name("mitmproxy_addon.py")))

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
+from cli.console import Candidate, candidates
 from dissectors.registry import installed
 from storage.timeline import Timeline
 
@@ -57,14 +57,14 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
     return compile_wanted(text)
 
 
-def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
+def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """The name that is being written at the end of a filter."""
     from storage.filters import complete
 
     found = re.search(r"[\w.]*$", text)
     assert found is not None
     before = text[: found.start()]
-    return [CompletionItem(before + name) for name in complete(found[0], field_catalog())]
+    return candidates((before + name, None) for name in complete(found[0], field_catalog()))
 
 
 filter_option = click.option(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -12,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option, sql_condition
+from cli.console import Line as Shown
+from cli.console import Styled, show_line, terminal_columns
 from cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
 from cli.flaw_block import GUTTER, flaw_block, place_of, reasons
 from cli.main import VIOLATIONS
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since
 from dissectors.records import Severity
-from storage.escaping import printable
 from storage.timeline import Timeline
 from storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
 
@@ -85,8 +84,10 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     evidence = _Evidence(timeline)
     if form is None:
         for flaw in flaws:
-            click.echo("\n".join(_block(evidence, flaw)) + "\n")
-        click.echo(_summary(count))
+            for line in _block(evidence, flaw):
+                show_line(*line)
+            show_line()
+        show_line(_summary(count))
     else:
         rows = (_row(evidence, flaw) for flaw in flaws)
         show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
@@ -187,8 +188,8 @@ def _suggestion(flaw: DiagnosticRow) -> str | None:
     return found[1] if found else None
 
 
-def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[str]:
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
+    columns = terminal_columns()
     room = ROOM
     if columns is not None:
         # A line that wraps tears its carets off.
@@ -200,15 +201,15 @@ def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[str]:
     return flaw_block(head, place, lines, numbered, _told(evidence, flaw), columns)
 
 
-def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[str, str]:
+def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
     """What is wrong, and where and when."""
-    label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS[flaw.severity], bold=True)
+    label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS[flaw.severity], bold=True)
     client, server = evidence.ends(flaw)
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
     place = place_of(flaw.offset, flaw.message, flaw.message_offset)
     time = seconds(since(evidence.timeline, flaw.ts_ns))
     return (
-        f"{label}: {printable(flaw.text)}",
+        (label, f": {flaw.text}"),
         f"{time} s, stream {flaw.stream_id}, {way} ({flaw.direction}), {place}",
     )
 

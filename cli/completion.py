@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from cli.console import show_lines
+
 _VARIABLE = "_KIEBITZ_COMPLETE"
 """The variable by which click's scripts ask a command called kiebitz."""
 
@@ -23,4 +25,4 @@ def completion(shell: str) -> None:
     context = click.get_current_context().find_root()
     made = get_completion_class(shell)
     assert made is not None, "click knows these three shells"
-    click.echo(made(context.command, {}, "kiebitz", _VARIABLE).source())
+    show_lines(made(context.command, {}, "kiebitz", _VARIABLE).source().split("\n"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option
+from cli.console import write_json
 from cli.diff_json import difference_json
 from cli.diff_report import show_difference
 from cli.diff_sides import sides
@@ -15,7 +16,6 @@ from cli.main import VIOLATIONS
 from cli.plugins import tell_missing
 from cli.sessions import open_session, split_number
 from storage.diff import compare
-from storage.escaping import json_text
 from storage.moments import END, Moment, MomentError, parse_moment
 from storage.schema import StorageError
 
@@ -60,7 +60,7 @@ def diff(a: str, b: str, wanted: Filter | None, states: bool, as_json: bool) -> 
     else:
         equal = found.equal
         if as_json:
-            click.echo(json_text(difference_json(found, both)))
+            write_json(difference_json(found, both))
         else:
             show_difference(found, both)
     if not equal:

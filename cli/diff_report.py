@@ -7,11 +7,10 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from rich.console import Console, RenderableType
-from rich.text import Text
 
 from cli.diff_sides import Side, Sides
 from cli.onlooker import RECENT
+from cli.screen import Console, RenderableType, Text
 from dissectors.grammar import shortened
 from dissectors.records import Event
 from dissectors.registry import dissector_of
@@ -47,7 +46,7 @@ _SORTS: dict[Sort, str] = {
 
 def show_difference(difference: Difference, both: Sides) -> None:
     """Show how two sessions differ, on stdout."""
-    console = Console(highlight=False, emoji=False)
+    console = Console()
     for block in _blocks(difference, both):
         console.print(block, soft_wrap=isinstance(block, Text))
 
@@ -62,14 +61,17 @@ def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
     if difference.events:
         yield from _first(difference, difference.events[0], both)
     if rest := [one for one in _apart(difference) if one is not difference.events[0]]:
-        yield Text("\nThe rest", "bold")
+        yield Text()
+        yield Text("The rest", "bold")
         yield from _grouped(difference, rest, both)
     if difference.messages:
-        yield Text("\nMessages that made no event", "bold")
+        yield Text()
+        yield Text("Messages that made no event", "bold")
         yield from _messages(difference)
     for side in both:
         if alone := [*_bounded(_alone(difference, side.label))]:
-            yield Text(f"\nOnly in {side.label}", "bold")
+            yield Text()
+            yield Text(f"Only in {side.label}", "bold")
             yield from (Text(f"  {line}") for line in alone)
 
 
@@ -108,7 +110,7 @@ def _matched(difference: Difference) -> str:
     # Several tables of one session may have the same players.
     pairs = list(
         dict.fromkeys(
-            f"{_short(printable(pair.a))} = {_short(printable(pair.b))}"
+            f"{_short(pair.a)} = {_short(pair.b)}"
             for table in difference.tables
             for pair in table.players
             if pair.a is not None and pair.b is not None and pair.a != pair.b
@@ -163,7 +165,7 @@ def _first(difference: Difference, first: EventDifference, both: Sides) -> Itera
     if a.event is not None and b.event is not None:
         for field in first.fields:
             values = (_value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event))
-            yield Text("    {}:  A {}  B {}".format(printable(field), *values))
+            yield Text("    {}:  A {}  B {}".format(field, *values))
     for moment in (a, b):
         yield Text()
         game = moment.event.game_id if moment.event is not None else None
@@ -231,7 +233,7 @@ def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
         return
     yield Text(f"The states differ in {_count(len(found), 'place')}:", "bold")
     for one in found[:SHOWN]:
-        path = _short(printable(".".join(one.path_a or one.path_b or ())))
+        path = _short(".".join(one.path_a or one.path_b or ()))
         values = [
             _value(one.a) if one.path_a is not None else "nothing",
             _value(one.b) if one.path_b is not None else "nothing",
@@ -246,7 +248,7 @@ def _value(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return shortened(text, _LONGEST_VALUE)
+    return shortened(printable(text), _LONGEST_VALUE)
 
 
 # The rest.
@@ -277,8 +279,8 @@ def _grouped(difference: Difference, rest: Sequence[EventDifference], both: Side
 
 def _what(one: EventDifference) -> str:
     """How two events differ, in words."""
-    fields = ", ".join(map(printable, one.fields))
-    kind = printable(one.kind)
+    fields = ", ".join(one.fields)
+    kind = one.kind
     if one.sort == "changed":
         return f"{kind}: other {fields}"
     if one.sort == "name":
@@ -292,7 +294,7 @@ def _place(difference: Difference, one: EventDifference) -> str:
     """Where two events stand: table and game."""
     pair = difference.tables[one.table]
     assert pair.a is not None
-    table = f"{game_title(pair.a.protocol)} {printable(pair.a.server)}"
+    table = f"{game_title(pair.a.protocol)} {pair.a.server}"
     if one.game is None:
         return f"{table}, outside games"
     game = difference.games[one.game]
@@ -302,16 +304,16 @@ def _place(difference: Difference, one: EventDifference) -> str:
         numbers = f"game {row.id} of {_side(game.a)}"
     else:
         numbers = f"game {row.id}" if game.a.id == game.b.id else f"game {game.a.id} of A, {game.b.id} of B"
-    return f"{table}, {numbers} ({printable(row.label)})"
+    return f"{table}, {numbers} ({row.label})"
 
 
 def _messages(difference: Difference) -> Iterator[Text]:
     for one in difference.messages[:SHOWN]:
-        what = f"other {', '.join(map(printable, one.fields))}" if one.sort == "changed" else _SORTS[one.sort]
+        what = f"other {', '.join(one.fields)}" if one.sort == "changed" else _SORTS[one.sort]
         examples = [
             f"{label} #{number}" for label, number in (("A", one.a), ("B", one.b)) if number is not None
         ]
-        yield Text(f"  {one.count} × {one.direction} {printable(one.name)}: {what}  ({', '.join(examples)})")
+        yield Text(f"  {one.count} × {one.direction} {one.name}: {what}  ({', '.join(examples)})")
     if len(difference.messages) > SHOWN:
         yield Text(f"  and {len(difference.messages) - SHOWN} more sorts")
 
@@ -322,23 +324,19 @@ def _alone(difference: Difference, label: str) -> Iterator[str]:
         row = table.a if label == "A" else table.b
         if row is not None and table.is_alone:
             events = _count(sum(table.events), "event")
-            yield f"the server {game_title(row.protocol)} {printable(row.server)}, {events}"
+            yield f"the server {game_title(row.protocol)} {row.server}, {events}"
     for game in difference.games:
         only = game.a if label == "A" else game.b
         if only is not None and game.is_alone:
-            yield f"game {only.id} ({printable(only.label)}), {_count(sum(game.events), 'event')}"
+            yield f"game {only.id} ({only.label}), {_count(sum(game.events), 'event')}"
     for _, player in difference.strangers:
         name = player.a if label == "A" else player.b
         if name is not None:
-            yield f"the player {_short(printable(name))}"
+            yield f"the player {_short(name)}"
     for talk in difference.conversations:
         streams = talk.a if label == "A" else talk.b
         if streams:
-            whose = (
-                f"of {_short(printable(talk.player))}"
-                if talk.player is not None
-                else "of nobody who is known"
-            )
+            whose = f"of {_short(talk.player)}" if talk.player is not None else "of nobody who is known"
             yield f"a conversation {whose}, stream {', '.join(map(str, streams[:_LISTED]))}"
 
 

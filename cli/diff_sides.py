@@ -9,7 +9,6 @@ import msgspec
 from cli.onlooker import Onlooker
 from dissectors.grammar import shortened
 from dissectors.records import Event
-from storage.escaping import printable
 from storage.timeline import Timeline
 
 _LONGEST = 160
@@ -22,7 +21,7 @@ class Side:
     def __init__(self, timeline: Timeline, label: str, title: str) -> None:
         self.timeline = timeline
         self.label = label
-        self.title = printable(title)
+        self.title = title
         self.onlooker = Onlooker(timeline, None)
 
     def event(self, number: int) -> Event:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import click
-from rich.console import Console
-from rich.text import Text
-
+from cli.console import write_json
 from cli.diff_report import state_difference, state_lines
 from cli.diff_sides import Side, Sides
 from cli.moment_options import moments_explained
 from cli.onlooker import RECENT
+from cli.screen import Console, Text
 from storage.diff import Difference
 from storage.diff.states import StateDifference
-from storage.escaping import json_text
 from storage.moments import Moment, TableMoment, tables_at
 
 
@@ -35,9 +32,9 @@ def differing_states(
         for number, pair in enumerate(difference.tables)
     ]
     if as_json:
-        click.echo(json_text([_json(*pair, both) for pair in pairs]))
+        write_json([_json(*pair, both) for pair in pairs])
     else:
-        console = Console(highlight=False, emoji=False)
+        console = Console()
         for mine, other, found in pairs:
             for side, moment in ((both.a, mine), (both.b, other)):
                 if moment is not None:

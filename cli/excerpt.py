@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from io import BytesIO
 
 import msgspec
-from rich.cells import cell_len
 
+from cli.cells import cell_len
 from storage.escaping import escaped, judged
 from storage.traffic import Stretch
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
+from cli.console import is_terminal
 from cli.files import opened
 from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument
@@ -29,7 +28,7 @@ def export(session: str, form: str, output: str | None) -> None:
       kiebitz export game.db -T pcapng -o game.pcapng
       kiebitz export game.db -T jsonl | jq 'select(.record == "event").sentence'
     """
-    if output is None and form in BINARY and sys.stdout.isatty():
+    if output is None and form in BINARY and is_terminal():
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
     timeline = open_session(session)
     tell_missing(timeline)

@@ -11,9 +11,7 @@ from contextlib import closing, suppress
 from functools import wraps
 from typing import ParamSpec
 
-import click
-
-from storage.escaping import printable
+from cli.console import warn
 
 P = ParamSpec("P")
 
@@ -51,7 +49,7 @@ def telling_faults(target: Callable[P, None]) -> Callable[P, None]:
         try:
             target(*args, **kwargs)
         except Exception as error:
-            click.echo(f"kiebitz: {printable(fault(error))}", err=True)
+            warn(fault(error))
             sys.exit(1)
 
     return run

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import click
 
+from cli.console import output
 from cli.sessions import is_database
 from storage.schema import StorageError, sentence
 
@@ -23,7 +23,7 @@ def svg_option(help_text: str) -> Callable[[Any], Any]:
 def opened(path: str | None) -> Iterator[BinaryIO]:
     """A file that only its owner may read. It takes an older one's place once it is written to its end."""
     if path is None:
-        yield sys.stdout.buffer
+        yield output()
         return
     if os.path.isfile(path) and is_database(path):
         raise StorageError(

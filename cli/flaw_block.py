@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-import click
-
+from cli.console import Line as Shown
+from cli.console import Styled, wrapped
 from cli.excerpt import Line
 from dissectors.grammar import UNREADABLE
 from dissectors.records import Diagnostic
-from storage.escaping import printable
 from storage.traffic import DiagnosticRow
 
 GUTTER = 2
@@ -21,7 +19,7 @@ def place_of(offset: int, message: str | None, message_offset: int | None) -> st
     """Where a flaw is in its direction, and in its message if it has one."""
     if message is None or message_offset is None:
         return f"byte {offset} of that direction"
-    name = "the message" if message == UNREADABLE else printable(message)
+    name = "the message" if message == UNREADABLE else message
     return f"byte {offset - message_offset} of {name} ({offset} of that direction)"
 
 
@@ -35,13 +33,13 @@ def reasons(flaw: Diagnostic | DiagnosticRow) -> Iterator[tuple[str, str]]:
 
 
 def flaw_block(
-    head: str,
+    head: Shown,
     place: str,
     lines: Sequence[Line],
     numbered: bool,
     told: Iterable[tuple[str, str]],
     columns: int | None = None,
-) -> Iterator[str]:
+) -> Iterator[Shown]:
     """The lines of a flaw; those of its bytes have their offsets beside them if they are `numbered`.
 
     What is too long for so many columns is wrapped; for None, nothing is.
@@ -49,16 +47,15 @@ def flaw_block(
     numbers = [str(line.offset) if numbered and line.offset is not None else "" for line in lines]
     gutter = max([GUTTER, *map(len, numbers)])
     yield head
-    yield _wrapped(f"{'':{gutter}}--> {place}", gutter + len("--> "), columns)
+    yield from _wrapped(f"{'':{gutter}}--> ", place, gutter + len("--> "), columns)
     for number, line in zip(numbers, lines, strict=True):
-        line_end = click.style(line.line_end, dim=True) if line.line_end else ""
-        yield f"{number:>{gutter}} |" + (f" {line.text}{line_end}" if line.text or line_end else "")
+        gap = " " if line.text or line.line_end else ""
+        yield f"{number:>{gutter}} |{gap}{line.text}", Styled(line.line_end, dim=True)
     for name, text in told:
-        yield _wrapped(f"{'':{gutter}} = {name}: {printable(text)}", gutter + len(" = ") + 2, columns)
+        yield from _wrapped(f"{'':{gutter}} = ", f"{name}: {text}", gutter + len(" = ") + 2, columns)
 
 
-def _wrapped(text: str, indent: int, columns: int | None) -> str:
+def _wrapped(first: str, text: str, indent: int, columns: int | None) -> Iterator[Shown]:
     """A text that is too long for the terminal on several lines; in a file or a pipe it stays one."""
-    if columns is None:
-        return text
-    return "\n".join(textwrap.wrap(text, columns, subsequent_indent=" " * indent, break_on_hyphens=False))
+    lines = [first + text] if columns is None else wrapped(text, columns, first, " " * indent)
+    return ((line,) for line in lines)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 
 import click
 
+from cli.console import Styled, is_terminal, output, show_line, warn
 from cli.excerpt import missing, shown_bytes
 from cli.sessions import nearest_number, open_session, session_argument
 from dissectors.records import Direction
@@ -44,17 +44,17 @@ def follow(session: str, stream: int, view: str | None) -> None:
         return
     for row in rows:
         for line in _hex(row) if view == "hex" else _text(row):
-            click.echo(click.style(f"{_ARROWS[row.direction]} {line}", fg=_COLOURS[row.direction]))
+            show_line(Styled(f"{_ARROWS[row.direction]} {line}", _COLOURS[row.direction]))
 
 
 def _raw(rows: Iterable[ChunkRow]) -> None:
-    if sys.stdout.isatty():
+    if is_terminal():
         raise click.UsageError("--raw would let these bytes drive your terminal: send it to a file or a pipe")
     for row in rows:
         if row.data is None:
-            click.echo(f"kiebitz: {missing(row.length)} here", err=True)
+            warn(f"{missing(row.length)} here")
         else:
-            sys.stdout.buffer.write(row.data)
+            output().write(row.data)
 
 
 def _text(row: ChunkRow) -> Iterator[str]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from cli.console import tell, warn
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import import_capture, tell_losses
 from cli.recording_options import database_option, summary
+from cli.screen import Progress, TaskID, loading
 from proxy.capture_files import CaptureError
-from storage.escaping import printable
 
 
 @click.command("import")
@@ -35,15 +32,15 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
     failed = False
     for file in files:
         try:
-            with _progress() as progress:
-                show = partial(_show, progress, progress.add_task(escape(printable(file)), total=None))
+            with loading() as progress:
+                show = partial(_show, progress, progress.add_task(file, total=None))
                 recording, truncated = import_capture(file, database, forced, show)
         except CaptureError as error:
             # One bad file does not keep the others out.
-            click.echo(f"kiebitz: {printable(str(error))}", err=True)
+            warn(str(error))
             failed = True
             continue
-        click.echo(f"{printable(file)}: {recording.packets} packets, {summary(recording.recorder)}", err=True)
+        tell(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
         tell_losses(file, recording, truncated)
     if failed:
         raise click.exceptions.Exit(1)
@@ -51,15 +48,3 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
 
 def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:
     progress.update(bar, completed=done, total=size)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )

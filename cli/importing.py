@@ -10,8 +10,7 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import click
-
+from cli.console import warn
 from cli.decode_as import server_ports
 from cli.garbage import collecting_seldom
 from dissectors.dissector import recognise
@@ -21,7 +20,6 @@ from dissectors.registry import installed
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
-from storage.escaping import printable
 from storage.inspection import Inspect, InspectionHere
 from storage.recorder import Recorder
 from storage.schema import MEMORY
@@ -183,9 +181,9 @@ class _Interrupts:
 def tell_losses(name: str, recording: PacketRecording, truncated: str | None) -> None:
     """Say on stderr what of a capture could not be read: what is missing at its end, and odd packets."""
     if truncated is not None:
-        click.echo(f"kiebitz: {printable(name)}: {truncated}; all before that was kept", err=True)
+        warn(f"{name}: {truncated}; all before that was kept")
     for reason, number in recording.decoder.malformed.items():
-        click.echo(f"kiebitz: {printable(name)}: {number} packets were not read: {reason}", err=True)
+        warn(f"{name}: {number} packets were not read: {reason}")
 
 
 def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:

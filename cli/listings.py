@@ -9,7 +9,7 @@ import click
 
 from cli.output import Column, Form, batches, output_options, seconds, show
 from cli.sessions import DEFAULT_DB, open_database, open_session, session_argument, since
-from storage.escaping import json_text, printable
+from storage.escaping import json_text
 from storage.traffic import streams as stream_rows
 
 
@@ -34,7 +34,7 @@ def _result(value: Any) -> str:
     if value is None:
         return "no end seen"
     known = ((key, part) for key, part in value.items() if part is not None)
-    return printable("; ".join(f"{key} {_plain(part)}" for key, part in known))
+    return "; ".join(f"{key} {_plain(part)}" for key, part in known)
 
 
 def _plain(value: Any) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
-import click
-
+from cli.console import Line, Styled, flush, show_line
 from dissectors.records import Diagnostic, Findings, Message, TableInfo
-from storage.escaping import printable
 from storage.filters import Filter, Row
 from storage.recorder import Recorder
 from storage.sentences import describe
@@ -38,13 +35,13 @@ class LiveView:
             return
         try:
             for line in self._lines(found):
-                click.echo(line)
-            sys.stdout.flush()
+                show_line(*line)
+            flush()
         except BrokenPipeError:
             # Whoever read along has left; the recording goes on.
             self._quiet = True
 
-    def _lines(self, found: Findings) -> Iterable[str]:
+    def _lines(self, found: Findings) -> Iterable[Line]:
         for table in found.tables:
             self._tables[table.id] = table
         telling: dict[int, list[Message]] = defaultdict(list)
@@ -57,7 +54,7 @@ class LiveView:
         for flaw in found.diagnostics:
             if flaw.message_id is not None:
                 about[flaw.message_id].append(flaw)
-        lines: list[tuple[int, str]] = []
+        lines: list[tuple[int, Line]] = []
         for event in found.events:
             table = self._tables[event.table_id]
             messages = telling[event.id]
@@ -69,8 +66,8 @@ class LiveView:
                 table,
             )
             if self._event_wanted is None or self._event_wanted(row):
-                sentence = printable(describe(table.protocol, event))
-                lines.append((event.ts_ns, f"{self._time(event.ts_ns)}  {sentence}"))
+                sentence = describe(table.protocol, event)
+                lines.append((event.ts_ns, [f"{self._time(event.ts_ns)}  {sentence}"]))
         events = {event.id: event for event in found.events}
         for flaw in found.diagnostics:
             about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
@@ -78,11 +75,10 @@ class LiveView:
             row = Row(self._started_ns, [about_message] if about_message else [], told, [flaw])
             wanted = flaw.severity != "note" if self._flaw_wanted is None else self._flaw_wanted(row)
             if wanted:
-                label = click.style(f"{flaw.severity}[{flaw.code}]", fg=_COLOURS.get(flaw.severity))
+                label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS.get(flaw.severity))
                 sender = flaw.stream.client if flaw.direction == "c2s" else flaw.stream.server
-                lines.append(
-                    (flaw.ts_ns, f"{self._time(flaw.ts_ns)}  {label} {sender}: {printable(flaw.text)}")
-                )
+                line: Line = [f"{self._time(flaw.ts_ns)}  ", label, f" {sender}: {flaw.text}"]
+                lines.append((flaw.ts_ns, line))
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
 
     @property

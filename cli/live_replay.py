@@ -11,6 +11,7 @@ import click
 
 from cli.acting import Actor
 from cli.addresses import places_of
+from cli.console import tell, warn
 from cli.live import LiveView
 from cli.main import VIOLATIONS
 from cli.players import no_such_player
@@ -25,7 +26,6 @@ from dissectors.registry import dissector_of, not_installed
 from dissectors.script import Line, Script
 from proxy.clock import now_ns
 from proxy.peers import Peers
-from storage.escaping import printable
 from storage.recorder import COMMIT_EVERY_S, Recorder
 from storage.schema import MEMORY, StorageError
 from storage.script import script_of
@@ -92,8 +92,8 @@ class LiveReplay:
             self._recorder.write()
             self._recorder.release()
             if self._recorder.path != MEMORY:
-                click.echo(f"recorded {summary(self._recorder)}", err=True)
-        click.echo(self._outcome(), err=True)
+                tell(f"recorded {summary(self._recorder)}")
+        tell(self._outcome())
         return VIOLATIONS if self._divergences else 0
 
     async def _play(self) -> None:
@@ -109,9 +109,7 @@ class LiveReplay:
             if self._plays == "s2c":
                 for role, address in await actor.listen():
                     self._part.moved(role, address)
-                    click.echo(
-                        f"playing {role.protocol} server {printable(role.server)} on {address}", err=True
-                    )
+                    tell(f"playing {role.protocol} server {role.server} on {address}")
             await actor.play()
         finally:
             writing.cancel()
@@ -130,9 +128,7 @@ class LiveReplay:
             except StorageError as error:
                 # It is kept, and the next time may do; at the end it counts.
                 if not failed:
-                    click.echo(
-                        f"kiebitz: {error}; the replay goes on, and is written when that works", err=True
-                    )
+                    warn(f"{error}; the replay goes on, and is written when that works")
                 failed = True
             else:
                 failed = False
@@ -143,7 +139,7 @@ class LiveReplay:
     def _on_divergence(self, divergence: Divergence) -> None:
         self._divergences.append(divergence)
         if divergence.connection is None:
-            click.echo(f"kiebitz: {printable(divergence.text)}", err=True)
+            warn(divergence.text)
             return
         fault = Fault(
             self._peers.streams[divergence.connection],
@@ -164,7 +160,7 @@ class LiveReplay:
         total = sum(isinstance(step, Line) for step in self._script.steps)
         if not self._divergences:
             return f"all {total} messages went as recorded"
-        first = printable(self._divergences[0].text)
+        first = self._divergences[0].text
         if self._part.stopped:
             return f"stopped after {self._part.lines} of {total} messages: {first}"
         count = len(self._divergences)

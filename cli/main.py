@@ -5,7 +5,6 @@ Exit status: 0 well, 1 failed, 2 wrong usage, 3 differences or violations found,
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sqlite3
@@ -17,8 +16,8 @@ from typing import Any
 
 import click
 
+from cli.console import accept_any_letter, flush, give_up_output, tell, warn
 from cli.faults import damaged_database, fault
-from storage.escaping import printable
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -58,6 +57,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 _FILTER_ERROR = "storage.filters.errors.FilterError"
 
 _ERRORS = {
+    _FILTER_ERROR,
     "storage.schema.StorageError",
     "proxy.capture_files.CaptureError",
     "proxy.endpoints.RelayError",
@@ -104,11 +104,11 @@ class Kiebitz(click.Group):
             try:
                 return super().invoke(ctx)
             finally:
-                sys.stdout.flush()
+                flush()
                 _tell_of_plugins()
         except BrokenPipeError:
-            # Whoever read has seen enough. What is left in the buffer must not fail again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # Whoever read has seen enough.
+            give_up_output()
             return None
 
 
@@ -129,20 +129,18 @@ def kiebitz() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and give its exit status; a failure is told on stderr in a sentence."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot write a letter gets its number.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    accept_any_letter()
     try:
         status = kiebitz.main(list(arguments), "kiebitz", standalone_mode=False, color=_colour())
     except click.Abort:
         return INTERRUPTED
     except click.UsageError as error:
-        _say(error.format_message())
+        warn(_of_usage(error), *_excerpt(error))
         if error.ctx is not None:
-            click.echo(f"For help: {error.ctx.command_path} -h", err=True)
+            tell(f"For help: {error.ctx.command_path} -h")
         return USAGE
     except Exception as error:
-        _say(_sentence(error, arguments))
+        warn(_sentence(error, arguments), *_excerpt(error))
         return USAGE if _name(error) == _FILTER_ERROR else FAILED
     return status if isinstance(status, int) else OK
 
@@ -175,15 +173,27 @@ def _sentence(error: Exception, arguments: Sequence[str]) -> str:
         return sentence("the database", error)
     if isinstance(error, OSError):
         return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
-    name = _name(error)
-    if name == _FILTER_ERROR:
-        from storage.filters import FilterError
-
-        assert isinstance(error, FilterError)
-        return error.render()
-    if name in _ERRORS:
+    if _name(error) in _ERRORS:
         return str(error)
     return damaged_database(arguments) or fault(error)
+
+
+def _of_usage(error: click.UsageError) -> str:
+    """What is wrong with a command line. Click lists what there is to choose from on lines of its own."""
+    text = error.format_message()
+    return " ".join(text.split()) if isinstance(error, click.MissingParameter) else text
+
+
+def _excerpt(error: BaseException | None) -> list[str]:
+    """Lines below the sentence: the filter, with what is wrong in it marked, if it is about one."""
+    while error is not None and (not isinstance(error, Exception) or _name(error) != _FILTER_ERROR):
+        error = error.__cause__
+    if error is None:
+        return []
+    from storage.filters import FilterError
+
+    assert isinstance(error, FilterError)
+    return error.excerpt()
 
 
 def _tell_of_plugins() -> None:
@@ -193,7 +203,3 @@ def _tell_of_plugins() -> None:
         from cli.plugins import tell_left_out
 
         tell_left_out()
-
-
-def _say(text: str) -> None:
-    click.echo("kiebitz: " + "\n".join(map(printable, text.split("\n"))), err=True)

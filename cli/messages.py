@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option, sql_condition
+from cli.console import warn
 from cli.output import Column, Form, Row, batches, output_options, seconds, show
 from cli.sessions import open_session, session_argument, since, split_number
 from dissectors.registry import dissector_of
@@ -107,7 +108,7 @@ def _followed(session: str, timeline: Timeline, wanted: Filter | None) -> Iterat
         if over:
             return
         if abandoned:
-            click.echo("kiebitz: nobody records this session any more; it was never ended", err=True)
+            warn("nobody records this session any more; it was never ended")
             return
         time.sleep(POLL_S)
 

@@ -7,15 +7,14 @@ while it starts it would end by itself, so that a session that cannot be opened 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
 import click
 from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 from mitmproxy.exceptions import OptionsError
-from mitmproxy.log import ALERT
 
+from cli import mitmproxy_log as log
 from cli.decode_as import parse_decode_as
 from cli.recorder_process import RecorderProcess
 from cli.sessions import DEFAULT_DB
@@ -24,8 +23,6 @@ from proxy.flushing import Flushing
 from proxy.mitmproxy_flows import FlowJournal
 from proxy.mitmproxy_streams import Streams
 from storage.schema import StorageError
-
-_log = logging.getLogger("kiebitz")
 
 
 class RecordFlows:
@@ -65,13 +62,13 @@ class RecordFlows:
             parse_decode_as(ctx.options.kiebitz_decode_as)
             self._session = _Session(database, ctx.options.mode, ctx.options.kiebitz_decode_as)
         except click.BadParameter as error:
-            _log.warning("Kiebitz records nothing: kiebitz_decode_as: %s", error.message)
+            log.warn(f"Kiebitz records nothing: kiebitz_decode_as: {error.message}")
             return
         except (StorageError, OSError) as error:
-            _log.warning("Kiebitz records nothing: %s", error)
+            log.warn(f"Kiebitz records nothing: {error}")
             return
         self.addons.append(FlowJournal(self._session.streams))
-        _log.info("Kiebitz records into %s", database)
+        log.inform(f"Kiebitz records into {database}")
 
     def done(self) -> None:
         """mitmproxy's hook: it ends, or loads the script anew."""
@@ -87,7 +84,7 @@ class _Session:
     def __init__(self, database: str, modes: Sequence[str], decode_as: Sequence[str]) -> None:
         self._recorder = RecorderProcess(
             database,
-            on_trouble=lambda sentence: _log.warning("Kiebitz: %s", sentence),
+            on_trouble=lambda sentence: log.warn(f"Kiebitz: {sentence}"),
             tell=_tell,
             forwarder="mitmproxy",
         )
@@ -97,7 +94,7 @@ class _Session:
             self._recorder.discard()
             raise
         journal = self._recorder.journal
-        self.streams = Streams(journal, lambda _, sentence: _log.info("Kiebitz: %s", sentence))
+        self.streams = Streams(journal, lambda _, sentence: log.inform(f"Kiebitz: {sentence}"))
         loop = asyncio.get_running_loop()
         self._flushing = Flushing(journal, loop)
         self._recorder.attend(loop)
@@ -113,4 +110,4 @@ class _Session:
 
 
 def _tell(sentence: str) -> None:
-    _log.log(ALERT, "Kiebitz: %s", sentence.removeprefix("kiebitz: "))
+    log.alert(f"Kiebitz: {sentence.removeprefix('kiebitz: ')}")

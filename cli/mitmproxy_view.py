@@ -6,22 +6,23 @@ means depends on those before it, so each flow is read once, as far as it has co
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-import click
 from mitmproxy import contentviews, flow, tcp, udp
 
+from cli.console import Line as Shown
+from cli.console import plain
 from cli.conversation import Conversation
 from cli.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
 from cli.flaw_block import flaw_block, place_of, reasons
+from cli.mitmproxy_log import warn
 from dissectors.dissector import Dissector, recognise
 from dissectors.records import Diagnostic, Direction, Message, Stream, Transport
 from dissectors.registry import installed
 from proxy.endpoints import endpoint_text
-from storage.escaping import printable, value_words
+from storage.escaping import value_words
 
 _NAME = "Kiebitz"
 
@@ -180,7 +181,8 @@ class GameView:
         dissector = conversation.dissector if conversation is not None else None
         if conversation is None or dissector is None:
             return _NAME, iter([("text", _NO_GAME)])
-        return dissector.grammar.title, _lines(conversation, dissector, number)
+        lines = _lines(conversation, dissector, number)
+        return plain([dissector.grammar.title]), ((style, plain([line])) for style, line in lines)
 
 
 def _for_mitmproxy_11(view: GameView) -> Any:
@@ -226,7 +228,7 @@ class ShowGames:
     def load(self, _loader: object) -> None:
         """mitmproxy has loaded this addon."""
         for problem in installed().problems:
-            logging.warning(problem)
+            warn(problem)
         contentviews.add(self._view)
 
     def done(self) -> None:
@@ -239,18 +241,17 @@ def _lines(conversation: Conversation, dissector: Dissector, number: int) -> Ite
     """What a piece of a conversation says."""
     for message in conversation.messages(number):
         gloss = dissector.gloss(message.name, message.direction, message.fields)
-        yield "header", printable(message.name) + (f"  ({printable(gloss)})" if gloss else "")
+        yield "header", message.name + (f"  ({gloss})" if gloss else "")
         for name, value in message.fields.items():
             for line in _field(name, value, 1):
                 yield "text", line
         if message.event_id is not None:
-            yield "highlight", f"  » {printable(conversation.events[message.event_id])}"
+            yield "highlight", f"  » {conversation.events[message.event_id]}"
         for flaw in conversation.flaws(message):
-            for line in _flaw(conversation, number, message, flaw):
-                yield "error", click.unstyle(line)
+            yield from (("error", plain(line)) for line in _flaw(conversation, number, message, flaw))
     rest, unended = conversation.unended(number)
     if rest:
-        name = "a message" if unended is None else printable(unended.name)
+        name = "a message" if unended is None else unended.name
         yield "text", f"({rest:,} byte{'' if rest == 1 else 's'} of {name}, which ends later)"
 
 
@@ -263,14 +264,14 @@ def _field(name: str, value: Any, depth: int) -> Iterator[str]:
     elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
         parts = [(f"[{place}]", part) for place, part in enumerate(value)]
     if not parts or depth > _DEEPEST:
-        yield f"{indent}{printable(name)}: {value_words(value)}"
+        yield f"{indent}{name}: {value_words(value)}"
         return
-    yield f"{indent}{printable(name)}:"
+    yield f"{indent}{name}:"
     for key, part in parts:
         yield from _field(key, part, depth + 1)
 
 
-def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagnostic) -> Iterator[str]:
+def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagnostic) -> Iterator[Shown]:
     """What is wrong with a message, as `kiebitz check` shows it."""
     is_datagram = conversation.stream.transport == "udp"
     lines: list[Line] = []
@@ -282,7 +283,7 @@ def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagn
         ]
         if any(stretch.data for stretch in near):
             lines = stream_excerpt(near, flaw.offset, flaw.length, message.offset)
-    head = f"{flaw.severity}[{flaw.code}]: {printable(flaw.text)}"
+    head = [f"{flaw.severity}[{flaw.code}]: {flaw.text}"]
     place = place_of(flaw.offset, message.name, message.offset)
     return flaw_block(head, place, lines, not is_datagram, reasons(flaw))
 

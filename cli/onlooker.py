@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from cli.pictures import Scene, draw
 from cli.pictures.svg import draw_svg
+from cli.screen import Group, RenderableType, Text
 from cli.sessions import since
 from dissectors.records import Event
 from dissectors.state import State, seen_by
-from storage.escaping import printable
 from storage.sentences import describe, event_seen_by, game_title
 from storage.timeline import Timeline
 
@@ -40,7 +37,7 @@ class Onlooker:
 
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
-        return printable(describe(self._protocol(event.table_id), self._seen(event) or event))
+        return describe(self._protocol(event.table_id), self._seen(event) or event)
 
     def seconds(self, event: Event) -> float:
         """When an event happened: seconds since the session's start."""

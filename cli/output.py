@@ -6,8 +6,6 @@ nothing has to wait for the last row.
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain, islice
@@ -16,7 +14,16 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from storage.escaping import cell, json_text, printable
+from cli.console import (
+    flush,
+    is_terminal,
+    show_lines,
+    warn,
+    write_csv,
+    write_json_array,
+    write_json_lines,
+)
+from storage.escaping import printable
 
 Form = Literal["json", "nl", "csv", "tsv"]
 Row = Sequence[Any]
@@ -38,9 +45,7 @@ _FORMS: dict[Form, str] = {
 
 def words(value: Any) -> str:
     """A value as a table shows it."""
-    if value is None:
-        return ""
-    return printable(value) if isinstance(value, str) else str(value)
+    return "" if value is None else str(value)
 
 
 def seconds(value: Any) -> str:
@@ -85,15 +90,15 @@ def show(columns: Sequence[Column], rows: Iterable[list[Row]], form: Form | None
         for batch in rows:
             seen += len(batch)
             yield batch
-            sys.stdout.flush()
+            flush()
 
     if form is not None:
         {"json": _json, "nl": _lines, "csv": _csv, "tsv": _tsv}[form](columns, counted())
     else:
-        table = _rich if sys.stdout.isatty() else _plain
+        table = _rich if is_terminal() else _plain
         table(*_for_people(columns, counted()))
     if not seen:
-        click.echo(f"kiebitz: {nothing}", err=True)
+        warn(nothing)
 
 
 def _for_people(
@@ -111,50 +116,29 @@ def _for_people(
     return titled, ([[shown(row, place) for place in places] for row in batch] for batch in rows)
 
 
-def _objects(columns: Sequence[Column], rows: Iterable[list[Row]]) -> Iterator[str]:
+def _objects(columns: Sequence[Column], rows: Iterable[list[Row]]) -> Iterator[dict[str, Any]]:
     keys = [column.key for column in columns]
-    for batch in rows:
-        for row in batch:
-            yield json_text(dict(zip(keys, row, strict=True)))
+    return (dict(zip(keys, row, strict=True)) for batch in rows for row in batch)
 
 
 def _json(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
-    sys.stdout.write("[")
-    separator = ""
-    try:
-        for text in _objects(columns, rows):
-            sys.stdout.write(separator + text)
-            separator = ",\n "
-    finally:
-        # An interrupted listing is sound JSON, too.
-        sys.stdout.write("]\n")
+    write_json_array(_objects(columns, rows))
 
 
 def _lines(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
-    for text in _objects(columns, rows):
-        sys.stdout.write(text + "\n")
+    write_json_lines(_objects(columns, rows))
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[list[Row]], delimiter: str = ",") -> None:
-    writer = csv.writer(sys.stdout, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([column.key for column in columns])
-    for batch in rows:
-        writer.writerows([_cell(value) for value in row] for row in batch)
+    write_csv(chain([[column.key for column in columns]], chain.from_iterable(rows)), delimiter)
 
 
 def _tsv(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
     _csv(columns, rows, "\t")
 
 
-def _cell(value: Any) -> Any:
-    """A value as CSV has it: texts escaped, objects and lists as JSON."""
-    if isinstance(value, str):
-        return cell(value)
-    return json_text(value) if isinstance(value, dict | list) else value
-
-
 def _widths(columns: Sequence[Column], texts: list[list[str]]) -> list[int]:
-    from rich.cells import cell_len
+    from cli.cells import cell_len
 
     return [
         max(column.width, cell_len(column.title), *(cell_len(row[place]) for row in texts), 0)
@@ -165,9 +149,12 @@ def _widths(columns: Sequence[Column], texts: list[list[str]]) -> list[int]:
 def _texts(
     columns: Sequence[Column], rows: Iterable[list[Row]]
 ) -> tuple[list[int], Iterator[list[list[str]]]]:
-    """The widths that the first batch asks for, and all batches as texts, the first included."""
+    """The widths that the first batch asks for, and all batches as texts, the first included.
+
+    They are escaped here, where it is measured how wide they are.
+    """
     written = (
-        [[column.text(value) for column, value in zip(columns, row, strict=True)] for row in batch]
+        [[printable(column.text(value)) for column, value in zip(columns, row, strict=True)] for row in batch]
         for batch in rows
     )
     first = next(written, [])
@@ -175,7 +162,7 @@ def _texts(
 
 
 def _plain(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
-    from rich.cells import cell_len
+    from cli.cells import cell_len
 
     widths, written = _texts(columns, rows)
 
@@ -184,20 +171,18 @@ def _plain(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
             " " * (width - cell_len(text)) + text if column.right else text + " " * (width - cell_len(text))
             for column, width, text in zip(columns, widths, texts, strict=True)
         ]
-        return "  ".join(padded).rstrip() + "\n"
+        return "  ".join(padded).rstrip()
 
-    sys.stdout.write(line([column.title for column in columns]))
+    show_lines([line([column.title for column in columns])])
     for batch in written:
-        sys.stdout.writelines(map(line, batch))
+        show_lines(map(line, batch))
 
 
 def _rich(columns: Sequence[Column], rows: Iterable[list[Row]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from cli.screen import Console, Table, Text
 
     widths, written = _texts(columns, rows)
-    console = Console(highlight=False, emoji=False)
+    console = Console()
     # The last column takes what the others leave; what is too long for it ends in an ellipsis.
     widths[-1] = max(console.width - sum(widths[:-1]) - 2 * (len(widths) - 1), columns[-1].width, _NARROWEST)
     for number, batch in enumerate(written):

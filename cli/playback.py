@@ -13,13 +13,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Self
 
-import click
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.live import Live
-from rich.segment import Segment
-from rich.text import Text
-
+from cli.console import show_line
 from cli.onlooker import RECENT, Onlooker
+from cli.screen import AnyConsole, Console, ConsoleOptions, Live, RenderableType, RenderResult, Segment, Text
 from dissectors.records import Event
 from storage.moments import Step
 from storage.timeline import GameRow, Timeline
@@ -124,7 +120,7 @@ class Stage(AbstractContextManager["Stage"]):
         self._onlooker = onlooker
         self._game = game.id if game is not None else None
         self._recent: dict[int, deque[Event]] = {}
-        self.console = Console(highlight=False, emoji=False)
+        self.console = Console()
 
     def __exit__(self, *_: object) -> None:
         """Nothing is to be undone."""
@@ -165,7 +161,7 @@ class Paper(Stage):
 
     def take(self, step: Step) -> None:
         super().take(step)
-        click.echo(self.line(step.event))
+        show_line(self.line(step.event))
 
 
 class Screen(Stage):
@@ -193,7 +189,7 @@ class Screen(Stage):
 
     def finish(self, step: Step) -> None:
         super().finish(step)
-        self.console.print(self.line(step.event), markup=False, soft_wrap=True)
+        self.console.print(Text(self.line(step.event)), soft_wrap=True)
 
 
 class _Frame:
@@ -204,7 +200,7 @@ class _Frame:
         self._lines = lines
         self._how = how
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
         height = options.height or console.size.height
         picture = console.render_lines(self._picture, options.reset_height(), pad=False)
         picture = picture[: max(0, height - 2)]

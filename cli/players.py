@@ -6,7 +6,6 @@ import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from storage.escaping import printable
 from storage.schema import StorageError
 from storage.timeline import Timeline
 
@@ -35,10 +34,10 @@ def no_such_player(player: str, known: Collection[str]) -> StorageError:
     actors = sorted(known)
     near = get_close_matches(player, actors, n=3)
     if near:
-        hint = f"did you mean {' or '.join(map(printable, near))}?"
+        hint = f"did you mean {' or '.join(near)}?"
     elif actors:
         more = "" if len(actors) <= _LISTED else f" and {len(actors) - _LISTED} more"
-        hint = f"there are {', '.join(map(printable, actors[:_LISTED]))}{more}"
+        hint = f"there are {', '.join(actors[:_LISTED])}{more}"
     else:
         hint = "nobody acts in it"
     return StorageError(f"there is no player {player} in this session; {hint}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from cli.console import warn
 from dissectors.registry import dissector_of, installed, not_installed
-from storage.escaping import printable
 from storage.timeline import Timeline
 
 _TOLD = f"{__name__}.told"
@@ -17,12 +17,11 @@ def tell_left_out() -> None:
     if _TOLD not in told:
         told[_TOLD] = True
         for problem in installed().problems:
-            click.echo(f"kiebitz: {printable(problem)}", err=True)
+            warn(problem)
 
 
 def tell_missing(timeline: Timeline) -> None:
     """Say on stderr of which protocols a session's events can only be shown as they are stored."""
     for protocol in sorted({table.protocol for table in timeline.tables()}):
         if dissector_of(protocol) is None:
-            sentence = printable(not_installed(protocol))
-            click.echo(f"kiebitz: {sentence}; what happened is shown as it is stored", err=True)
+            warn(f"{not_installed(protocol)}; what happened is shown as it is stored")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from cli.console import show_lines
 from cli.decode_as import TRANSPORTS
 from proxy.modes import Mode, Transparent
 from proxy.rules import Ports, Sought, rules_for, written
@@ -60,4 +61,4 @@ def print_rules(
     for mode in transparent:
         if not mode.listen_port:
             raise click.UsageError(f"rules for {mode} need a port that is known before")
-        click.echo(written(rules_for(Sought(mode, tuple(interfaces), tuple(ports), keep_source))))
+        show_lines(written(rules_for(Sought(mode, tuple(interfaces), tuple(ports), keep_source))).split("\n"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 from collections.abc import Iterator
 
 import click
-from click.shell_completion import CompletionItem
 
 from cli.catalog import field_catalog
+from cli.console import Candidate, Line, Styled, candidates, show_line, wrapped
 from cli.decode_as import unknown_protocol
 from cli.output import Column, Row, batches, show
 from dissectors.dissector import Dissector
@@ -29,12 +28,12 @@ _COLUMNS = (
 _SENDERS = {"c2s": "client → server", "s2c": "server → client"}
 
 
-def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[CompletionItem]:
-    return [
-        CompletionItem(dissector.protocol, help=dissector.grammar.title)
+def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    return candidates(
+        (dissector.protocol, dissector.grammar.title)
         for dissector in installed().dissectors.values()
         if dissector.protocol.startswith(text)
-    ]
+    )
 
 
 @click.command()
@@ -54,7 +53,7 @@ def protocols(name: str | None) -> None:
     if dissector is None:
         raise click.UsageError(unknown_protocol(name.lower()))
     for line in reference(dissector):
-        click.echo(line)
+        show_line(*line)
 
 
 def _listed(dissector: Dissector) -> Row:
@@ -75,40 +74,40 @@ def _ports(dissector: Dissector) -> str:
     return ", ".join(map(str, sorted(dissector.default_ports))) or "any"
 
 
-def reference(dissector: Dissector) -> Iterator[str]:
+def reference(dissector: Dissector) -> Iterator[Line]:
     """A protocol's whole reference, line by line."""
     grammar = dissector.grammar
-    yield click.style(f"{grammar.title} ({grammar.protocol})", bold=True)
+    yield (Styled(f"{grammar.title} ({grammar.protocol})", bold=True),)
     ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "whatever the port"
-    yield f"{dissector.transport}, {ports}"
+    yield (f"{dissector.transport}, {ports}",)
     origin = installed().origins.get(grammar.protocol)
     if origin is not None:
-        yield f"from the plug-in {origin}"
+        yield (f"from the plug-in {origin}",)
     for direction, sender in _SENDERS.items():
-        yield ""
-        yield click.style(f"Messages, {sender}", bold=True)
+        yield ()
+        yield (Styled(f"Messages, {sender}", bold=True),)
         for row in grammar.rows:
             if row.direction == direction:
                 yield from _message(dissector, row)
     if dissector.productions:
-        yield ""
-        yield click.style("Productions", bold=True)
+        yield ()
+        yield (Styled("Productions", bold=True),)
         for production in dissector.productions:
             yield from _wrapped(production, 2)
-    yield ""
-    yield click.style("Events", bold=True)
+    yield ()
+    yield (Styled("Events", bold=True),)
     for kind in grammar.events.values():
         secret = " (known to the actor alone)" if kind.secret else ""
         yield from _wrapped(f"{kind.kind}{{{', '.join(kind.fields)}}}: {kind.sentence}{secret}", 2)
-    yield ""
-    yield click.style("Names for filters", bold=True)
+    yield ()
+    yield (Styled("Names for filters", bold=True),)
     catalog = field_catalog()
     own = sorted(name for name in set(catalog.names()) if name.split(".")[0] == grammar.protocol)
-    yield from (f"  {name}" for name in own)
+    yield from ((f"  {name}",) for name in own)
 
 
-def _message(dissector: Dissector, row: MessageType) -> Iterator[str]:
-    yield f"  {click.style(row.name, bold=True)}: {row.gloss}"
+def _message(dissector: Dissector, row: MessageType) -> Iterator[Line]:
+    yield "  ", Styled(row.name, bold=True), f": {row.gloss}"
     notation = dissector.notation(row)
     if notation is not None:
         yield from _wrapped(notation, 4)
@@ -127,16 +126,13 @@ def _message(dissector: Dissector, row: MessageType) -> Iterator[str]:
     if row.answers:
         yield from _wrapped(f"answers {', '.join(row.answers)}", 4)
     if row.broadcast:
-        yield "    each client gets a copy"
+        yield ("    each client gets a copy",)
     if row.deviation is not None:
         yield from _wrapped(f"dialect: {row.deviation}", 4)
     yield from _wrapped(f"see: {row.clause}", 4)
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
+def _wrapped(text: str, indent: int) -> Iterator[Line]:
     """A text on as many lines as the terminal needs; what is written elsewhere is as wide as an old one."""
     first = " " * indent
-    columns = shutil.get_terminal_size().columns
-    return textwrap.wrap(
-        text, columns, initial_indent=first, subsequent_indent=first + "    ", break_on_hyphens=False
-    )
+    return ((line,) for line in wrapped(text, shutil.get_terminal_size().columns, first, first + "    "))

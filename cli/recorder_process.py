@@ -17,9 +17,9 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
 
-import click
 import msgspec
 
+from cli.console import tell
 from cli.recording import GAVE_UP, Begun, Refused, Report, Said, Task, record_journal
 from cli.rotation import Limits
 from cli.spool import hold, is_abandoned
@@ -212,7 +212,7 @@ class RecorderProcess:
         if self._own_tell is not None:
             self._own_tell(sentence)
         else:
-            click.echo(sentence, err=True)
+            tell(sentence)
 
     @property
     def _spool_prefix(self) -> str:

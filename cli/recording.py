@@ -13,9 +13,9 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import click
 import msgspec
 
+from cli import console
 from cli.catalog import compile_wanted
 from cli.decode_as import parse_decode_as
 from cli.faults import telling_faults
@@ -28,7 +28,6 @@ from dissectors.records import TableInfo
 from proxy.clock import now_ns
 from proxy.journal_reader import JournalError, JournalReader
 from proxy.processes import follow, give_way
-from storage.escaping import printable
 from storage.recorder import COMMIT_EVERY_S
 from storage.resuming import ResumedRecorder
 from storage.rotation import RotatingRecorder
@@ -216,10 +215,8 @@ def _rotate(
 
 def _teller(relay: Connection | None) -> Callable[[str], None]:
     def tell(sentence: str) -> None:
-        # It may have the name of a file in it.
-        sentence = printable(sentence)
         if relay is None:
-            click.echo(sentence, err=True)
+            console.tell(sentence)
         else:
             _report(relay, Said(sentence))
 

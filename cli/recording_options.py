@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from cli.sessions import DEFAULT_DB
-from storage.escaping import printable
 from storage.recorder import Recorder
 
 database_option = click.option(
@@ -18,4 +17,4 @@ def summary(recorder: Recorder) -> str:
     counts = ", ".join(
         f"{recorder.counts[kind]} {kind}" for kind in ("streams", "messages", "games", "diagnostics")
     )
-    return f"{counts} -> {printable(recorder.path)}:{recorder.session_id}"
+    return f"{counts} -> {recorder.path}:{recorder.session_id}"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress
 
+from cli.console import warn
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.garbage import collecting_seldom
+from cli.screen import Progress
 from cli.sessions import is_database, open_session, split_number
-from storage.escaping import printable
 from storage.redissect import redissect as redissect_database
 from storage.schema import StorageError
 
@@ -37,18 +33,14 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     if number is not None:
         # Says which sessions there are if there is no such one.
         open_session(database).connection.close()
-    with (
-        collecting_seldom(),
-        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress,
-    ):
-        bar = progress.add_task(escape(printable(database)), total=None)
+    with collecting_seldom(), Progress() as progress:
+        bar = progress.add_task(database, total=None)
         lost = redissect_database(
             path, number, forced, lambda done, total: progress.update(bar, completed=done, total=total)
         )
     for transport, server, protocol in lost:
         port = server.rpartition(":")[2]
-        click.echo(
-            f"kiebitz: {printable(server)} was read as {protocol} before and is not recognised now;"
-            f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}",
-            err=True,
+        warn(
+            f"{server} was read as {protocol} before and is not recognised now;"
+            f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}"
         )

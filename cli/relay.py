@@ -7,6 +7,7 @@ import time
 import click
 
 from cli.catalog import compile_wanted
+from cli.console import tell, warn
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.plugins import tell_left_out
 from cli.print_rules import InterfaceType, PortsType, print_rules
@@ -17,7 +18,6 @@ from proxy.endpoints import RelayError
 from proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from proxy.relay import Forwarder, hold_signals, run_relay
 from proxy.rules import Ports
-from storage.escaping import printable
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told again after this time, with how often it came."""
@@ -46,8 +46,14 @@ class _Notices:
             self._told[code] = (last, missed + 1)
             return
         more = f" (and {missed} more like it)" if missed else ""
-        click.echo(f"kiebitz: {printable(sentence)}{more}", err=True)
+        warn(f"{sentence}{more}")
         self._told[code] = (now, 0)
+
+
+def _tell_where(clause: str) -> None:
+    # With WireGuard, its peer's configuration stands below: mitmproxy's lines, and an address of the user's.
+    for line in f"listening on {clause}".split("\n"):
+        tell(line)
 
 
 @click.command()
@@ -165,7 +171,7 @@ def relay(
                 modes,
                 recorder.journal,
                 on_notice=notices,
-                on_listening=lambda clause: click.echo(f"listening on {clause}", err=True),
+                on_listening=_tell_where,
                 idle_seconds=idle,
                 max_connections=max_connections,
                 keep_source=keep_source,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import click
 from click.core import ParameterSource
 
+from cli.console import is_terminal, warn
 from cli.files import opened, svg_option
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import Onlooker
@@ -182,7 +183,7 @@ def _in_terminal(
         first, last = _bounds(timeline, game, begin, end)
     onlooker = Onlooker(timeline, player)
     steps = Steps(timeline, onlooker.may_see, game).between(first, last)
-    if sys.stdout.isatty():
+    if is_terminal():
         stage: Stage = Screen(timeline, onlooker, game, _how(speed, step))
     else:
         stage = Paper(timeline, onlooker, game)
@@ -191,7 +192,7 @@ def _in_terminal(
         timing = Keys() if sys.stdin.isatty() else Lines()
     shown = play(steps, stage, timing)
     if shown is None:
-        click.echo("kiebitz: nothing happens there", err=True)
+        warn("nothing happens there")
     elif svg is not None:
         with opened(svg) as file:
             file.write(stage.svg(shown))

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 import click
 
-from storage.escaping import printable
+from cli.console import warn
 from storage.schema import StorageError, open_existing, sentence
 from storage.timeline import SessionRow, Timeline, sessions
 
@@ -40,11 +40,7 @@ def open_session(given: str) -> Timeline:
         raise StorageError(f"{path}: there is no session in it yet")
     if number is None:
         if len(found) > 1:
-            shown = printable(path)
-            click.echo(
-                f"kiebitz: {shown} holds {len(found)} sessions; this is the latest, {shown}:{found[-1].id}",
-                err=True,
-            )
+            warn(f"{path} holds {len(found)} sessions; this is the latest, {path}:{found[-1].id}")
         return Timeline(connection, found[-1])
     return Timeline(connection, _numbered(found, number, path))
 
@@ -118,7 +114,7 @@ def _no_such_file(path: str) -> str:
     with suppress(OSError), os.scandir(folder or ".") as entries:
         names = [entry.name for entry in entries if entry.is_file()]
     near = get_close_matches(name, names, n=3)
-    hint = " or ".join(printable(os.path.join(folder, name)) for name in near)
+    hint = " or ".join(os.path.join(folder, name) for name in near)
     return f"{path}: there is no such file" + (f"; did you mean {hint}?" if near else "")
 
 
@@ -128,5 +124,5 @@ def _imported(path: str) -> sqlite3.Connection:
 
     connection, truncated = open_capture_in_memory(path)
     if truncated is not None:
-        click.echo(f"kiebitz: {printable(path)}: {truncated}", err=True)
+        warn(f"{path}: {truncated}")
     return connection

@@ -11,6 +11,7 @@ import click
 
 from cli.catalog import compile_wanted
 from cli.conditions import Condition, ConditionType
+from cli.console import tell, warn
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import PacketRecording, tell_losses
 from cli.live import LiveView
@@ -94,11 +95,11 @@ def sniff(
             _await_capture(pipe, end)
             # Its time zero is that of its packets.
             recorder = Recorder(database, "sniff", interface, name=name, decode_as=forced)
-            click.echo(f"reading a capture from {pipe.name}", err=True)
+            tell(f"reading a capture from {pipe.name}")
             recording = PacketRecording(recorder, forced)
             view = LiveView(recorder, filter_, quiet)
             is_whole = _record(pipe, recording, view, count, end)
-        click.echo(f"{recording.packets} packets, {summary(recorder)}", err=True)
+        tell(f"{recording.packets} packets, {summary(recorder)}")
         tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
         return
     with Sniffer(interface, bpf_filter) as sniffer:
@@ -106,15 +107,13 @@ def sniff(
         recorder = Recorder(
             database, "sniff", source, name=name, started_ns=sniffer.now_ns(), decode_as=forced
         )
-        click.echo(f"capturing on {interface}", err=True)
+        tell(f"capturing on {interface}")
         recording = PacketRecording(recorder, forced)
         view = LiveView(recorder, filter_, quiet)
         _record(sniffer, recording, view, count, _Ending(duration, 0.0))
-    click.echo(f"{recording.packets} packets, {summary(recorder)}", err=True)
+    tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
-        click.echo(
-            f"kiebitz: {sniffer.dropped} packets came too fast and were dropped by the kernel", err=True
-        )
+        warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
 
 
 def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import click
 
+from cli.console import warn, write_json_array
 from cli.files import opened, svg_option
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import RECENT, Onlooker
 from cli.players import check_player
 from cli.plugins import tell_missing
+from cli.screen import Console, Text
 from cli.sessions import open_session, session_argument
-from storage.escaping import json_text
 from storage.moments import END, Moment, TableMoment, game_at, tables_at
 from storage.timeline import Timeline
 
@@ -61,7 +62,7 @@ def state(
     elif tables:
         _draw(timeline, tables, onlooker, number)
     else:
-        click.echo("kiebitz: no game was recognised in this session", err=True)
+        warn("no game was recognised in this session")
 
 
 def _write_json(tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
@@ -77,19 +78,17 @@ def _write_json(tables: Sequence[TableMoment], onlooker: Onlooker, game: int | N
         }
         for found in tables
     ]
-    click.echo("[" + ",\n ".join(map(json_text, rows)) + "]")
+    write_json_array(rows)
 
 
 def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
+    console = Console()
     for place, found in enumerate(tables):
         if place:
             console.print()
         events = timeline.recent(found.table.id, found.seq, RECENT)
         console.print(onlooker.picture(found.table.id, found.state, events, game))
-        console.print(onlooker.latest(events), style="dim", markup=False, soft_wrap=True)
+        console.print(Text(onlooker.latest(events), "dim"), soft_wrap=True)
 
 
 def _write_svg(
@@ -97,9 +96,7 @@ def _write_svg(
 ) -> None:
     """Draw the first table into a file."""
     if len(tables) > 1:
-        click.echo(
-            f"kiebitz: this is the first of {len(tables)} tables; --game takes that of another", err=True
-        )
+        warn(f"this is the first of {len(tables)} tables; --game takes that of another")
     found = tables[0]
     events = timeline.recent(found.table.id, found.seq, RECENT)
     with opened(path) as file:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Collection, Sequence
 
 import click
 import msgspec
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress
 
 from cli.alterations import Wish, copies, read_wishes, splices_of
+from cli.console import warn, write_json
 from cli.diff_json import difference_json
 from cli.diff_report import show_difference
 from cli.diff_sides import sides
 from cli.main import VIOLATIONS
+from cli.screen import Progress
 from cli.sessions import open_session, session_argument
 from dissectors.grammar import shortened
 from storage.derived import derived
 from storage.diff import compare
-from storage.escaping import json_text, printable
 from storage.timeline import Timeline
 
 _LISTED = 20
@@ -75,8 +72,8 @@ def whatif(
         raise click.UsageError("what is to be another? Say --drop '#7', --edit '#7 dice=2,1' or --insert")
     timeline = open_session(session)
     splices = splices_of(timeline, wishes)
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task(escape(printable(session)), total=None)
+    with Progress() as progress:
+        bar = progress.add_task(session, total=None)
         other = derived(
             timeline,
             splices,
@@ -85,7 +82,7 @@ def whatif(
     found = compare(timeline, other)
     both = sides(timeline, other, "as it was", _title(wishes))
     if as_json:
-        click.echo(json_text(difference_json(found, both)))
+        write_json(difference_json(found, both))
     else:
         show_difference(found, both)
     _tell_of_copies(session, timeline, wishes, {one.a for one in found.events if one.a is not None})
@@ -116,12 +113,11 @@ def _tell_of_copies(
     count = "1 other message tells" if len(more) == 1 else f"{len(more)} other messages tell"
     numbers = ", ".join(f"#{wish.number}" for wish in more[:_LISTED])
     if len(more) > _LISTED:
-        click.echo(f"kiebitz: {count} of the same event: {numbers} and so on", err=True)
+        warn(f"{count} of the same event: {numbers} and so on")
         return
     verbs = " and ".join(dict.fromkeys(wish.verb for wish in more))
     options = " ".join(wish.option for wish in [*wishes, *more])
-    click.echo(
-        f"kiebitz: {count} of the same event: {numbers}; {verbs} {'it' if len(more) == 1 else 'them'}, too:\n"
-        f"  kiebitz whatif {shlex.quote(printable(session))} {printable(options)}",
-        err=True,
+    warn(
+        f"{count} of the same event: {numbers}; {verbs} {'it' if len(more) == 1 else 'them'}, too:",
+        f"  kiebitz whatif {shlex.quote(session)} {options}",
     )

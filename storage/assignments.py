@@ -67,7 +67,7 @@ def parse_assignments(text: str) -> list[Assignment]:
         try:
             read = parse(f"{field[0]} == {given}" if quoted else field[0])
         except FilterError as error:
-            raise AssignmentError(error.render()) from error
+            raise AssignmentError(str(error)) from error
         if isinstance(read, Comparison) and quoted:
             own = str(read.constants[0].value)
             values = (own,)

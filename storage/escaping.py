@@ -53,7 +53,8 @@ def printable_json(text: str) -> str:
 
 
 def _shown(text: str, escape: Callable[[str], str]) -> str:
-    if text.isprintable() and max(text, default="") < _FIRST_MARK:
+    # Most is ASCII, and that is told at once.
+    if text.isprintable() and (text.isascii() or max(text) < _FIRST_MARK):
         return text
     return "".join(escape(character) if hidden else character for character, hidden in judged(text))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO
 
-from storage.escaping import cell, json_text, printable, printable_json
+from storage.escaping import cell, json_text, printable_json
 from storage.sentences import sentence
 from storage.timeline import Timeline
 
@@ -139,7 +139,7 @@ def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
             client,
             server,
             direction,
-            printable(name),
+            name,
             printable_json(fields),
             kind,
             None if kind is None else sentence(protocol, kind, json.loads(data)),

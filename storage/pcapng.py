@@ -59,8 +59,8 @@ class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so 
         section = struct.pack("<IHHq", _BYTE_ORDER_MAGIC, 1, 0, -1)
         session = self._session
         comment = f"{session.name}: session {session.id}, {session.kind} of {session.source}"
-        options = _option(_OPT_COMMENT, _comment(printable(comment)))
-        options += _option(_SHB_USERAPPL, f"Kiebitz {session.kiebitz_version}".encode())
+        options = _option(_OPT_COMMENT, _comment(comment))
+        options += _option(_SHB_USERAPPL, _comment(f"Kiebitz {session.kiebitz_version}"))
         self.f.write(self.build_block(_SECTION_HEADER, section, options + bytes(4)))
 
     def _write_block_idb(self, linktype: int, ifname: bytes | None = None) -> None:
@@ -78,8 +78,8 @@ class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so 
 
 
 def _comment(text: str) -> bytes:
-    """A comment that is not too long."""
-    return text.encode()[:_COMMENT_BYTES].decode(errors="ignore").encode()
+    """A comment that is one line, drives no terminal, and is not too long."""
+    return printable(text).encode()[:_COMMENT_BYTES].decode(errors="ignore").encode()
 
 
 def _option(code: int, value: bytes) -> bytes:
@@ -322,7 +322,7 @@ class _Comments:
             " WHERE m.id = ?",
             (number,),
         ).fetchone()
-        said = f"{printable(name)} {field_words(json.loads(fields))}".rstrip()
+        said = f"{name} {field_words(json.loads(fields))}".rstrip()
         if kind is not None:
             said += f": {sentence(protocol, kind, json.loads(data))}"
         return [said, *self._flaws("message_id", number)]
@@ -334,4 +334,4 @@ class _Comments:
         rows = self._connection.execute(
             f"SELECT severity, code, text FROM diagnostics WHERE {column} = ? ORDER BY id", (number,)
         )
-        return [f"{severity}[{code}]: {printable(text)}" for severity, code, text in rows]
+        return [f"{severity}[{code}]: {text}" for severity, code, text in rows]

@@ -259,7 +259,7 @@ def test_what_is_said_of_a_wrong_filter(text: str, message: str, hint: str | Non
 def test_an_error_is_shown_under_a_caret() -> None:
     with pytest.raises(FilterError) as caught:
         compile_filter('maexchen.dise == "2,1"', CATALOG)
-    assert caught.value.render().splitlines() == [
+    assert [str(caught.value), *caught.value.excerpt()] == [
         'no field "maexchen.dise"; did you mean "maexchen.dice"?',
         '  maexchen.dise == "2,1"',
         "  ^^^^^^^^^^^^^",
@@ -279,7 +279,7 @@ def test_an_error_is_shown_under_a_caret() -> None:
 def test_the_caret_stands_right_and_nothing_wraps(text: str, shown: str | None, carets: str) -> None:
     with pytest.raises(FilterError) as caught:
         compile_filter(text, CATALOG)
-    _, line, below = caught.value.render().splitlines()
+    line, below = caught.value.excerpt()
     assert below == carets
     assert shown is None or line == shown
     assert len(line) <= 110

@@ -316,8 +316,9 @@ def test_players_keep_their_colours_while_the_seats_move_on() -> None:
         out = io.StringIO()
         console = Console(file=out, width=80, force_terminal=True, color_system="truecolor")
         console.print(draw("schafkopf", Scene(playing(seats=seats), [], ["Anna", "Bert"])))
-        assert "\x1b[38;2;0;135;255mAnna" in out.getvalue()
-        assert "\x1b[38;2;215;95;0mBert" in out.getvalue()
+        # Rich remembers how it wrote a style first, perhaps in another test to a terminal of 256 colours.
+        assert re.search(r"\x1b\[38;(2;0;135;255|5;33)mAnna", out.getvalue())
+        assert re.search(r"\x1b\[38;(2;215;95;0|5;166)mBert", out.getvalue())
 
 
 @pytest.mark.parametrize(

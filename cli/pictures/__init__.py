@@ -1,14 +1,12 @@
 """Pictures of a table for the terminal: one drawing for each protocol, all of them asked the same way.
 
 A drawing is pure: it gets a `Scene` and gives something that rich can print at any width. Whatever stands in
-a scene was sent by somebody on the network, so every text passes `printable` before it is drawn.
+a scene was sent by somebody on the network: texts are those of `cli.screen`, which escape it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from rich.console import RenderableType
 
 from cli.pictures.catan import draw_catan
 from cli.pictures.cgml import draw_cgml
@@ -17,6 +15,7 @@ from cli.pictures.maexchen import draw_maexchen
 from cli.pictures.okey import draw_okey
 from cli.pictures.scene import Scene
 from cli.pictures.schafkopf import draw_schafkopf
+from cli.screen import RenderableType
 
 DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
     "catan": draw_catan,

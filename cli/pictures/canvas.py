@@ -12,10 +12,10 @@ from itertools import groupby
 from operator import itemgetter
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.style import Style
-from rich.text import Text
+
+from cli.cells import cell_len, set_cell_size
+from cli.screen import LINE_BREAK, AnyConsole, Style, Text
+from storage.escaping import printable
 
 
 class Glyphs(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class Canvas:
 
     def text(self) -> Text:
         """All rows as one text."""
-        return Text("\n").join(self.lines())
+        return LINE_BREAK.join(self.lines())
 
     @staticmethod
     def _row(pieces: list[tuple[int, Text]]) -> Text:
@@ -119,15 +119,16 @@ def _run(cells: tuple[Style, Iterable[tuple[str, Style]]]) -> tuple[str, Style]:
 
 
 def shorten(text: str, width: int, glyphs: Glyphs) -> str:
-    """The text in at most `width` cells; what had to go is an ellipsis."""
+    """The text in at most `width` cells, escaped; what had to go is an ellipsis."""
+    text = printable(text)
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - len(glyphs.ellipsis))).rstrip() + glyphs.ellipsis
 
 
-def wrap(console: Console, text: Text, width: int, height: int, glyphs: Glyphs) -> list[Text]:
+def wrap(console: AnyConsole, text: Text, width: int, height: int, glyphs: Glyphs) -> list[Text]:
     """A text in lines of at most `width` cells, and in at most `height` of them."""
-    lines = list(text.wrap(console, width))
+    lines = text.lines(console, width)
     if len(lines) > height:
         lines = lines[:height]
         last = lines[-1]

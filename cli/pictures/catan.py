@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
-
 from cli.pictures.canvas import Canvas, glyphs_for, wrap
 from cli.pictures.catan_board import draw_board
 from cli.pictures.catan_hexes import SIZES, Hexes
@@ -13,6 +10,7 @@ from cli.pictures.catan_panel import NARROWEST, draw_below, draw_lobby, draw_pan
 from cli.pictures.catan_words import not_known, spelt
 from cli.pictures.pen import Pen
 from cli.pictures.scene import Scene
+from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 
 _WIDEST = 150
 _GAP = 1
@@ -31,12 +29,12 @@ class CatanPicture:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
         look = look_at(self.scene)
         pen = Pen(console, options.encoding, glyphs_for(options.encoding), [])
         width = min(options.max_width, _WIDEST)
         lines = _table(look, width, pen) if look.part else draw_lobby(look, width, pen)
-        text = Text("\n").join(lines)
+        text = LINE_BREAK.join(lines)
         text.no_wrap = True
         yield text
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.text import Text
-
 from cli.pictures.canvas import ASCII, Cells
 from cli.pictures.catan_colours import (
     BLACK,
@@ -23,6 +21,7 @@ from cli.pictures.catan_hexes import Hexes
 from cli.pictures.catan_look import Island, Piece, owner_marks
 from cli.pictures.catan_words import short, spelt
 from cli.pictures.pen import Pen
+from cli.screen import Text
 from dissectors.catan.board import Place, Spot
 from dissectors.catan.words import HAFEN, STADT, STRASSE
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.text import Text
-
 from cli.pictures.canvas import shorten, wrap
 from cli.pictures.catan_colours import RESOURCES, on_colour
 from cli.pictures.catan_look import MOST_PLAYERS, Look, Player
@@ -24,6 +22,7 @@ from cli.pictures.catan_words import (
     spelt,
 )
 from cli.pictures.pen import Pen
+from cli.screen import Text
 from dissectors.catan.words import ROHSTOFFE
 
 NARROWEST = 26

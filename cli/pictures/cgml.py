@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
 
 from cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
 from cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
@@ -37,6 +35,7 @@ from cli.pictures.felt import draw_felt
 from cli.pictures.pen import Pen
 from cli.pictures.scene import Scene
 from cli.pictures.seating import Seat, Seating, seating
+from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from dissectors.cgml.cards import SEATS
 from dissectors.records import Event
 
@@ -65,7 +64,7 @@ class CgmlPicture:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
         names = player_names(self.scene.state)
         order = [*self.scene.names, *sorted({*names} - {*self.scene.names})]
         glyphs = glyphs_for(options.encoding)
@@ -74,7 +73,7 @@ class CgmlPicture:
         width = min(options.max_width, 120)
         lines = _hand(look, width, pen) if look.part else last_hand(self.scene.events, names, width, pen)
         lines += group_lines(self.scene.state, names, look.group, width, pen)
-        text = Text("\n").join(lines or [Text(shorten("nobody is here yet", width, glyphs))])
+        text = LINE_BREAK.join(lines or [Text(shorten("nobody is here yet", width, glyphs))])
         text.no_wrap = True
         yield text
 

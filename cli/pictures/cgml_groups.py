@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rich.text import Text
-
 from cli.pictures.canvas import shorten, wrap
 from cli.pictures.cgml_words import ending, ending_words
 from cli.pictures.pen import Pen
+from cli.screen import Text
 from dissectors.records import Event
 
 _MOST_GROUPS = 8
@@ -56,7 +55,7 @@ def last_hand(events: Sequence[Event], names: dict[str, str], width: int, pen: P
     def name(player: int | None) -> Text:
         return pen.name(called(player, names))
 
-    told = Text.assemble(("the last hand: ", "dim"), ending_words(end, name, pen.words, " "))
+    told = Text.assemble(("the last hand: ", "dim"), ending_words(end, name, pen.words, Text(" ")))
     if end.kind == "result":
         amounts = (name(int(player)).append(f" {amount:+d}") for player, amount in end.data["money"].items())
         told.append(": ").append_text(Text(", ").join(amounts))

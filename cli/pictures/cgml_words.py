@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rich.text import Text
-
 from cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
+from cli.screen import LINE_BREAK, Text
 from dissectors.cgml.cards import COLOUR_NAMES, COLOURS, WITHOUT_TRUMPS, Rules
 from dissectors.cgml.hand import level_of
 from dissectors.records import Event
@@ -135,11 +134,11 @@ def ending(events: Sequence[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.kind in _ENDS), None)
 
 
-def ending_words(event: Event, name: Say, words: Callable[[str], Text], space: str) -> Text:
+def ending_words(event: Event, name: Say, words: Callable[[str], Text], space: Text) -> Text:
     """How a hand ended; `words` makes what a server has written safe, `space` stands between winners."""
     data = event.data
     if event.kind == "result":
-        return Text(f" and{space}").join(map(name, data["winners"])).append(" won", "bold")
+        return Text.assemble(" and", space).join(map(name, data["winners"])).append(" won", "bold")
     if event.kind == "cancelled":
         return Text.assemble(("cancelled", "bold"), ": ", words(data["why"]))
     return Text.assemble(
@@ -153,10 +152,10 @@ def story(
     """What is going on; `events` are the latest of the hand."""
     end = ending(events)
     if end is not None:
-        return ending_words(end, name, words, "\n")
+        return ending_words(end, name, words, LINE_BREAK)
     if "pause" in part:
         pause = part["pause"]
-        said = ("\n", words(pause["message"])) if pause["message"] else ()
+        said = (LINE_BREAK, words(pause["message"])) if pause["message"] else ()
         return Text.assemble(("pause", "bold"), " of ", name(pause["player"]), *said)
     latest = events[-1] if events else None
     if latest is not None and latest.kind == "renonc":
@@ -170,7 +169,7 @@ def _renonc(event: Event, name: Say, glyphs: Glyphs) -> Text:
     card, should = event.data["card"], event.data["should"]
     told = Text.assemble(name(event.data["player"]), (" revokes", "bold"))
     if card is not None:
-        told.append("\n").append_text(card_letters(card, glyphs))
+        told.append_text(LINE_BREAK).append_text(card_letters(card, glyphs))
         told.append(" for ").append_text(card_list(should, glyphs))
     return told
 
@@ -178,7 +177,7 @@ def _renonc(event: Event, name: Say, glyphs: Glyphs) -> Text:
 def _trick(part: Part, name: Say) -> Text:
     trick = taken(part)
     if trick is not None:
-        return Text.assemble(f"trick {trick['number']}\nfor ", name(trick["winner"]))
+        return Text.assemble(f"trick {trick['number']}", LINE_BREAK, "for ", name(trick["winner"]))
     tricks = part.get("tricks")
     if tricks:
         return Text(f"trick {tricks[-1]['number'] + 1}")
@@ -190,15 +189,18 @@ def _before_the_first_card(part: Part, name: Say) -> Text:
     if contract is None:
         bids = [bid for bid in part.get("bidding", ()) if bid["call"] != "PASS"]
         if not bids:
-            return Text("bidding\nno bid yet" if "bidding" not in part.get("unknown", ()) else "bidding")
-        return Text.assemble("bidding\n", (bids[-1]["call"], "bold"), " of ", name(bids[-1]["player"]))
+            is_known = "bidding" not in part.get("unknown", ())
+            return Text.assemble("bidding", LINE_BREAK, "no bid yet") if is_known else Text("bidding")
+        return Text.assemble(
+            "bidding", LINE_BREAK, (bids[-1]["call"], "bold"), " of ", name(bids[-1]["player"])
+        )
     if contract == "PASS":
         return Text("all have passed")
     declarer = name(part.get("declarer"))
     if "talon" not in part:
-        return Text.assemble(declarer, "\nhas the talon")
+        return Text.assemble(declarer, LINE_BREAK, "has the talon")
     if "trump" not in part and contract not in WITHOUT_TRUMPS:
-        return Text.assemble(declarer, "\nhas won the bidding")
+        return Text.assemble(declarer, LINE_BREAK, "has won the bidding")
     return Text("doubling")
 
 

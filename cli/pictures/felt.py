@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rich.text import Text
-
 from cli.pictures.canvas import Canvas, Glyphs, shorten
 from cli.pictures.seating import Seating
+from cli.screen import Text
 
 _FELT = "#5f875f"
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-from rich.console import RenderableType
-from rich.json import JSON
-
 from cli.pictures.scene import Scene
+from cli.screen import RenderableType, as_json
 
 
 def draw_state(scene: Scene) -> RenderableType:
-    """The state as indented JSON; the escapes of JSON keep control characters off the terminal."""
-    return JSON(json.dumps(scene.state), ensure_ascii=True)
+    """The state as indented JSON."""
+    return as_json(scene.state)

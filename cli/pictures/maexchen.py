@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
 
 from cli.pictures.canvas import (
     DIE_HEIGHT,
@@ -28,6 +26,7 @@ from cli.pictures.maexchen_words import between, not_known, player_to_move, told
 from cli.pictures.pen import NAME_IN_WORDS, Pen
 from cli.pictures.scene import Scene
 from cli.pictures.seating import FELT_ROWS, SEAT_ROWS, Seat, Seating, seating
+from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from dissectors.maexchen.dice import MIA
 from dissectors.records import Event
 
@@ -46,13 +45,13 @@ class MaexchenPicture:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
         pen = Pen(console, options.encoding, glyphs_for(options.encoding), self.scene.names)
         look = _look(self.scene)
         width = min(options.max_width, 120)
         seats = seating(len(look.seated), width)
         body = _around(look, seats, pen) if seats is not None else _listed(look, width, pen)
-        text = Text("\n").join([body, *_besides(look, width, pen)])
+        text = LINE_BREAK.join([body, *_besides(look, width, pen)])
         text.no_wrap = True
         yield text
 
@@ -204,14 +203,14 @@ def _listed(look: _Look, width: int, pen: Pen) -> Text:
     shape = _dice(look.part, pen)
     room = width - shape[0].cell_len - 2
     if room < NAME_IN_WORDS:
-        middle = Text("\n").join(wrap(pen.console, _story(look, pen), width, DIE_HEIGHT, pen.glyphs))
+        middle = LINE_BREAK.join(wrap(pen.console, _story(look, pen), width, DIE_HEIGHT, pen.glyphs))
     else:
         story = wrap(pen.console, _story(look, pen), room, DIE_HEIGHT, pen.glyphs)
         beside = Canvas(DIE_HEIGHT)
         beside.put_lines(0, 0, shape)
         beside.put_lines(shape[0].cell_len + 2, 0, story)
         middle = beside.text()
-    return Text("\n").join([title, canvas.text(), middle, remark])
+    return LINE_BREAK.join([title, canvas.text(), middle, remark])
 
 
 def _besides(look: _Look, width: int, pen: Pen) -> list[Text]:

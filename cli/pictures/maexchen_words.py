@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.text import Text
-
+from cli.screen import LINE_BREAK, Text
 from dissectors.maexchen.dice import MIA
 from dissectors.records import Event
 
@@ -45,7 +44,7 @@ def told(part: dict[str, Any], events: Sequence[Event], name: Say, words: Say) -
         joined = [player for player, own in part.get("private", {}).items() if own.get("joined")]
         last = between(events, name, words)
         return Text.assemble(
-            "who plays?", f" {len(joined)} joined" if joined else "", "\n", ("last: ", "dim"), last
+            "who plays?", f" {len(joined)} joined" if joined else "", LINE_BREAK, ("last: ", "dim"), last
         )
     return _play(part, name, words)
 
@@ -70,8 +69,9 @@ def result(
     reason: str = lost.get("reason", "?")
     if reason not in _REASONS:
         # The oldest servers give their reasons in words of their own.
-        return Text.assemble(who, (" lost", "bold"), "\n", words(reason))
-    return Text.assemble(who, (" lost", "bold"), "\n", words(_why(reason, events)), "\n", (reason, "dim"))
+        return Text.assemble(who, (" lost", "bold"), LINE_BREAK, words(reason))
+    why = words(_why(reason, events))
+    return Text.assemble(who, (" lost", "bold"), LINE_BREAK, why, LINE_BREAK, (reason, "dim"))
 
 
 def _why(reason: str, events: Sequence[Event]) -> str:
@@ -92,8 +92,8 @@ def _why(reason: str, events: Sequence[Event]) -> str:
 def cancellation(reason: str | None, words: Say) -> Text:
     """Why a round did not take place."""
     why = Text(_CANCELED[reason]) if reason in _CANCELED else words(reason or "?")
-    code = Text(f"\n{reason}", "dim") if reason in _CANCELED else Text()
-    return Text.assemble(("canceled\n", "bold"), why, code)
+    code = Text.assemble(LINE_BREAK, (reason, "dim")) if reason in _CANCELED else Text()
+    return Text.assemble(("canceled", "bold"), LINE_BREAK, why, code)
 
 
 def player_to_move(part: dict[str, Any]) -> str | None:
@@ -120,30 +120,31 @@ def _play(part: dict[str, Any], name: Say, words: Say) -> Text:
     if (roller := part.get("rolling")) is not None:
         dice = private.get(roller, {}).get("dice")
         if dice is None:
-            return Text.assemble(name(roller), " rolls\n", _to_beat(part, words))
+            return Text.assemble(name(roller), " rolls", LINE_BREAK, _to_beat(part, words))
         return Text.assemble(
-            name(roller), " has rolled ", words(dice), ("\nunder the cup\n", "dim"), _to_beat(part, words)
+            *(name(roller), " has rolled ", words(dice), LINE_BREAK),
+            *(("under the cup", "dim"), LINE_BREAK, _to_beat(part, words)),
         )
     if announced is not None:
         story = Text.assemble(name(announced["name"]), " announced ", words(announced["dice"]))
         own = private.get(announced["name"], {})
         if "bluff" in own:
             real = words(own.get("dice", "?")).plain
-            story.append("\n")
+            story.append_text(LINE_BREAK)
             if own["bluff"]:
                 story.append(f"a bluff: it is {real}", "bold red")
             else:
                 story.append("which is true", "green")
         if (player := player_to_move(part)) is not None:
-            story.append("\n").append_text(name(player)).append(": roll, or see?")
+            story.append_text(LINE_BREAK).append_text(name(player)).append(": roll, or see?")
         return story
     if "turn" in part:
-        return Text.assemble(name(part["turn"]), " is to roll\n", _to_beat(part, words))
+        return Text.assemble(name(part["turn"]), " is to roll", LINE_BREAK, _to_beat(part, words))
     return _to_beat(part, words) if "announced" in part.get("unknown", ()) else Text("the round begins")
 
 
 def _seer(part: dict[str, Any], name: Say) -> Text:
-    return Text.assemble(name(part["seer"]), " wants to see\n") if "seer" in part else Text()
+    return Text.assemble(name(part["seer"]), " wants to see", LINE_BREAK) if "seer" in part else Text()
 
 
 def _to_beat(part: dict[str, Any], words: Say) -> Text:

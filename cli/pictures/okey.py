@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
 
 from cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
 from cli.pictures.felt import draw_felt
@@ -28,6 +26,7 @@ from cli.pictures.okey_words import counted, not_known, seat_names, seat_to_move
 from cli.pictures.pen import Pen
 from cli.pictures.scene import Scene
 from cli.pictures.seating import Edge, Seat, Seating, seating
+from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from dissectors.okey.tiles import SEATS, Slots
 from dissectors.records import Event
 
@@ -62,7 +61,7 @@ class OkeyPicture:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
         look = _look(self.scene)
         names = [*self.scene.names, *sorted({*look.seats} - {*self.scene.names})]
         pen = Pen(console, options.encoding, glyphs_for(options.encoding), names)
@@ -73,7 +72,7 @@ class OkeyPicture:
             lines += _besides(look, width, pen)
         else:
             lines = _lobbies(look, width, pen)
-        text = Text("\n").join(lines)
+        text = LINE_BREAK.join(lines)
         text.no_wrap = True
         yield text
 

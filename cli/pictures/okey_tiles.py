@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.text import Text
-
 from cli.pictures.canvas import Glyphs
+from cli.screen import Text
 from dissectors.okey.tiles import SLOTS, Slots, is_joker, tiles
 
 TILE_WIDTH = 3

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.text import Text
-
 from cli.pictures.canvas import Glyphs
 from cli.pictures.okey_tiles import tile_words
+from cli.screen import LINE_BREAK, Text
 from dissectors.okey.tiles import DECK, SEATS
 from dissectors.records import Event
 
@@ -56,18 +55,18 @@ def story(part: Part, events: Sequence[Event], name: Say, glyphs: Glyphs) -> Tex
     if "winner" in part:
         return Text.assemble(name(part["winner"]), (" has won", "bold"))
     if "drawn_game" in part:
-        return Text.assemble(("nobody has won", "bold"), "\nthe main stack is empty")
+        return Text.assemble(("nobody has won", "bold"), LINE_BREAK, "the main stack is empty")
     names = seat_names(part)
     put = just_put(events)
     if put is not None:
         tile = put.data["tile"]
         what = tile_words(tile, glyphs) if tile is not None else "?"
-        return Text.assemble(name(names[put.data["seat"]]), "\nhas put ", what)
+        return Text.assemble(name(names[put.data["seat"]]), LINE_BREAK, "has put ", what)
     seat = seat_to_move(part, events)
     if seat is None:
         return Text("whose turn?")
-    task = {DECK: "\nto draw a tile", DECK + 1: "\nto put a tile"}.get(tile_count(part, seat) or 0, "")
-    return Text.assemble(name(names[seat]), "'s turn", task)
+    task = {DECK: "to draw a tile", DECK + 1: "to put a tile"}.get(tile_count(part, seat) or 0)
+    return Text.assemble(name(names[seat]), "'s turn", *(() if task is None else (LINE_BREAK, task)))
 
 
 def not_known(part: Part) -> str:

@@ -1,15 +1,13 @@
-"""How texts get onto a terminal: safe, no wider than there is room for, and each player in his colour."""
+"""How texts get onto a terminal: no wider than there is room for, and each player in his colour."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
 from cli.pictures.canvas import Glyphs, shorten
-from storage.escaping import printable
+from cli.screen import AnyConsole, Text
 
 _COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
 """Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""
@@ -20,17 +18,15 @@ NAME_IN_WORDS = 14
 class Pen(msgspec.Struct, eq=False):
     """Writes what a scene says. `names` are all players in an order that stays: it gives each his colour."""
 
-    console: Console
+    console: AnyConsole
     encoding: str
     glyphs: Glyphs
     names: Sequence[str]
 
     def words(self, text: str, width: int = 200) -> Text:
-        """A text from the network, safe and short."""
-        safe = printable(text[: 4 * width])
-        return Text(
-            shorten(safe.encode(self.encoding, "backslashreplace").decode(self.encoding), width, self.glyphs)
-        )
+        """A text from the network, in letters that the terminal has, and short."""
+        known = text[: 4 * width].encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return Text(shorten(known, width, self.glyphs))
 
     def name(self, name: str, width: int = NAME_IN_WORDS) -> Text:
         """A player's name in his colour."""

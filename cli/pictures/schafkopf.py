@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
 
 from cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
 from cli.pictures.felt import draw_felt
@@ -30,6 +28,7 @@ from cli.pictures.schafkopf_words import (
     taken,
 )
 from cli.pictures.seating import Seat, Seating, seating
+from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from dissectors.records import Event
 from dissectors.schafkopf.cards import SEATS
 
@@ -57,7 +56,7 @@ class SchafkopfPicture:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
         look = _look(self.scene)
         names = [*self.scene.names, *sorted({*look.seats} - {*self.scene.names})]
         pen = Pen(console, options.encoding, glyphs_for(options.encoding), names)
@@ -66,7 +65,7 @@ class SchafkopfPicture:
         if look.part:
             seats = seating(SEATS, width, _SEAT_ROWS, _FELT_ROWS)
             lines.insert(0, _around(look, seats, pen) if seats is not None else _listed(look, width, pen))
-        text = Text("\n").join(lines)
+        text = LINE_BREAK.join(lines)
         text.no_wrap = True
         yield text
 
@@ -206,7 +205,7 @@ def _listed(look: _Look, width: int, pen: Pen) -> Text:
         lines += wrap(pen.console, line, width, _LISTED_LINES, pen.glyphs)
     if remark := not_known(look.part):
         lines.append(Text(shorten(remark, width, pen.glyphs)))
-    return Text("\n").join(lines)
+    return LINE_BREAK.join(lines)
 
 
 def _marks(look: _Look, seat: int) -> list[Text]:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rich.text import Text
-
 from cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
+from cli.screen import LINE_BREAK, Text
 from dissectors.records import Event
 from dissectors.schafkopf.cards import FARBEN, HAND, WERTE, mode
 
@@ -147,16 +146,18 @@ def story(part: dict[str, Any], events: Sequence[Event], name: Say) -> Text:
     """What is going on; `events` are the latest of the round."""
     now = phase(part)
     if now == "dealing":
-        return Text("dealing\nwho knocks?")
+        return Text.assemble("dealing", LINE_BREAK, "who knocks?")
     if now == "bidding":
         best = part.get("best_bid", "NICHTS")
-        return Text("bidding\n" + ("no bid yet" if best == "NICHTS" else f"best bid:\n{mode_words(best)}"))
-    played = Text(mode_words(part["mode"]) + "\n" if "mode" in part else "", "bold")
+        if best == "NICHTS":
+            return Text.assemble("bidding", LINE_BREAK, "no bid yet")
+        return Text.assemble("bidding", LINE_BREAK, "best bid:", LINE_BREAK, mode_words(best))
+    played = Text(mode_words(part["mode"]), "bold") + LINE_BREAK if "mode" in part else Text("", "bold")
     if now == "over":
         return played + _outcome(events, name)
     trick = taken(part)
     if trick is not None:
-        return played + _trick(trick) + Text("\nfor ") + _player(trick["winner"], name)
+        return played + _trick(trick) + LINE_BREAK + Text("for ") + _player(trick["winner"], name)
     if "kontra" not in part and not _cards_lie(part):
         return played + Text("Kontra?")
     return played + Text(f"trick {part.get('trick', 1)}")

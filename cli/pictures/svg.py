@@ -9,11 +9,10 @@ import io
 from collections.abc import Callable
 from xml.etree import ElementTree
 
-from rich.console import Console
-from rich.text import Text
-
 from cli.pictures import Scene, draw
 from cli.pictures.catan_svg import draw_catan_svg
+from cli.screen import Console, Text
+from storage.escaping import printable
 
 DRAWINGS: dict[str, Callable[[Scene, str, str], ElementTree.Element]] = {"catan": draw_catan_svg}
 """By protocol: a scene, a title and a caption, both still as they came, to an SVG document."""
@@ -67,8 +66,7 @@ def _terminal(protocol: str, scene: Scene, title: str, caption: str) -> str:
         force_terminal=True,
         color_system="truecolor",
         no_color=False,
-        highlight=False,
     )
     console.print(draw(protocol, scene))
     console.print(Text(caption, "dim"))
-    return console.export_svg(title=title, code_format=_FORMAT, unique_id="kiebitz")
+    return console.export_svg(title=printable(title), code_format=_FORMAT, unique_id="kiebitz")

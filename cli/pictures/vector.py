@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from textwrap import wrap
 from xml.etree import ElementTree
 
+from cli.console import wrapped
 from cli.pictures.canvas import UNICODE, shorten
-from storage.escaping import printable
 
 Element = ElementTree.Element
 Point = tuple[float, float]
@@ -58,13 +57,13 @@ def label(
     x, y = at
     element = shape(parent, "text", x=x, y=y, font_size=size, **attributes)
     cells = max(1, int(room / (_WIDTH * size)))
-    element.text = shorten(printable(words[: 4 * cells]), cells, UNICODE)
+    element.text = shorten(words[: 4 * cells], cells, UNICODE)
     return element
 
 
 def lines(words: str, size: float, room: float) -> list[str]:
     """Words in lines of about the width for which there is room."""
-    return wrap(printable(words), max(1, int(room / (_WIDTH * size))))
+    return wrapped(words, max(1, int(room / (_WIDTH * size))))
 
 
 _PIPS = {

@@ -25,8 +25,8 @@ class FilterError(ValueError):
         self.length = max(length, 1)
         self.hint = hint
 
-    def render(self) -> str:
-        """Three lines: the sentence, the filter, and carets under the place that is wrong."""
+    def excerpt(self) -> list[str]:
+        """Two lines to stand below the sentence: the filter, and carets under the place that is wrong."""
         start = max(0, self.position - _WINDOW // 2)
         end = start + _WINDOW
         before = ("…" if start else "") + _printable(self.text[start : self.position])
@@ -34,9 +34,8 @@ class FilterError(ValueError):
         after = _printable(self.text[self.position + len(marked) : end]) + (
             "…" if end < len(self.text) else ""
         )
-        return (
-            f"{self}\n  {before}{marked}{after}\n  {' ' * _columns(before)}{'^' * max(_columns(marked), 1)}"
-        )
+        carets = " " * _columns(before) + "^" * max(_columns(marked), 1)
+        return [f"  {before}{marked}{after}", f"  {carets}"]
 
 
 def _printable(text: str) -> str:
