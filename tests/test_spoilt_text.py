@@ -1,0 +1,195 @@
+"""Each text of somebody else's database, in each command that shows one, drives nothing and forges no line.
+
+A command may also refuse such a database, in a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+from command import CAPTURES, TINY, kiebitz
+from spoilt_databases import COLUMNS, FORGED, SPOTS, Spot, spoil
+from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
+
+from cli.main import COMMANDS
+from cli.main import kiebitz as group
+from cli.sessions import open_session
+from storage.schema import TABLES
+
+FORMS: list[list[str]] = [[], ["--json"], ["--nl"], ["--csv"], ["--tsv"]]
+
+VARIANTS: dict[str, list[list[str]]] = {
+    "sessions": FORMS,
+    "streams": FORMS,
+    "games": FORMS,
+    "messages": [*FORMS, ["-Y", 'maexchen.name == "alice"'], ["-F"]],
+    "events": [*FORMS, ["--as", "alice"], ["-Y", "game == 1"]],
+    "state": [
+        *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
+        ["--svg", "FILE"],
+    ],
+    "check": [*FORMS, ["-Y", 'diag.severity != "note"']],
+    "diff": [
+        ["SOUND"],
+        ["SOUND", "-Y", "game == 1"],
+        ["SOUND", "--json"],
+        ["SOUND", "--state"],
+        ["SOUND", "--state", "--json"],
+    ],
+    "whatif": [
+        *(["--drop", "#3"], ["--drop", "#3", "--json"], ["--edit", "#31 dice=2,1"]),
+        ["--insert", "#48 PLAYER LOST names=bob reason=MIA"],
+    ],
+    "follow": [["1"], ["1", "--hex"], ["2"]],
+    "replay": [
+        *(["--speed", "0"], ["--speed", "0", "--game", "1"], ["--speed", "0", "--as", "alice"]),
+        *(["--from", "1s", "--to", "#9", "--speed", "0"], ["--speed", "0", "--svg", "FILE"]),
+        ["--connect", "127.0.0.1:1", "--patience", "0.1", "--player", "alice", "-q", "-w", "FILE"],
+        ["--connect", "127.0.0.1:1", "--patience", "0.1", "--on-divergence", "stop"],
+    ],
+    "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet")]
+    + [["-T", "jsonl"], ["-T", "csv"]],
+    "redissect": [[], ["-d", "udp.port==9000,maexchen"]],
+}
+"""Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
+
+NO_SESSION = {"relay", "sniff", "import", "protocols", "addon-path", "completion"}
+"""Commands that show none. What the first three show of peers is tested where they are."""
+
+ELSEWHERE = {
+    ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
+    ("replay", "--serve"): "below, as it waits for clients",
+    ("replay", "--step"): "asks for keys, and shows the same",
+}
+"""Options that are in no variant, with the reason."""
+
+CODES = re.compile(RICHS_OWN.pattern + r"|\x1b\[\?1049[hl]|\x1b\[H|\x1b\[\d+A")
+"""What rich writes itself, on a whole screen, too."""
+
+
+NARROW, WIDE = "80", "1000"
+"""Columns of a terminal; where it is wide, nothing is wrapped."""
+
+WORDS = {"protocol", "transport", "direction", "severity", "kind"}
+"""Columns without whose words a database is read no further, or as one of an unknown protocol."""
+
+CAPTURES_OF = {
+    "maexchen": TINY,
+    "schafkopf": str(CAPTURES / "schafkopf-1.3-1human-tiny.pcap"),
+    "catan": str(CAPTURES / "catan-yaks-lobby.pcap.gz"),
+    "okey": str(CAPTURES / "okey-head-tiny.pcap.gz"),
+    "cgml": str(CAPTURES / "cgml-tiny.pcap.gz"),
+}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A database for each protocol, with something in each column."""
+    made = {}
+    for protocol, capture in CAPTURES_OF.items():
+        path = made[protocol] = tmp_path_factory.mktemp(protocol) / "game.db"
+        assert kiebitz("import", capture, "-w", str(path)).status == 0
+        timeline = open_session(str(path))
+        with timeline.connection as connection:
+            connection.execute("UPDATE diagnostics SET severity = 'error', expected = 'less'")
+            (table,) = connection.execute("SELECT table_id FROM events").fetchone()
+            state = msgspec.json.encode(timeline.state_at(table, 3)).decode()
+            connection.execute(
+                "INSERT INTO snapshots SELECT table_id, seq, ts_ns, ? FROM events"
+                " WHERE table_id = ? AND seq = 3",
+                (state, table),
+            )
+        connection.close()
+    return made
+
+
+def runs(sound: Path, folder: Path, spots: list[Spot], columns: str | None) -> None:
+    """Spoil a database, and look at what each command says of it, on a terminal if that has `columns`."""
+    line = re.compile(rf"^{'' if columns == NARROW else ' *'}{FORGED}", re.MULTILINE)
+    for name, variants in VARIANTS.items():
+        for number, variant in enumerate(variants):
+            path = str(folder / "spoilt.db")
+            if name == "redissect" or not number:
+                shutil.copy(sound, path)
+                spoil(path, spots)
+            places = {"FILE": str(folder / f"{name}{number}"), "SOUND": str(sound)}
+            arguments = [name, path, *(places.get(word, word) for word in variant)]
+            done = kiebitz(*arguments) if columns is None else on_a_terminal(*arguments)
+            assert done.status in (0, 1, 2, 3), arguments
+            assert done.status == 0 or done.out + done.err, arguments
+            for text in (CODES.sub("", done.out) if columns else done.out, done.err):
+                assert is_harmless(text), arguments
+                assert not line.search(text), arguments
+                assert "Traceback" not in text
+
+
+@pytest.fixture(params=[None, NARROW, WIDE], ids=["pipe", "narrow", "wide"])
+def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """How wide the terminal is; None is a pipe."""
+    width: str | None = request.param
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", width or NARROW)
+    return width
+
+
+@pytest.mark.parametrize("columns", [None, WIDE], ids=["pipe", "wide"], indirect=True)
+@pytest.mark.parametrize("spot", SPOTS, ids=lambda spot: ".".join(spot))
+def test_no_column_does_anything(
+    spot: Spot, columns: str | None, sound: dict[str, Path], tmp_path: Path
+) -> None:
+    runs(sound["maexchen"], tmp_path, [spot], columns)
+
+
+@pytest.mark.parametrize("kind", ["names", "values"])
+def test_all_columns_together_do_nothing(
+    kind: str, columns: str | None, sound: dict[str, Path], tmp_path: Path
+) -> None:
+    runs(sound["maexchen"], tmp_path, [spot for spot in SPOTS if spot.kind in ("text", kind)], columns)
+
+
+@pytest.mark.parametrize("protocol", CAPTURES_OF)
+@pytest.mark.parametrize("kind", ["names", "values"])
+def test_nothing_that_is_told_of_a_game_does_anything(
+    kind: str, protocol: str, columns: str | None, sound: dict[str, Path], tmp_path: Path
+) -> None:
+    spots = [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in WORDS]
+    runs(sound[protocol], tmp_path, spots, columns)
+
+
+# Nothing is forgotten.
+
+
+def test_each_column_that_holds_a_text_is_spoilt() -> None:
+    assert {table: set(columns) for table, columns in COLUMNS.items()} == {
+        table: {column for column, kind in columns.items() if kind is str}
+        for table, columns in TABLES.items()
+    }
+
+
+def test_each_command_that_shows_a_session_is_run() -> None:
+    names = {name for section in COMMANDS.values() for name in section}
+    assert names == VARIANTS.keys() | NO_SESSION
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_each_option_is_given(name: str) -> None:
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    given = {word for variant in VARIANTS[name] for word in variant}
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert given & {*parameter.opts} or (name, parameter.opts[0]) in ELSEWHERE, parameter.opts
+
+
+def test_the_texts_are_there_to_be_shown(sound: dict[str, Path]) -> None:
+    connection = sqlite3.connect(sound["maexchen"])
+    for spot in SPOTS:
+        query = f"SELECT count({spot.column}) FROM {spot.table}"
+        assert connection.execute(query).fetchone()[0], spot
+    connection.close()
