@@ -1,0 +1,205 @@
+"""All that is shown goes one way, on which it is escaped; ruff refuses the others."""
+
+from __future__ import annotations
+
+import io
+import logging
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import CAPTURES, ROOT, kiebitz
+from rich.console import Console as RichConsole
+from rich.segment import Segment
+from rich.text import Text as RichText
+from spoilt_databases import FORGED, HOSTILE
+from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
+
+from cli import console, mitmproxy_log, screen
+from cli.screen import LINE_BREAK, Console, Group, Progress, Table, Text, as_json
+from storage.escaping import printable
+
+RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}:/usr/bin:/usr/local/bin")
+
+PAST_IT = {
+    "echo": "import click\n\nclick.echo('x')\n",
+    "echo by its name": "from click import echo\n\necho('x')\n",
+    "secho": "import click\n\nclick.secho('x')\n",
+    "style": "import click\n\nclick.style('x', fg='red')\n",
+    "prompt": "import click\n\nclick.prompt('x')\n",
+    "click's own module": "from click.utils import echo\n\necho('x')\n",
+    "print": "print('x')\n",
+    "stdout": "import sys\n\nsys.stdout.write('x')\n",
+    "stdout by its name": "from sys import stdout\n\nstdout.write('x')\n",
+    "stderr": "import sys\n\nsys.stderr.write('x')\n",
+    "the first stdout": "import sys\n\nassert sys.__stdout__\n",
+    "rich's console": "from rich.console import Console\n\nConsole().print('x')\n",
+    "rich's text": "from rich.text import Text\n\nText('x')\n",
+    "rich's print": "from rich import print as show\n\nshow('x')\n",
+    "rich's progress bar": "import rich.progress\n\nrich.progress.Progress()\n",
+    "a log": "import logging\n\nlogging.warning('x')\n",
+    "a candidate": "from click.shell_completion import CompletionItem\n\nCompletionItem('x')\n",
+}
+
+
+@pytest.mark.skipif(RUFF is None, reason="ruff is not installed")
+@pytest.mark.parametrize("room", ["cli", "cli/pictures", "storage", "proxy", "dissectors"])
+@pytest.mark.parametrize("way", PAST_IT)
+def test_ruff_refuses_the_ways_past_it(way: str, room: str) -> None:
+    assert RUFF is not None
+    done = subprocess.run(
+        [RUFF, "check", "--stdin-filename", f"{room}/new.py", "--output-format", "concise", "-"],
+        input=f"from __future__ import annotations\n\n{PAST_IT[way]}",
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 1
+    assert "TID251" in done.stdout or "T201" in done.stdout
+
+
+# The console.
+
+
+def test_a_line_stays_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    console.show_line("a ", console.Styled(HOSTILE, "red", bold=True), HOSTILE)
+    console.show_lines([HOSTILE, "b"])
+    console.tell(HOSTILE)
+    console.warn(HOSTILE, HOSTILE)
+    written = capsys.readouterr()
+    assert (written.out.count("\n"), written.err.count("\n")) == (3, 3)
+    assert is_harmless(written.out + written.err)
+    assert rf"\n{FORGED}\x1b[2J" in written.out
+
+
+def test_an_escape_is_wrapped_as_it_is_shown() -> None:
+    lines = console.wrapped(f"{HOSTILE} and more", 40, "- ", "  ")
+    assert all(is_harmless(line) and len(line) <= 40 for line in lines)
+    assert "".join(line[2:] for line in lines).startswith(printable(HOSTILE)[:30])
+
+
+def test_what_would_be_escaped_is_no_candidate() -> None:
+    found = console.candidates([("a", HOSTILE), (HOSTILE, None)])
+    assert [(item.value, item.help) for item in found] == [("a", printable(HOSTILE))]
+
+
+def test_a_value_for_programs_stays_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    console.write_json({HOSTILE: HOSTILE})
+    out = capsys.readouterr().out
+    assert is_harmless(out)
+    assert json.loads(out) == {HOSTILE: HOSTILE}
+
+
+# What rich draws.
+
+
+class Raw:
+    """A renderable that goes round our texts."""
+
+    def __rich_console__(self, *_: object) -> object:
+        yield Segment(HOSTILE)
+        yield RichText(HOSTILE)
+
+
+TEXTS = {
+    "made": Text(HOSTILE),
+    "put behind": Text("a").append(HOSTILE, "red"),
+    "put together": Text.assemble(HOSTILE, (HOSTILE, "bold"), Text(HOSTILE)),
+    "joined": Text(HOSTILE).join([Text("a"), Text("b")]).append(HOSTILE),
+    "added": Text("a") + HOSTILE,
+    "copied": Text("a").copy().append(HOSTILE),
+    "of several lines": LINE_BREAK.join([Text("a"), Text("b")]).append(HOSTILE),
+    "wrapped": Text("a b").lines(Console(), 2)[0].append(HOSTILE),
+}
+
+
+@pytest.mark.parametrize("way", TEXTS)
+def test_a_text_has_no_line_break_but_ours(way: str) -> None:
+    plain = TEXTS[way].plain
+    assert is_harmless(plain)
+    assert plain.count("\n") == (way == "of several lines")
+
+
+def _table() -> Table:
+    table = Table(HOSTILE)
+    table.add_row(HOSTILE, Text(HOSTILE))
+    return table
+
+
+DRAWN = {
+    "a string": HOSTILE,
+    "a group": Group(HOSTILE, Text(HOSTILE)),
+    "a table": _table(),
+    "JSON": as_json({HOSTILE: [HOSTILE]}),
+}
+
+
+@pytest.mark.parametrize("what", [*DRAWN, "past our texts"])
+def test_a_console_writes_nothing_that_drives_a_terminal(what: str) -> None:
+    out = io.StringIO()
+    shown = Console(file=out, width=1000, force_terminal=True)
+    shown.print(DRAWN[what] if what in DRAWN else Raw())
+    text = RICHS_OWN.sub("", out.getvalue())
+    assert is_harmless(text)
+    if what in DRAWN:
+        assert not any(line.lstrip().startswith(FORGED) for line in text.splitlines())
+    assert ":red_circle:" not in text
+    assert "[red]" in text
+
+
+def test_a_progress_bar_shows_the_name_of_a_file_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "errors_are_seen", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    bar = Progress()
+    bar.console.file = out = io.StringIO()
+    bar.console.width = 1000
+    bar.console.is_interactive = True
+    monkeypatch.setattr(RichConsole, "is_terminal", True)
+    with bar:
+        bar.add_task(f"[bold]x[/bold]{HOSTILE}[link=file:///]")
+        bar.refresh()
+    assert f"[bold]x[/bold]{printable(HOSTILE)}[link=file:///]" in RICHS_OWN.sub("", out.getvalue())
+    assert "\x1b[2J" not in out.getvalue()
+
+
+# Mitmproxy's log.
+
+
+def test_a_line_of_mitmproxys_log_stays_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        for say in (mitmproxy_log.inform, mitmproxy_log.warn, mitmproxy_log.alert):
+            say(f"%s {HOSTILE}")
+    assert [record.getMessage() for record in caplog.records] == [printable(f"%s {HOSTILE}")] * 3
+
+
+# Names of files, and arguments.
+
+
+@pytest.mark.parametrize("command", [["events"], ["import"], ["sessions"], ["redissect"], ["export", "-T"]])
+def test_a_name_makes_no_line_of_its_own_in_an_error(command: list[str], tmp_path: Path) -> None:
+    path = tmp_path / f"a\n{FORGED}"
+    for _ in range(2):
+        for done in (kiebitz(*command, str(path)), on_a_terminal(*command, str(path))):
+            assert done.status in (1, 2)
+            text = RICHS_OWN.sub("", done.out + done.err)
+            assert is_harmless(text)
+            assert not any(line.startswith(FORGED) for line in text.splitlines())
+        path.write_bytes(b"no capture")
+
+
+def test_what_there_is_to_choose_from_stands_on_the_line() -> None:
+    done = kiebitz("export", str(CAPTURES / "maexchen-head-tiny.pcap"))
+    assert (done.status, len(done.err.splitlines())) == (2, 2)
+    assert "Choose from: pcapng, jsonl, csv, parquet" in done.err
+
+
+def test_a_filter_has_its_carets_below_it() -> None:
+    session = str(CAPTURES / "maexchen-head-tiny.pcap")
+    for command in (["events", session, "-Y", "a. == 1"], ["whatif", session, "--edit", "#3 a.='x'"]):
+        lines = kiebitz(*command).err.splitlines()
+        assert lines[0].endswith("expected a name")
+        assert lines[2].index("^") == lines[1].index("==")
