@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from functools import wraps
 from typing import ParamSpec
 
-from cli.console import warn
+from cli.console import accept_any_letter, warn
 
 P = ParamSpec("P")
 
@@ -46,6 +46,7 @@ def telling_faults(target: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(target)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        accept_any_letter()
         try:
             target(*args, **kwargs)
         except Exception as error:

@@ -90,7 +90,13 @@ def drives_nothing(text: str) -> bool:
     return is_harmless(lines) and not re.search(rf"^ *{FORGED}", lines, re.MULTILINE)
 
 
-def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("name", [NAME, "日本"], ids=["hostile", "foreign"])
+def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(
+    name: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A terminal may have no such letter: that must not end the recording.
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         server.settimeout(PATIENCE_S)
@@ -102,7 +108,7 @@ def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(tmp_path: Path) -> 
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
         ):
             relay.until("listening on")
-            for said in (f"REGISTER;{NAME}", NAME, f"JOIN;{NAME}"):
+            for said in (f"REGISTER;{name}", name, f"JOIN;{name}"):
                 client.sendto(said.encode(), ("127.0.0.1", port))
                 data, sender = server.recvfrom(65_535)
                 assert data == said.encode()
@@ -112,6 +118,7 @@ def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(tmp_path: Path) -> 
             relay.process.send_signal(signal.SIGINT)
             assert relay.end() == 0
             assert "recorded" in relay.text
+            assert "fault" not in relay.text
             assert drives_nothing(relay.text)
 
 
