@@ -114,8 +114,8 @@ def runs(sound: Path, folder: Path, spots: list[Spot], columns: str | None) -> N
     line = re.compile(rf"^{'' if columns == NARROW else ' *'}{FORGED}", re.MULTILINE)
     for name, variants in VARIANTS.items():
         for number, variant in enumerate(variants):
-            path = str(folder / "spoilt.db")
             if name == "redissect" or not number:
+                path = str(folder / f"{name}{number}.db")
                 shutil.copy(sound, path)
                 spoil(path, spots)
             places = {"FILE": str(folder / f"{name}{number}"), "SOUND": str(sound)}
