@@ -63,7 +63,7 @@ def _safe_path() -> Iterator[None]:
     """
     if sys.flags.ignore_environment and not sys.flags.safe_path:
         raise OSError(
-            "Python was started with -E, so that its second process would run modules from the current folder: "
+            "Python was started with -E, so a second process would run modules from the current folder: "
             "start it with -I, or without -E"
         )
     before = os.environ.get(_SAFE_PATH)
