@@ -29,7 +29,8 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     """A sentence about a database among a failed command's arguments that holds what Kiebitz never writes."""
     # Loaded only here: most commands do not fail.
     from cli.sessions import is_database, split_number
-    from storage.schema import TABLES, StorageError, open_existing
+    from storage.opening import open_existing
+    from storage.schema import TABLES, StorageError
     from storage.soundness import damage
 
     for argument in arguments:

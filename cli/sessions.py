@@ -13,7 +13,8 @@ from difflib import get_close_matches
 import click
 
 from storage.escaping import printable
-from storage.schema import StorageError, open_existing, sentence
+from storage.opening import open_existing
+from storage.schema import StorageError, sentence
 from storage.timeline import SessionRow, Timeline, sessions
 
 DEFAULT_DB = "kiebitz.db"
