@@ -17,6 +17,8 @@ from storage.escaping import printable
 
 P = ParamSpec("P")
 
+_REMEDY = "kiebitz redissect makes all but the bytes anew"
+
 
 def fault(error: Exception) -> str:
     """The sentence about an error that nothing has foreseen."""
@@ -30,6 +32,7 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     # Loaded only here: most commands do not fail.
     from cli.sessions import is_database, split_number
     from storage.opening import open_existing
+    from storage.rereading import unfounded
     from storage.schema import TABLES, StorageError
     from storage.soundness import damage
 
@@ -38,9 +41,9 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
             path, _ = split_number(argument)
             if is_database(path):
                 with closing(open_existing(path)) as connection:
-                    found = damage(connection, TABLES)
+                    found = damage(connection, TABLES) or unfounded(connection)
                 if found is not None:
-                    return f"{path}: {found}; kiebitz redissect makes all but the bytes anew"
+                    return f"{path}: this database is damaged: {found}; {_REMEDY}"
     return None
 
 

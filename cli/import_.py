@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import closing
 from functools import partial
 
 import click
@@ -11,10 +13,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cli.decode_as import decode_as_option, parse_decode_as
+from cli.garbage import collecting_seldom
 from cli.importing import import_capture, tell_losses
 from cli.recording_options import database_option, summary
+from cli.sessions import is_database
+from dissectors.inspector import DecodeAs
 from proxy.capture_files import CaptureError
+from storage.derived import copied
 from storage.escaping import printable
+from storage.opening import open_existing
+from storage.schema import StorageError
+from storage.timeline import Timeline, sessions
 
 
 @click.command("import")
@@ -24,7 +33,8 @@ from storage.escaping import printable
 def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, ...]) -> None:
     """Read capture files into a database, each as a session of its own.
 
-    pcap and pcapng are read, also in .gz and .zst; - is standard input.
+    pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
+    are read that it has recorded.
 
     \b
     Example:
@@ -35,6 +45,9 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
     failed = False
     for file in files:
         try:
+            if os.path.isfile(file) and is_database(file):
+                _import_database(file, database, forced)
+                continue
             with _progress() as progress:
                 show = partial(_show, progress, progress.add_task(escape(printable(file)), total=None))
                 recording, truncated = import_capture(file, database, forced, show)
@@ -47,6 +60,19 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
         tell_losses(file, recording, truncated)
     if failed:
         raise click.exceptions.Exit(1)
+
+
+def _import_database(source: str, database: str, forced: DecodeAs) -> None:
+    """Read the sessions of another database anew from their bytes. Raises StorageError."""
+    if os.path.exists(database) and os.path.samefile(source, database):
+        raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")
+    with closing(open_existing(source)) as connection:
+        for session in sessions(connection):
+            name = f"{printable(source)}:{session.id}"
+            with collecting_seldom(), _progress() as progress:
+                show = partial(_show, progress, progress.add_task(escape(name), total=None))
+                recorder = copied(Timeline(connection, session), database, forced, show)
+            click.echo(f"{name}: {summary(recorder)}", err=True)
 
 
 def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:

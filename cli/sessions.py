@@ -14,7 +14,8 @@ import click
 
 from storage.escaping import printable
 from storage.opening import open_existing
-from storage.schema import StorageError, sentence
+from storage.schema import TABLES, StorageError, sentence
+from storage.soundness import damage
 from storage.timeline import SessionRow, Timeline, sessions
 
 DEFAULT_DB = "kiebitz.db"
@@ -57,7 +58,15 @@ def open_database(path: str) -> sqlite3.Connection:
     """
     if path != "-" and not os.path.exists(path):
         raise StorageError(_no_such_file(path))
-    return open_existing(path) if is_database(path) else _imported(path)
+    if not is_database(path):
+        return _imported(path)
+    connection = open_existing(path)
+    # The large tables are only looked at when a command has failed over them.
+    found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
+    if found is not None:
+        connection.close()
+        raise StorageError(f"{path}: this database is damaged: {found}")
+    return connection
 
 
 def split_number(given: str) -> tuple[str, int | None]:

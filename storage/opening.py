@@ -40,7 +40,7 @@ _LONGEST_VALUE = 64 << 20
 _LOOK_EVERY = 1 << 20
 """Steps of SQLite's machine, some milliseconds, between two looks at what is left."""
 
-_LEAST_STEPS = 200_000_000
+_LEAST_STEPS = 50_000_000
 _STEPS_PER_BYTE = 1000
 """So many a statement may take. Ours take less than one, where a table lacks its index some hundred."""
 

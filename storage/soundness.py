@@ -37,6 +37,13 @@ _WORDS = {
 }
 """Column -> what may stand in it, in whatever table."""
 
+_ADDRESSES = {"client", "server"}
+_NAMES = {"protocol", "kind", "code", "grp", "blame"}
+"""Columns that hold what Kiebitz calls something."""
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(%[\w.-]+)?\]|[^\s:\[\]@/]+):\d{1,5}", re.A)
+_NAME = re.compile(r"[\w.-]{1,100}")
+
 _OPTIONAL = {
     *(
         ("sessions", "started_ns"),
@@ -104,10 +111,12 @@ def _in_one_spelling(sql: str) -> str:
 
 
 def damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
-    """The first value that Kiebitz never writes, as a clause; None if there is none. Reads the whole file.
+    """The first value in these tables that Kiebitz never writes, as a clause; None if there is none.
 
-    Raises sqlite3.Error.
+    Reads all of each table. Raises sqlite3.Error.
     """
+    connection.create_function("kiebitz_is_address", 1, _is_address, deterministic=True)
+    connection.create_function("kiebitz_is_name", 1, _is_name, deterministic=True)
     for table, columns in tables.items():
         for column, kind in columns.items():
             query = f"SELECT rowid FROM {table} WHERE {_is_strange(table, column, kind)} LIMIT 1"
@@ -115,6 +124,14 @@ def damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
             if row is not None:
                 return f"{column} in row {row[0]} of {table} is nothing that Kiebitz writes"
     return None
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def _is_strange(table: str, column: str, kind: type) -> str:
@@ -129,6 +146,9 @@ def _is_strange(table: str, column: str, kind: type) -> str:
         conditions.append(
             f"CASE json_valid({value}) WHEN 1 THEN json_type({value}) <> '{_JSON[column]}' ELSE 1 END"
         )
+    for named, function in ((_ADDRESSES, "kiebitz_is_address"), (_NAMES, "kiebitz_is_name")):
+        if column in named:
+            conditions.append(f"NOT {function}({value})")
     if column in _WORDS:
         words = ", ".join(f"'{word}'" for word in _WORDS[column])
         conditions.append(f"{value} NOT IN ({words})")
