@@ -13,7 +13,7 @@ from difflib import get_close_matches
 import click
 
 from storage.escaping import printable
-from storage.opening import open_existing
+from storage.opening import is_open, open_existing
 from storage.schema import TABLES, StorageError, sentence
 from storage.soundness import damage
 from storage.timeline import SessionRow, Timeline, sessions
@@ -93,6 +93,8 @@ def is_database(path: str) -> bool:
     if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
         return False
     try:
+        if is_open(path):
+            return True
         with open(path, "rb") as file:
             return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
     except OSError as error:

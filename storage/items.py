@@ -39,8 +39,8 @@ class RecordedItems:
         ).fetchone()[0]
         self._streams: dict[int, Stream] = {}
         self._ends: dict[int, list[tuple[int, bool, int, str]]] = {}
-        """By the last row of bytes before them, 0 if there is none, the ends: time, whether it was the source's
-        end, which is after all others, stream and reason."""
+        """Ends by the last row of bytes before them, 0 if there is none: time, whether it is the source's,
+        which comes after all others, stream and reason."""
         for number, transport, client, server, opened, closed, reason, last in self._rows(
             "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason,"
             " (SELECT coalesce(max(c.id), 0) FROM chunks AS c WHERE c.stream_id = s.id)"

@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakSet
 
 from storage.schema import (
     MEMORY,
@@ -30,6 +32,9 @@ from storage.surroundings import check_to_read, check_to_write, has_wal, make
 
 LOCK_PATIENCE_S = 5.0
 """How long a database that another program is writing to is waited for."""
+
+_OPENING_PATIENCE_S = 1.0
+_LOOK_EVERY_S = 0.02
 
 _SETTLE_MS = 200
 """So long who reads is waited for when a recording is over."""
@@ -59,11 +64,21 @@ class Bounded(sqlite3.Connection):
         super().__init__(*args, **kwargs)
         self._paths: tuple[str, ...] = ()
         self._left = 0
+        self.file: tuple[int, int] | None = None
+        """Device and inode."""
 
     def bound(self, path: str) -> None:
         """From here on, bound statements by the size of the file at `path`."""
         self._paths = (path, f"{path}-wal")
+        found = os.stat(path)
+        self.file = (found.st_dev, found.st_ino)
         self.set_progress_handler(self._step, _LOOK_EVERY)
+        _OPEN.add(self)
+
+    def close(self) -> None:
+        """As ever."""
+        _OPEN.discard(self)
+        super().close()
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """As ever; each statement begins with all its steps."""
@@ -81,19 +96,26 @@ class Bounded(sqlite3.Connection):
         return self._left < 0
 
 
+_OPEN: WeakSet[Bounded] = WeakSet()
+
+
+def is_open(path: str) -> bool:
+    """Whether this process has a connection to the database at `path`. Raises OSError if nothing is there.
+
+    Then nothing else may open that file: closing it would end the locks that SQLite has on it, as POSIX has
+    it, and what another program writes meanwhile would be read half.
+    """
+    found = os.stat(path)
+    return any(connection.file == (found.st_dev, found.st_ino) for connection in _OPEN)
+
+
 def open_existing(path: str) -> sqlite3.Connection:
     """Open a session database to read it. Raises StorageError."""
     try:
         check_to_read(path)
-        connection = _connected(path, "mode=ro")
+        connection = _connected_to_read(path)
         try:
             _check_version(connection, path)
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-                raise
-            connection = _connected_without_log(path, error)
-        try:
             _check_readable(connection, path)
         except BaseException:
             connection.close()
@@ -167,21 +189,35 @@ def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> 
     return connection
 
 
-def _connected_without_log(path: str, error: sqlite3.OperationalError) -> Bounded:
-    """A database whose log can neither be read nor made here, as it is where nothing may be written.
+def _connected_to_read(path: str) -> Bounded:
+    """A connection that has read something.
 
-    Without a log nobody records into it. So it is read as a file that does not change (`immutable`): without
-    locks, which would need the log's files. Where there is a log, part of the game is in it, and `error` is
-    raised as a StorageError that says what to do.
+    SQLite reads a database with a log only where it can have the log's files, so not in a folder in which
+    nothing may be written. There a file without a log counts as one that does not change (`immutable`): its
+    recorder would have made a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
     """
-    if has_wal(path):
-        raise StorageError(
-            f"{path}: some of it is in {path}-wal, which cannot be read where you may not write: copy both "
-            "into a folder of your own"
-        ) from error
-    connection = _connected(path, "immutable=1")
-    _check_version(connection, path)
-    return connection
+    end = time.monotonic() + _OPENING_PATIENCE_S
+    while True:
+        connection = _connected(path, "mode=ro")
+        try:
+            connection.execute("PRAGMA user_version").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+                if has_wal(path):
+                    raise StorageError(
+                        f"{path}: some of it is in {path}-wal, which cannot be read where you may not write: "
+                        "copy both into a folder of your own"
+                    ) from error
+                return _connected(path, "immutable=1")
+            # A recorder begins or ends, and the log comes or goes.
+            if time.monotonic() > end:
+                raise
+            time.sleep(_LOOK_EVERY_S)
+        else:
+            return connection
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
