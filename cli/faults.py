@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -33,11 +32,12 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     from cli.sessions import is_database, split_number
     from storage.opening import open_existing
     from storage.rereading import unfounded
-    from storage.schema import TABLES, StorageError
+    from storage.schema import TABLES
     from storage.soundness import damage
 
     for argument in arguments:
-        with suppress(StorageError, sqlite3.Error, OSError, ValueError):
+        # Over a damaged database this may fail in any way, too; the failure that led here is then told.
+        with suppress(Exception):
             path, _ = split_number(argument)
             if is_database(path):
                 with closing(open_existing(path)) as connection:

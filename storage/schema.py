@@ -158,11 +158,14 @@ def create_indexes(connection: sqlite3.Connection) -> None:
 def sentence(path: str, error: Exception) -> str:
     """What an error of the system or of SQLite means for a person."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if reason.startswith("Could not decode to UTF-8"):
+        reason = "Could not decode to UTF-8"
     advice = {
         "database is locked": "another program is writing to it: close that program, or use another file",
         # What `storage.opening.Bounded` interrupts.
         "interrupted": "this database is damaged: reading it takes more steps than its size explains",
         "database disk image is malformed": "this database is damaged: it is no whole SQLite file",
+        "Could not decode to UTF-8": "this database is damaged: a text in it is no UTF-8",
         "string or blob too big": "this database is damaged: a value in it is bigger than any of Kiebitz's",
         "database or disk is full": "the disk is full: make room, or write to another disk with -w",
         "file is not a database": "it is neither a session database nor a capture file",
