@@ -118,11 +118,23 @@ def damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
     connection.create_function("kiebitz_is_address", 1, _is_address, deterministic=True)
     connection.create_function("kiebitz_is_name", 1, _is_name, deterministic=True)
     for table, columns in tables.items():
+        if (again := _first_again(connection, table)) is not None:
+            return f"row {again} of {table} comes again"
         for column, kind in columns.items():
             query = f"SELECT rowid FROM {table} WHERE {_is_strange(table, column, kind)} LIMIT 1"
             row = connection.execute(query).fetchone()
             if row is not None:
                 return f"{column} in row {row[0]} of {table} is nothing that Kiebitz writes"
+    return None
+
+
+def _first_again(connection: sqlite3.Connection, table: str) -> int | None:
+    """The first row that does not come after the one before it, as when pages refer to one another."""
+    last: int | None = None
+    for (number,) in connection.execute(f"SELECT rowid FROM {table} NOT INDEXED"):
+        if last is not None and number <= last:
+            return last
+        last = number
     return None
 
 
