@@ -19,9 +19,7 @@ from cli.recording_options import database_option, summary
 from cli.sessions import is_database
 from dissectors.inspector import DecodeAs
 from proxy.capture_files import CaptureError
-from storage.derived import copied
 from storage.escaping import printable
-from storage.opening import open_existing
 from storage.schema import StorageError
 from storage.timeline import Timeline, sessions
 
@@ -64,6 +62,10 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
 
 def _import_database(source: str, database: str, forced: DecodeAs) -> None:
     """Read the sessions of another database anew from their bytes. Raises StorageError."""
+    # Loaded only where they are needed: an import of a capture takes neither.
+    from storage.derived import copied
+    from storage.opening import open_existing
+
     if os.path.exists(database) and os.path.samefile(source, database):
         raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")
     with closing(open_existing(source)) as connection:
