@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -14,6 +13,8 @@ from typing import ParamSpec
 from cli.console import accept_any_letter, warn
 
 P = ParamSpec("P")
+
+_REMEDY = "kiebitz redissect makes all but the bytes anew"
 
 
 def fault(error: Exception) -> str:
@@ -27,17 +28,20 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     """A sentence about a database among a failed command's arguments that holds what Kiebitz never writes."""
     # Loaded only here: most commands do not fail.
     from cli.sessions import is_database, split_number
-    from storage.schema import TABLES, StorageError, open_existing
+    from storage.opening import open_existing
+    from storage.rereading import unfounded
+    from storage.schema import TABLES
     from storage.soundness import damage
 
     for argument in arguments:
-        with suppress(StorageError, sqlite3.Error, OSError, ValueError):
+        # Over a damaged database this may fail in any way, too; the failure that led here is then told.
+        with suppress(Exception):
             path, _ = split_number(argument)
             if is_database(path):
                 with closing(open_existing(path)) as connection:
-                    found = damage(connection, TABLES)
+                    found = damage(connection, TABLES) or unfounded(connection)
                 if found is not None:
-                    return f"{path}: {found}; kiebitz redissect makes all but the bytes anew"
+                    return f"{path}: this database is damaged: {found}; {_REMEDY}"
     return None
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing
 from functools import partial
 
 import click
 
 from cli.console import tell, warn
 from cli.decode_as import decode_as_option, parse_decode_as
+from cli.garbage import collecting_seldom
 from cli.importing import import_capture, tell_losses
 from cli.recording_options import database_option, summary
 from cli.screen import Progress, TaskID, loading
+from cli.sessions import is_database
+from dissectors.inspector import DecodeAs
 from proxy.capture_files import CaptureError
+from storage.schema import StorageError
+from storage.timeline import Timeline, sessions
 
 
 @click.command("import")
@@ -21,7 +28,8 @@ from proxy.capture_files import CaptureError
 def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, ...]) -> None:
     """Read capture files into a database, each as a session of its own.
 
-    pcap and pcapng are read, also in .gz and .zst; - is standard input.
+    pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
+    are read that it has recorded.
 
     \b
     Example:
@@ -32,6 +40,9 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
     failed = False
     for file in files:
         try:
+            if os.path.isfile(file) and is_database(file):
+                _import_database(file, database, forced)
+                continue
             with loading() as progress:
                 show = partial(_show, progress, progress.add_task(file, total=None))
                 recording, truncated = import_capture(file, database, forced, show)
@@ -44,6 +55,23 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
         tell_losses(file, recording, truncated)
     if failed:
         raise click.exceptions.Exit(1)
+
+
+def _import_database(source: str, database: str, forced: DecodeAs) -> None:
+    """Read the sessions of another database anew from their bytes. Raises StorageError."""
+    # Loaded only where they are needed: an import of a capture takes neither.
+    from storage.derived import copied
+    from storage.opening import open_existing
+
+    if os.path.exists(database) and os.path.samefile(source, database):
+        raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")
+    with closing(open_existing(source)) as connection:
+        for session in sessions(connection):
+            name = f"{source}:{session.id}"
+            with collecting_seldom(), loading() as progress:
+                show = partial(_show, progress, progress.add_task(name, total=None))
+                recorder = copied(Timeline(connection, session), database, forced, show)
+            tell(f"{name}: {summary(recorder)}")
 
 
 def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:

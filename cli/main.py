@@ -140,6 +140,8 @@ def run(arguments: Sequence[str]) -> int:
             tell(f"For help: {error.ctx.command_path} -h")
         return USAGE
     except Exception as error:
+        if _is_interruption(error):
+            return INTERRUPTED
         warn(_sentence(error, arguments), *_excerpt(error))
         return USAGE if _name(error) == _FILTER_ERROR else FAILED
     return status if isinstance(status, int) else OK
@@ -161,6 +163,19 @@ def _colour() -> bool | None:
 def _name(error: Exception) -> str:
     """A failure's class by name: nothing is imported only to see whether it has failed."""
     return f"{type(error).__module__}.{type(error).__name__}"
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether Ctrl-C came while SQLite was at work, which it tells in its own way."""
+    while error is not None:
+        # What Python itself finds in a row, such as no UTF-8, has no code.
+        code = getattr(error, "sqlite_errorcode", None)
+        if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_INTERRUPT:
+            from storage.opening import Bounded
+
+            return not Bounded.has_run_out
+        error = error.__cause__
+    return False
 
 
 def _sentence(error: Exception, arguments: Sequence[str]) -> str:

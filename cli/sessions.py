@@ -13,7 +13,9 @@ from difflib import get_close_matches
 import click
 
 from cli.console import warn
-from storage.schema import StorageError, open_existing, sentence
+from storage.opening import is_open, open_existing
+from storage.schema import TABLES, StorageError, sentence
+from storage.soundness import damage
 from storage.timeline import SessionRow, Timeline, sessions
 
 DEFAULT_DB = "kiebitz.db"
@@ -52,7 +54,15 @@ def open_database(path: str) -> sqlite3.Connection:
     """
     if path != "-" and not os.path.exists(path):
         raise StorageError(_no_such_file(path))
-    return open_existing(path) if is_database(path) else _imported(path)
+    if not is_database(path):
+        return _imported(path)
+    connection = open_existing(path)
+    # The large tables are only looked at when a command has failed over them.
+    found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
+    if found is not None:
+        connection.close()
+        raise StorageError(f"{path}: this database is damaged: {found}")
+    return connection
 
 
 def split_number(given: str) -> tuple[str, int | None]:
@@ -79,6 +89,8 @@ def is_database(path: str) -> bool:
     if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
         return False
     try:
+        if is_open(path):
+            return True
         with open(path, "rb") as file:
             return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
     except OSError as error:

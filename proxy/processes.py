@@ -9,7 +9,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
@@ -27,6 +29,8 @@ _NICENESS = 10
 # must live on until it has read the journal's end.
 _NOT_FOR_CHILDREN = (signal.SIGINT, signal.SIGTERM)
 
+_SAFE_PATH = "PYTHONSAFEPATH"
+
 P = ParamSpec("P")
 
 
@@ -34,19 +38,43 @@ def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) ->
     """Run `target` in a fresh process; it and its arguments must be picklable.
 
     The process's `sentinel` is readable when it has died, its `exitcode` says how. Keep the object as long as
-    this process runs: a recorder takes its loss for the forwarder's death.
+    this process runs: a recorder takes its loss for the forwarder's death. Raises OSError.
     """
     process = multiprocessing.get_context("spawn").Process(target=_run, args=(target, args, kwargs))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
     try:
-        # Its own start, which is part of the first process.start(), unblocks the signals.
-        resource_tracker.ensure_running()
-        # The child inherits the blocked signals: they must not reach it while it is still importing.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
-        process.start()
+        with _safe_path():
+            # Its own start, which is part of the first process.start(), unblocks the signals.
+            resource_tracker.ensure_running()
+            # The child inherits the blocked signals: they must not reach it while it is still importing.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
+            process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let the interpreters that are started meanwhile look for no module in the current folder.
+
+    multiprocessing starts them with -c, for which that folder comes first: whoever has planted a
+    `multiprocessing.py` there would have it run. Raises OSError where the environment cannot say so.
+    """
+    if sys.flags.ignore_environment and not sys.flags.safe_path:
+        raise OSError(
+            "Python was started with -E, so a second process would run modules from the current folder: "
+            "start it with -I, or without -E"
+        )
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def _run(target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]) -> None:

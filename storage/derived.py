@@ -1,11 +1,11 @@
-"""A stored session derived again in memory, with messages taken out, changed or put in."""
+"""A stored session made again from its bytes: in memory with messages changed, or in another database."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from dissectors.inspector import DecodeAs
-from dissectors.records import Chunk, port_of
+from dissectors.records import Chunk, Item, port_of
 from dissectors.registry import dissector_of, not_installed
 from storage.items import RecordedItems, items_from_the_beginning
 from storage.recorder import Recorder
@@ -23,28 +23,57 @@ def derived(
     how many are done. Raises StorageError.
     """
     recorded = items_from_the_beginning(timeline)
-    session = timeline.session
-    recorder = Recorder(
-        MEMORY,
+    recorder = _recorder(recorded, MEMORY, {})
+    _record(recorder, spliced(recorded.items(), splices), recorded.chunks, on_progress)
+    return Timeline(recorder.connection, sessions(recorder.connection)[0])
+
+
+def copied(
+    timeline: Timeline, database: str, decode_as: DecodeAs, on_progress: Callable[[int, int], None]
+) -> Recorder:
+    """Record a session's bytes into another database, as a session of its own; gives the recorder, closed.
+
+    Nothing else of the session's own database is believed. Servers speak the protocols that they were
+    recorded to speak, unless `decode_as` says otherwise. Raises StorageError.
+    """
+    recorded = items_from_the_beginning(timeline)
+    recorder = _recorder(recorded, database, decode_as)
+    try:
+        recorded.renumber(recorder.stream_ids)
+        _record(recorder, recorded.items(), recorded.chunks, on_progress)
+    except BaseException:
+        recorder.release()
+        raise
+    return recorder
+
+
+def _recorder(recorded: RecordedItems, database: str, decode_as: DecodeAs) -> Recorder:
+    session = recorded.timeline.session
+    return Recorder(
+        database,
         "import",
         session.source,
         name=session.name,
         started_ns=session.started_ns,
-        decode_as=_as_recorded(recorded),
+        decode_as={**as_recorded(recorded), **decode_as},
     )
+
+
+def _record(
+    recorder: Recorder, items: Iterable[Item], chunks: int, on_progress: Callable[[int, int], None]
+) -> None:
     done = 0
-    for item in spliced(recorded.items(), splices):
+    for item in items:
         recorder.record((item,))
         done += isinstance(item, Chunk)
         if recorder.full:
             recorder.commit()
-            on_progress(done, recorded.chunks)
+            on_progress(done, chunks)
     recorder.close()
-    return Timeline(recorder.connection, sessions(recorder.connection)[0])
 
 
-def _as_recorded(recorded: RecordedItems) -> DecodeAs:
-    """The servers' protocols. What is taken out may be what they were recognised by."""
+def as_recorded(recorded: RecordedItems) -> DecodeAs:
+    """The servers' protocols, as what is changed may be what they were recognised by. Raises StorageError."""
     forced = {}
     for transport, server, protocol in recorded.spoken:
         dissector = dissector_of(protocol)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from storage.escaping import cell, json_text, printable_json
 from storage.sentences import sentence
-from storage.timeline import Timeline
+from storage.timeline import Timeline, increasing
 
 ROW_GROUP = 20_000
 """Messages that are in memory at once while Parquet is written."""
@@ -126,13 +126,14 @@ def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
     """The session's messages as rows of `_COLUMNS`."""
     # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
-        "SELECT m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, e.kind, e.data,"
-        " s.protocol, m.game_id, (SELECT count(*) FROM diagnostics WHERE message_id = m.id)"
+        "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, e.kind,"
+        " e.data, s.protocol, m.game_id, (SELECT count(*) FROM diagnostics WHERE message_id = m.id)"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
         " LEFT JOIN events AS e ON e.id = m.event_id WHERE +s.session_id = ? ORDER BY m.id",
         (timeline.session.id,),
     )
-    for ts_ns, stream, client, server, direction, name, fields, kind, data, protocol, game, flaws in rows:
+    for row in increasing(rows):
+        ts_ns, stream, client, server, direction, name, fields, kind, data, protocol, game, flaws = row[1:]
         yield (
             (ts_ns - timeline.started_ns) / 1e9,
             stream,

@@ -38,8 +38,9 @@ class RecordedItems:
             "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
         ).fetchone()[0]
         self._streams: dict[int, Stream] = {}
-        self._ends: dict[int, list[tuple[int, int, str]]] = {}
-        """Time, stream and reason of ends, by the last row of bytes before them; 0 if there is none."""
+        self._ends: dict[int, list[tuple[int, bool, int, str]]] = {}
+        """Ends by the last row of bytes before them, 0 if there is none: time, whether it is the source's,
+        which comes after all others, stream and reason."""
         for number, transport, client, server, opened, closed, reason, last in self._rows(
             "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason,"
             " (SELECT coalesce(max(c.id), 0) FROM chunks AS c WHERE c.stream_id = s.id)"
@@ -47,7 +48,7 @@ class RecordedItems:
         ):
             self._streams[number] = Stream(number, transport, client, server, opened)
             if closed is not None:
-                self._ends.setdefault(last, []).append((closed, number, reason))
+                self._ends.setdefault(last, []).append((closed, reason == "end", number, reason))
         self._due = self._ends.pop(0, [])
         heapify(self._due)
         self._faults = deque(
@@ -75,6 +76,11 @@ class RecordedItems:
                 heappush(self._due, end)
         yield from self._before(None)
 
+    def renumber(self, ids: Iterator[int]) -> None:
+        """Give the streams other numbers, before there are any items."""
+        for stream, number in zip(self._streams.values(), ids, strict=False):
+            stream.id = number
+
     def open_streams(self) -> list[Stream]:
         """The streams that have not ended, as the items have them."""
         return [stream for stream in self._streams.values() if stream.closed_ns is None]
@@ -84,7 +90,7 @@ class RecordedItems:
         while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
             yield self._faults.popleft()
         while self._due and (ts_ns is None or self._due[0][0] < ts_ns):
-            closed_ns, number, reason = heappop(self._due)
+            closed_ns, _, number, reason = heappop(self._due)
             yield End(self._streams[number], closed_ns, reason)
 
     def _rows(self, query: str) -> sqlite3.Cursor:

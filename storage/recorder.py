@@ -21,8 +21,9 @@ from dissectors.inspector import DecodeAs
 from dissectors.records import Chunk, Findings, Gap, Item
 from dissectors.table import Ids
 from storage.inspection import Inspect, Inspection, InspectionHere
+from storage.opening import open_for_writing, settle
 from storage.rows import INSERTS, no_rows
-from storage.schema import MEMORY, StorageError, create_indexes, open_for_writing, sentence
+from storage.schema import MEMORY, StorageError, create_indexes, sentence
 
 COMMIT_EVERY_S = 0.2
 """The most that a crash may cost (seconds of recording)."""
@@ -193,6 +194,7 @@ class Recorder:
 
     def _close_file(self) -> None:
         if self.path != MEMORY:
+            settle(self.connection)
             self.connection.close()
         if self._lock is not None:
             os.close(self._lock)
@@ -226,7 +228,7 @@ def lock(path: str) -> int | None:
     """
     if path == MEMORY:
         return None
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -249,7 +251,7 @@ class RecorderWatch:
     """
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY)
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def is_recording(self) -> bool:
         """Whether a recorder holds the file now."""

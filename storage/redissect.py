@@ -15,11 +15,12 @@ from dissectors.inspector import DecodeAs, Inspector
 from dissectors.records import Chunk
 from dissectors.registry import dissector_of, installed, not_installed
 from dissectors.table import Ids
-from storage.items import Spoken, items_from_the_beginning, spoken
+from storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
+from storage.opening import open_to_change, settle
 from storage.recorder import BATCH, lock
 from storage.rows import INSERTS, gather, no_rows
-from storage.schema import OF_SESSION, StorageError, open_existing, sentence
-from storage.timeline import SessionRow, Timeline, sessions
+from storage.schema import OF_SESSION, StorageError, sentence
+from storage.timeline import Timeline, sessions
 
 _KEPT = ("chunks", "streams")
 
@@ -34,14 +35,18 @@ def redissect(
     rows, as those after its old ones are taken. Raises StorageError, also for a session that began in another
     database; this one is then as it was.
     """
-    connection = open_existing(path)
+    connection = open_to_change(path)
     try:
         held = lock(path)
         try:
+            recorded = _recorded(connection, number)
+            # Who is killed leaves nothing to be rolled back.
+            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
             with connection:
-                chosen = [row for row in sessions(connection) if number is None or row.id == number]
-                return _all(connection, chosen, decode_as, on_progress)
+                lost = _all(connection, recorded, decode_as, on_progress)
+            settle(connection)
+            return lost
         finally:
             # Closed first, as closing the other descriptor ends the locks that SQLite has on the file.
             connection.close()
@@ -51,21 +56,27 @@ def redissect(
         raise StorageError(sentence(path, error)) from error
 
 
-def _all(
-    connection: sqlite3.Connection,
-    chosen: list[SessionRow],
-    decode_as: DecodeAs,
-    on_progress: Callable[[int, int], None],
-) -> list[Spoken]:
+def _recorded(connection: sqlite3.Connection, number: int | None) -> list[RecordedItems]:
+    """What is kept of the sessions that are meant. Raises StorageError if that does not make all of them."""
+    chosen = [row for row in sessions(connection) if number is None or row.id == number]
     recorded = [items_from_the_beginning(Timeline(connection, row)) for row in chosen]
     protocols = {protocol for session in recorded for _, _, protocol in session.spoken}
     unknown = sorted(protocol for protocol in protocols if dissector_of(protocol) is None)
     if unknown:
         raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
-    for row in chosen:
+    return recorded
+
+
+def _all(
+    connection: sqlite3.Connection,
+    recorded: list[RecordedItems],
+    decode_as: DecodeAs,
+    on_progress: Callable[[int, int], None],
+) -> list[Spoken]:
+    for session in recorded:
         for table, condition in OF_SESSION.items():
             if table not in _KEPT:
-                connection.execute(f"DELETE FROM {table} WHERE {condition}", (row.id,))
+                connection.execute(f"DELETE FROM {table} WHERE {condition}", (session.timeline.session.id,))
     total = sum(session.chunks for session in recorded)
     done = 0
     lost: list[Spoken] = []

@@ -15,10 +15,11 @@ from dissectors.inspector import DecodeAs
 from dissectors.records import Stream, TableInfo
 from storage.inspection import InspectionHere
 from storage.items import RecordedItems
+from storage.opening import open_existing, open_to_change
 from storage.recorder import BATCH, last_ids, lock
 from storage.rotation import RotatingRecorder
 from storage.rows import no_rows
-from storage.schema import OF_SESSION, StorageError, open_existing, sentence
+from storage.schema import OF_SESSION, StorageError, sentence
 from storage.timeline import Timeline, sessions
 
 
@@ -33,7 +34,7 @@ class ResumedRecorder(RotatingRecorder):
     def __init__(self, paths: Sequence[str], number: int, decode_as: DecodeAs | None = None) -> None:
         path = paths[-1]
         # Nothing is written here: a disk that is full, or another writer, is none of its business yet.
-        connection = open_existing(path)
+        connection = open_to_change(path)
         held = lock(path)
         self.items = 0
         """How many items of its source are recorded."""

@@ -13,9 +13,10 @@ import sqlite3
 from dissectors.grammar import to_json
 from dissectors.records import Item
 from storage.inspection import InspectionHere
+from storage.opening import open_for_writing
 from storage.recorder import Recorder, lock
 from storage.rows import INSERTS
-from storage.schema import StorageError, create_indexes, open_for_writing, sentence
+from storage.schema import StorageError, create_indexes, sentence
 from storage.timeline import Timeline, sessions
 
 

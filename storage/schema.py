@@ -1,4 +1,4 @@
-"""The session database: its tables and indexes, and how a file is opened or made.
+"""The session database: its tables and indexes, and what is said of it when something fails.
 
 Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
 the truth; every other table but `sessions` can be made again from them.
@@ -6,19 +6,12 @@ the truth; every other table but `sessions` can be made again from them.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from pathlib import Path
-
-from storage.soundness import distrust, strange_schema
 
 SCHEMA_VERSION = 1
 """Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
 
 MEMORY = ":memory:"
-
-LOCK_PATIENCE_S = 5.0
-"""How long a database that another program is writing to is waited for."""
 
 TABLES: dict[str, dict[str, type]] = {
     "sessions": {
@@ -136,17 +129,19 @@ class StorageError(Exception):
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make whatever table is not there yet. Raises sqlite3.Error."""
+    """Make whatever table is not there yet, all or none of them. Raises sqlite3.Error."""
     # Imported where something is made: it takes a third of the time that a command which only reads needs.
     from sqlite_utils import Database
     from sqlite_utils.db import Table
 
     db = Database(connection)
-    for name, columns in TABLES.items():
-        table = Table(db, name)
-        key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
-        table.create(columns, pk=key, if_not_exists=True)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    with connection:
+        connection.execute("BEGIN")
+        for name, columns in TABLES.items():
+            table = Table(db, name)
+            key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
+            table.create(columns, pk=key, if_not_exists=True)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def create_indexes(connection: sqlite3.Connection) -> None:
@@ -160,48 +155,18 @@ def create_indexes(connection: sqlite3.Connection) -> None:
             Table(db, name).create_index(index, if_not_exists=True)
 
 
-def open_for_writing(path: str) -> sqlite3.Connection:
-    """Open the database at `path` (or `MEMORY`), made if it is not there yet. Raises StorageError.
-
-    A new one has no indexes yet: see `create_indexes`.
-    """
-    try:
-        if path != MEMORY:
-            # What was played is nobody else's business.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        connection = sqlite3.connect(path, timeout=LOCK_PATIENCE_S)
-        _check(connection, path, may_be_empty=True)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        create_tables(connection)
-        connection.commit()
-    except (OSError, sqlite3.Error) as error:
-        raise StorageError(sentence(path, error)) from error
-    return connection
-
-
-def open_existing(path: str) -> sqlite3.Connection:
-    """Open a session database to read it. Raises StorageError."""
-    try:
-        with open(path, "rb"):
-            pass
-        address = Path(path).absolute().as_uri()
-        try:
-            connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=LOCK_PATIENCE_S)
-            _check(connection, path)
-        except sqlite3.OperationalError:
-            connection = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=LOCK_PATIENCE_S)
-            _check(connection, path)
-    except (OSError, sqlite3.Error) as error:
-        raise StorageError(sentence(path, error)) from error
-    return connection
-
-
 def sentence(path: str, error: Exception) -> str:
     """What an error of the system or of SQLite means for a person."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if reason.startswith("Could not decode to UTF-8"):
+        reason = "Could not decode to UTF-8"
     advice = {
         "database is locked": "another program is writing to it: close that program, or use another file",
+        # What `storage.opening.Bounded` interrupts.
+        "interrupted": "this database is damaged: reading it takes more steps than its size explains",
+        "database disk image is malformed": "this database is damaged: it is no whole SQLite file",
+        "Could not decode to UTF-8": "this database is damaged: a text in it is no UTF-8",
+        "string or blob too big": "this database is damaged: a value in it is bigger than any of Kiebitz's",
         "database or disk is full": "the disk is full: make room, or write to another disk with -w",
         "file is not a database": "it is neither a session database nor a capture file",
         "attempt to write a readonly database": "it may only be read: use another file with -w",
@@ -211,19 +176,3 @@ def sentence(path: str, error: Exception) -> str:
         "Is a directory": "this is a folder: name a file in it",
     }.get(reason, reason)
     return f"{path}: {advice}"
-
-
-def _check(connection: sqlite3.Connection, path: str, may_be_empty: bool = False) -> None:
-    """Raise StorageError unless this is a database of ours, or an empty one where that will do."""
-    distrust(connection)
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if version > SCHEMA_VERSION:
-        raise StorageError(
-            f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
-        )
-    if not (names >= set(TABLES) or (may_be_empty and not names)):
-        raise StorageError(f"{path}: a database, but no session database of Kiebitz")
-    strange = strange_schema(connection, TABLES) if names else None
-    if strange is not None:
-        raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from dissectors.records import Event
 from dissectors.state import State, apply
+from storage.schema import StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
@@ -89,14 +90,14 @@ class Timeline:
         rows = self.connection.execute(
             "SELECT id, protocol, server FROM tables WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [TableRow(*row) for row in rows]
+        return [TableRow(*row) for row in increasing(rows)]
 
     def games(self) -> list[GameRow]:
         """The session's games, oldest first."""
         rows = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [_game(row) for row in rows]
+        return [_game(row) for row in increasing(rows)]
 
     def game(self, number: int) -> GameRow | None:
         """One game of the session, None if it has no such game."""
@@ -112,7 +113,7 @@ class Timeline:
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *(parameters or ())],
         )
-        return map(_event, rows)
+        return map(_event, increasing(rows))
 
     def stored_events(self, condition: str = "1", parameters: Sequence[Any] = ()) -> Iterator[StoredEvent]:
         """The same events as they are stored, for whoever does not need all of each."""
@@ -121,7 +122,7 @@ class Timeline:
             f" WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *parameters],
         )
-        return map(StoredEvent._make, rows)
+        return map(StoredEvent._make, increasing(rows))
 
     def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
         """The last `count` events of a table up to its number `seq`, oldest first."""
@@ -225,7 +226,21 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
     rows = connection.execute(
         "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version FROM sessions ORDER BY id"
     )
-    return [SessionRow(*row) for row in rows]
+    return [SessionRow(*row) for row in increasing(rows)]
+
+
+def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The rows, their numbers first, which only ever grow where they are asked for in this order.
+
+    In a damaged file pages may refer to one another so that rows come again and again, without end or nearly:
+    raises StorageError at the first that does.
+    """
+    last: int | None = None
+    for row in rows:
+        if last is not None and row[0] <= last:
+            raise StorageError(f"this database is damaged: its row {row[0]} comes after row {last}")
+        last = row[0]
+        yield row
 
 
 def _game(row: tuple[Any, ...]) -> GameRow:

@@ -12,7 +12,7 @@ import msgspec
 
 from dissectors.grammar import UNREADABLE
 from dissectors.records import Blame, Direction, Group, Severity, Transport
-from storage.timeline import Timeline
+from storage.timeline import Timeline, increasing
 
 Parameters = Sequence[str | int | float]
 
@@ -96,7 +96,7 @@ def streams(timeline: Timeline) -> list[StreamRow]:
         " ON told.stream_id = s.id WHERE s.session_id = ? ORDER BY s.id",
         (timeline.session.id,),
     )
-    return [StreamRow(*row) for row in rows]
+    return [StreamRow(*row) for row in increasing(rows)]
 
 
 def messages(
@@ -108,7 +108,7 @@ def messages(
         f" m.event_id FROM messages AS m WHERE m.id > ? AND m.{_OF_SESSION} AND ({condition}) ORDER BY m.id",
         [after, timeline.session.id, *parameters],
     )
-    for number, stream, direction, ts_ns, name, fields, offset, length, game, event in rows:
+    for number, stream, direction, ts_ns, name, fields, offset, length, game, event in increasing(rows):
         yield MessageRow(
             number, stream, direction, ts_ns, name, msgspec.json.decode(fields), offset, length, game, event
         )
@@ -135,7 +135,7 @@ def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]
         " WHERE stream_id = ? ORDER BY id",
         (stream_id,),
     )
-    return (ChunkRow(*row) for row in rows)
+    return (ChunkRow(*row) for row in increasing(rows))
 
 
 def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
@@ -157,7 +157,7 @@ def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
         (timeline.session.id,),
     )
     held: ChunkRow | None = None
-    for row in (ChunkRow(*row) for row in rows):
+    for row in (ChunkRow(*row) for row in increasing(rows)):
         if held is not None:
             if row.stream_id in udp and _cut_off(held, row):
                 yield held, row.length or 0

@@ -10,6 +10,7 @@ import msgspec
 from dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
 from storage import schema
 from storage.filters import Filter, Row, Target, register_functions
+from storage.opening import open_for_writing
 
 
 @dataclass
@@ -70,7 +71,7 @@ class Session:
 
 def database(*sessions: Session) -> sqlite3.Connection:
     """A database in memory that holds these sessions and knows the filters' functions."""
-    connection = schema.open_for_writing(schema.MEMORY)
+    connection = open_for_writing(schema.MEMORY)
     schema.create_indexes(connection)
     register_functions(connection)
     for session in sessions:

@@ -12,8 +12,9 @@ from dissectors.records import Stream
 from dissectors.state import State
 from storage.items import RecordedItems
 from storage.moments import END, Moment, tables_at
+from storage.opening import open_existing
 from storage.recorder import Recorder
-from storage.schema import MEMORY, open_existing
+from storage.schema import MEMORY
 from storage.timeline import Timeline, sessions
 
 ONCE = {

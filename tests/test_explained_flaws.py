@@ -21,8 +21,8 @@ from cli.excerpt import ROOM, looked_at, stream_excerpt
 from dissectors.records import Chunk, Direction, End, Gap, Item, Stream
 from dissectors.registry import BUILT_IN
 from dissectors.schafkopf.dissector import SCHAFKOPF
+from storage.opening import open_existing
 from storage.recorder import Recorder
-from storage.schema import open_existing
 from storage.traffic import Bytes, Stretch
 
 Part = bytes | int | None

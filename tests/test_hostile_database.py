@@ -1,7 +1,8 @@
-"""A database that somebody has spoilt: what is in its schema is not run, and what is wrong is said."""
+"""A database whose rows somebody has spoilt: what is wrong in it is said. Schemas: test_hostile_schema.py."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -25,16 +26,11 @@ COMMANDS = [
 
 DEEP = "[" * 100_000 + "]" * 100_000
 HUGE = '{"dice":' + "9" * 1_000_000 + "}"
-SCHEMAS = {
-    "a trigger": "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM messages; END",
-    "a view for a table": "ALTER TABLE games RENAME TO g; CREATE VIEW games AS SELECT * FROM g",
-    "a table that is computed": (
-        "ALTER TABLE messages ADD COLUMN more TEXT GENERATED ALWAYS AS (hex(zeroblob(1e9))) VIRTUAL"
-    ),
-    "a virtual table": "DROP TABLE games; CREATE VIRTUAL TABLE games USING fts5(id, label)",
-    "a column less": "ALTER TABLE streams DROP COLUMN transport",
-}
-"""What Kiebitz has not put into a schema: nothing is read from it."""
+
+
+def _json(table: str, column: str, value: object) -> str:
+    return f"UPDATE {table} SET {column} = '{json.dumps(value)}'"
+
 
 ROWS = {
     "text for a number": "UPDATE messages SET ts_ns = 'x', offset = 'y' WHERE id = 3",
@@ -52,6 +48,23 @@ ROWS = {
     "no streams": "DELETE FROM streams",
     "huge numbers": "UPDATE messages SET offset = 9223372036854775807, length = -1, ts_ns = -(1 << 62)",
     "a control character": "UPDATE sessions SET name = char(27) || '[2J', source = char(155) || '5m'",
+    "no address": "UPDATE streams SET client = 'alice'",
+    "no port": "UPDATE streams SET server = '127.0.0.1:x'; UPDATE tables SET server = '127.0.0.1'",
+    "a port beyond all": "UPDATE streams SET server = '127.0.0.1:123456'",
+    "lines for an address": "UPDATE streams SET client = '127.0.0.1:1' || char(10) || 'FORGED'",
+    "no protocol": "UPDATE streams SET protocol = 'x y'; UPDATE tables SET protocol = ''",
+    "no code": "UPDATE diagnostics SET code = char(27) || '[2J', grp = char(10)",
+    "no kind": "UPDATE events SET kind = 'a b'",
+    "lists for texts": _json("messages", "fields", {"name": [[1]], "dice": {"a": []}}),
+    "other shapes": _json("events", "data", {"dice": 5, "names": 7, "name": {}, "players": "x"}),
+    "no data": _json("events", "data", {}),
+    "changes of nothing": _json("events", "changes", [1, [2], [[], 3], [[4], 5]]),
+    "changes of numbers": _json("events", "changes", [[["games"], 7]]),
+    "a list for players": _json("events", "changes", [[["players"], [1]], [["round"], {}]]),
+    "another state": _json("snapshots", "state", {"games": [1, 2], "players": 3})
+    + "; DELETE FROM events WHERE seq < 9",
+    "other results": _json("games", "result", {"losers": {"a": [[]]}, "points": [None]}),
+    "events of another table": "UPDATE events SET table_id = 99",
     "SQL for a name": "UPDATE sessions SET name = '''); DROP TABLE messages; --'",
 }
 """What Kiebitz never writes."""
@@ -73,22 +86,15 @@ def spoilt(sound: Path, folder: Path, statements: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("kind", SCHEMAS)
-def test_what_is_in_a_schema_is_not_run(kind: str, sound: Path, tmp_path: Path) -> None:
-    path = spoilt(sound, tmp_path, SCHEMAS[kind])
-    for command in [["events", path], ["import", ODD, "-w", path], ["redissect", path]]:
-        done = kiebitz(*command)
-        assert (done.status, done.out) == (1, "")
-        assert "no database that Kiebitz has made" in done.err or "no session database" in done.err
-
-
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("kind", ROWS)
 def test_what_is_wrong_in_a_database_is_said(
     kind: str, command: list[str], sound: Path, tmp_path: Path
 ) -> None:
     done = kiebitz(command[0], spoilt(sound, tmp_path, ROWS[kind]), *command[1:])
-    assert done.status in (0, 1, 2, 3)
+    assert done.status in (0, 1, 3)
+    if done.status == 1:
+        assert any(words in done.err for words in ("damaged", "there is no", "knows no")), done.err
     assert "fault of Kiebitz" not in done.err
     assert is_harmless(done.out)
     assert is_harmless(done.err)

@@ -19,9 +19,10 @@ from cli.rotation import Limits, Rotation
 from dissectors.records import Chunk, Item, Stream
 from storage.items import RecordedItems
 from storage.moments import END, Moment, game_at
+from storage.opening import open_existing
 from storage.resuming import ResumedRecorder
 from storage.rotation import RotatingRecorder
-from storage.schema import StorageError, open_existing
+from storage.schema import StorageError
 from storage.timeline import Timeline
 
 RECORDED = [

@@ -31,7 +31,7 @@ from dissectors.records import End, Transport
 from proxy import relay_tcp, relay_udp
 from proxy.modes import Reverse
 from storage.moments import END, Moment, tables_at
-from storage.schema import open_existing
+from storage.opening import open_existing
 from storage.timeline import Timeline, sessions
 
 pytestmark = HAS_PROC

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -96,10 +97,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         path = made[protocol] = tmp_path_factory.mktemp(protocol) / "game.db"
         assert kiebitz("import", capture, "-w", str(path)).status == 0
         timeline = open_session(str(path))
-        with timeline.connection as connection:
-            connection.execute("UPDATE diagnostics SET severity = 'error', expected = 'less'")
-            (table,) = connection.execute("SELECT table_id FROM events").fetchone()
+        with closing(timeline.connection) as reader:
+            (table,) = reader.execute("SELECT table_id FROM events").fetchone()
             state = msgspec.json.encode(timeline.state_at(table, 3)).decode()
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE diagnostics SET severity = 'error', expected = 'less'")
             connection.execute(
                 "INSERT INTO snapshots SELECT table_id, seq, ts_ns, ? FROM events"
                 " WHERE table_id = ? AND seq = 3",

@@ -27,7 +27,7 @@ from running import KIEBITZ, run
 from cli.catalog import field_catalog, sql_condition
 from storage.filters import compile_filter
 from storage.moments import game_at, parse_moment, tables_at
-from storage.schema import open_existing
+from storage.opening import open_existing
 from storage.timeline import Timeline, sessions
 from storage.traffic import messages
 

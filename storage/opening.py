@@ -1,0 +1,276 @@
+"""How a database is opened: to read it, to record into it, or to change what is in it.
+
+It may come from anybody. Reading writes nothing. It takes plain tables with our columns, and whatever else is
+in the file is not looked at. Nothing is written into a file whose schema is not ours, object for object.
+
+A database that is recorded into has a write-ahead log; once the recording is over all is in the one file.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+from weakref import WeakSet
+
+from storage.schema import (
+    MEMORY,
+    SCHEMA_VERSION,
+    TABLES,
+    StorageError,
+    create_indexes,
+    create_tables,
+    sentence,
+)
+from storage.soundness import strange_objects, unreadable
+from storage.surroundings import check_to_read, check_to_write, has_wal, make
+
+LOCK_PATIENCE_S = 5.0
+"""How long a database that another program is writing to is waited for."""
+
+_OPENING_PATIENCE_S = 1.0
+_LOOK_EVERY_S = 0.02
+
+_SETTLE_MS = 200
+"""So long who reads is waited for when a recording is over."""
+
+_LONGEST_VALUE = 64 << 20
+"""Bytes. A frame has at most 1 MiB; what is told of it in JSON may be several times as long."""
+
+_LOOK_EVERY = 1 << 20
+"""Steps of SQLite's machine, some milliseconds, between two looks at what is left."""
+
+_LEAST_STEPS = 50_000_000
+_STEPS_PER_BYTE = 1000
+"""So many a statement may take. Ours take less than one, where a table lacks its index some hundred."""
+
+
+class Bounded(sqlite3.Connection):
+    """A connection none of whose statements goes on for ever, whatever the file's pages refer to.
+
+    One that takes more steps than a file of its size can need is interrupted, which is an OperationalError;
+    `has_run_out` is true then. Ctrl-C interrupts a statement, too.
+    """
+
+    has_run_out = False
+    """Of any connection of this process."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._paths: tuple[str, ...] = ()
+        self._left = 0
+        self.file: tuple[int, int] | None = None
+        """Device and inode."""
+
+    def bound(self, path: str) -> None:
+        """From here on, bound statements by the size of the file at `path`."""
+        self._paths = (path, f"{path}-wal")
+        found = os.stat(path)
+        self.file = (found.st_dev, found.st_ino)
+        self.set_progress_handler(self._step, _LOOK_EVERY)
+        _OPEN.add(self)
+
+    def close(self) -> None:
+        """As ever."""
+        _OPEN.discard(self)
+        super().close()
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """As ever; each statement begins with all its steps."""
+        size = 0
+        for path in self._paths:
+            with suppress(OSError):
+                size += os.stat(path).st_size
+        self._left = _LEAST_STEPS + size * _STEPS_PER_BYTE
+        return super().execute(sql, parameters)
+
+    def _step(self) -> bool:
+        self._left -= _LOOK_EVERY
+        if self._left < 0:
+            Bounded.has_run_out = True
+        return self._left < 0
+
+
+_OPEN: WeakSet[Bounded] = WeakSet()
+
+
+def is_open(path: str) -> bool:
+    """Whether this process has a connection to the database at `path`. Raises OSError if nothing is there.
+
+    Then nothing else may open that file: closing it would end the locks that SQLite has on it, as POSIX has
+    it, and what another program writes meanwhile would be read half.
+    """
+    found = os.stat(path)
+    return any(connection.file == (found.st_dev, found.st_ino) for connection in _OPEN)
+
+
+def open_existing(path: str) -> sqlite3.Connection:
+    """Open a session database to read it. Raises StorageError."""
+    try:
+        check_to_read(path)
+        connection = _connected_to_read(path)
+        try:
+            _check_version(connection, path)
+            _check_readable(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(sentence(path, error)) from error
+    return connection
+
+
+def open_for_writing(path: str) -> sqlite3.Connection:
+    """Open the database at `path` (or `MEMORY`) to record into it; it is made if there is none.
+
+    A new one has no indexes yet: see `create_indexes`. Raises StorageError.
+    """
+    try:
+        if path == MEMORY:
+            connection = sqlite3.connect(path)
+            create_tables(connection)
+            return connection
+        if not check_to_write(path):
+            make(path)
+        is_new = os.stat(path).st_size == 0
+        connection = _connected(path, "mode=rw")
+        try:
+            if not is_new:
+                _check_ours(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if is_new:
+                create_tables(connection)
+        except BaseException:
+            connection.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(sentence(path, error)) from error
+    return connection
+
+
+def open_to_change(path: str) -> sqlite3.Connection:
+    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError."""
+    try:
+        if not check_to_write(path):
+            raise StorageError(f"{path}: there is no such file")
+        connection = _connected(path, "mode=rw")
+        try:
+            _check_ours(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(sentence(path, error)) from error
+    return connection
+
+
+def settle(connection: sqlite3.Connection) -> None:
+    """Put all that was written into the one file, so that nothing beside it is needed, if nobody hinders it.
+
+    Who reads it meanwhile may: then as much as can be is there, and the log stays beside it.
+    """
+    with suppress(sqlite3.Error):
+        connection.execute(f"PRAGMA busy_timeout = {_SETTLE_MS}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> Bounded:
+    address = f"{Path(path).absolute().as_uri()}?{how}"
+    connection = sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE_S, factory=Bounded)
+    connection.bound(path)
+    _distrust(connection)
+    return connection
+
+
+def _connected_to_read(path: str) -> Bounded:
+    """A connection that has read something.
+
+    SQLite reads a database with a log only where it can have the log's files, so not in a folder in which
+    nothing may be written. There a file without a log counts as one that does not change (`immutable`): its
+    recorder would have made a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
+    """
+    end = time.monotonic() + _OPENING_PATIENCE_S
+    while True:
+        connection = _connected(path, "mode=ro")
+        try:
+            connection.execute("PRAGMA user_version").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+                if has_wal(path):
+                    raise StorageError(
+                        f"{path}: some of it is in {path}-wal, which cannot be read where you may not write: "
+                        "copy both into a folder of your own"
+                    ) from error
+                return _connected(path, "immutable=1")
+            # A recorder begins or ends, and the log comes or goes.
+            if time.monotonic() > end:
+                raise
+            time.sleep(_LOOK_EVERY_S)
+        else:
+            return connection
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let nothing in a file's schema run, and nothing in its pages pass unchecked. Raises sqlite3.Error."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA mmap_size = 0")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.set_authorizer(_authorize)
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)
+
+
+def _authorize(
+    action: int, _first: str | None, _second: str | None, _database: str | None, source: str | None
+) -> int:
+    """Deny whatever a trigger or a view would do: `source` is its name."""
+    return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
+
+
+def _check_version(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StorageError unless this is a format that is known."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
+        )
+    names: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
+    if not {name for (name,) in names} >= set(TABLES):
+        raise StorageError(f"{path}: a database, but no session database of Kiebitz")
+
+
+def _check_readable(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StorageError unless plain selects of our columns do nothing but read tables."""
+    strange = unreadable(connection, TABLES)
+    if strange is not None:
+        raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
+
+
+def _check_ours(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StorageError unless there is nothing in this schema but our tables and indexes."""
+    _check_version(connection, path)
+    _check_readable(connection, path)
+    reference = sqlite3.connect(MEMORY)
+    create_tables(reference)
+    create_indexes(reference)
+    strange = strange_objects(connection, reference)
+    reference.close()
+    if strange is not None:
+        raise StorageError(
+            f"{path}: nothing is written to it, since Kiebitz has not made all that is in it: {strange}. "
+            f"Take another file; kiebitz import {path} -w new.db reads its recorded bytes into a new one"
+        )
