@@ -129,6 +129,8 @@ def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
         [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"],
         stderr=subprocess.PIPE,
         text=True,
+        # The tests may run where it is ignored, as in the background of a plain sh.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     time.sleep(after_s)
     relay.send_signal(signal.SIGINT)
