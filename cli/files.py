@@ -42,8 +42,8 @@ def opened(path: str | None, session: str) -> Iterator[BinaryIO]:
     """A file for what is made of `session`; standard output if `path` is None. Raises StorageError.
 
     Only its owner may read it, and it takes an older one's place once it is written to its end. So does it
-    where there is a symbolic link: what the link leads to is left as it is. Only a device, a pipe, or a file
-    that this process was started with (/dev/stdout, /dev/fd/3) is written to as it is.
+    where there is a symbolic link, if that is ours: what the link leads to is left as it is. Only a device, a
+    pipe, or a file that this process was started with (/dev/stdout, /dev/fd/3) is written to as it is.
     """
     if path is None:
         yield sys.stdout.buffer
@@ -77,6 +77,9 @@ def _in_place(path: str) -> int | None:
     try:
         there = meant = os.lstat(path)
         if stat.S_ISLNK(there.st_mode):
+            # In a folder for all, such as /tmp, anybody may have put it there.
+            if not _is_trusted(there):
+                raise StorageError(f"{path}: this is another user's symbolic link: name another file")
             meant = os.stat(path)
     except FileNotFoundError:
         return None
@@ -84,9 +87,6 @@ def _in_place(path: str) -> int | None:
         return None
     if stat.S_ISDIR(meant.st_mode):
         raise StorageError(f"{path}: {_FOLDER}")
-    # In a folder for all, such as /tmp, anybody may have put it there to get, or to spoil, what is written.
-    if stat.S_ISLNK(there.st_mode) and not _is_trusted(there):
-        raise StorageError(f"{path}: this is another user's symbolic link: name another file")
     descriptor = _open_in_place(path)
     opened_is = os.fstat(descriptor)
     if stat.S_ISREG(opened_is.st_mode) or (stat.S_ISFIFO(opened_is.st_mode) and not _is_trusted(opened_is)):

@@ -73,19 +73,19 @@ def _guard_folder(folder: Path, is_mitmproxys: bool) -> None:
 def _guard_file(path: Path, on_notice: Notice) -> bool:
     """Whether there is such a file; then it is ours alone. Raises RelayError and OSError."""
     try:
-        is_strange = _is_strange(path.lstat())
+        named = path.lstat()
     except FileNotFoundError:
         return False
+    if _is_strange(named):
+        raise _strange(path)
     # A pipe would be waited for.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         there = os.fstat(descriptor)
         if not stat.S_ISREG(there.st_mode):
             raise RelayError(f"{path} is no file, and keys are read from one.")
-        if is_strange or _is_strange(there):
-            raise RelayError(
-                f"{path} is another user's, who may know the keys in it: remove it, or name another."
-            )
+        if _is_strange(there):
+            raise _strange(path)
         if there.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
             on_notice(
@@ -96,6 +96,10 @@ def _guard_file(path: Path, on_notice: Notice) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def _strange(path: Path) -> RelayError:
+    return RelayError(f"{path} is another user's, who may know the keys in it: remove it, or name another.")
 
 
 def _make(path: Path, generate: Callable[[], str]) -> None:

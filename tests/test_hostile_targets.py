@@ -20,6 +20,8 @@ from test_faults import full, small_disk
 from cli.files import opened
 from storage.schema import StorageError
 
+Make = Callable[[Path], object]
+
 CSV = ("export", TINY, "-T", "csv", "-o")
 SVG = ("state", TINY, "--svg")
 BOTH = pytest.mark.parametrize("command", [CSV, SVG], ids=["export", "svg"])
@@ -79,21 +81,21 @@ def hard_link(path: Path) -> None:
     path.hardlink_to(path.parent.parent / "victim")
 
 
-REPLACED = [link_to_a_file, dangling_link, file_for_all, hard_link]
-
-
-@pytest.mark.parametrize("whose", [0, STRANGER], ids=["ours", "another's"])
-@pytest.mark.parametrize("make", REPLACED)
-def test_a_link_or_an_older_file_is_replaced_and_never_written_to(
-    tmp_path: Path, make: Callable[[Path], None], whose: int
+@pytest.mark.parametrize(
+    ("make", "whose"),
+    [(link_to_a_file, 0), (dangling_link, 0), (file_for_all, 0), (file_for_all, STRANGER), (hard_link, 0)],
+    ids=["link", "dangling link", "older file", "another's file", "hard link"],
+)
+def test_a_link_of_ours_or_an_older_file_is_replaced_and_never_written_to(
+    tmp_path: Path, make: Make, whose: int
 ) -> None:
     shared = folder_for_all(tmp_path / "shared")
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     target = shared / "x"
     make(target)
-    if make is not hard_link:
-        os.chown(target, whose, whose, follow_symlinks=False)
+    if whose:
+        strange(target)
     assert kiebitz(*CSV, str(target)).status == 0
     assert_written(target)
     assert victim.read_text() == "mine\n"
@@ -101,28 +103,23 @@ def test_a_link_or_an_older_file_is_replaced_and_never_written_to(
     assert not (tmp_path / "nothing").exists()
 
 
-def link_to_a_device(path: Path) -> None:
-    path.symlink_to("/dev/full")
+REFUSED: dict[str, tuple[Make, str]] = {
+    "link": (link_to_a_file, "another user's symbolic link"),
+    "dangling link": (dangling_link, "another user's symbolic link"),
+    "link to a device": (lambda path: path.symlink_to("/dev/full"), "another user's symbolic link"),
+    "link to a folder": (lambda path: path.symlink_to("/"), "another user's symbolic link"),
+    "pipe": (lambda path: os.mkfifo(path, 0o666), "nobody reads this pipe"),
+    "folder": (Path.mkdir, "this is a folder"),
+}
 
 
-REFUSED: list[tuple[Callable[[Path], object], str]] = [
-    (link_to_a_device, "another user's symbolic link"),
-    (lambda path: os.mkfifo(path, 0o666), "nobody reads this pipe"),
-    (Path.mkdir, "this is a folder"),
-    (lambda path: path.symlink_to("/"), "this is a folder"),
-    (lambda path: path.symlink_to(path), "symbolic links"),
-]
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    REFUSED,
-    ids=["link to a device", "pipe", "folder", "link to a folder", "link to itself"],
-)
+@pytest.mark.parametrize(("make", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_another_user_has_planted_is_refused(
-    tmp_path: Path, make: Callable[[Path], object], words: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, make: Make, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.files._READER_PATIENCE_S", 0.1)
+    victim = tmp_path / "victim"
+    victim.write_text("mine\n")
     target = planted(folder_for_all(tmp_path / "shared") / "x", make)
     before = target.lstat()
     done = kiebitz(*CSV, str(target))
@@ -130,6 +127,24 @@ def test_what_another_user_has_planted_is_refused(
     assert words in done.err
     assert os.path.samestat(target.lstat(), before)
     assert names(target.parent) == ["x"]
+    assert victim.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("to", ["/", "x"], ids=["a folder", "itself"])
+def test_a_link_of_ours_that_leads_to_no_file(tmp_path: Path, to: str) -> None:
+    (tmp_path / "x").symlink_to(to)
+    done = kiebitz(*CSV, str(tmp_path / "x"))
+    assert done.status == 1
+    assert ("this is a folder" if to == "/" else "symbolic links") in done.err
+
+
+def test_a_device_is_written_to_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    for path in ("/dev/null", tmp_path / "null"):
+        assert kiebitz(*CSV, str(path)).status == 0
+    done = kiebitz(*CSV, "/dev/full")
+    assert done.status == 1
+    assert "the disk is full" in done.err
 
 
 @pytest.mark.parametrize("whose", [0, STRANGER], ids=["ours", "another's"])
@@ -267,12 +282,6 @@ def test_it_is_ended_in_the_middle(tmp_path: Path, number: signal.Signals) -> No
         process.kill()
         process.wait()
     assert names(tmp_path) == []
-
-
-OVER_ITSELF: list[Callable[[Path, Path], object]] = [
-    lambda target, source: None if target == source else target.symlink_to(source),
-    lambda target, source: target.hardlink_to(source),
-]
 
 
 @pytest.mark.parametrize("session", ["named", "-"])

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from command import ROOT
+from command import ROOT, TINY
 from live import KIEBITZ, kill_all, rows, until
 
 from proxy.held_signals import Interrupted, held_signals, interruptible, look
@@ -97,14 +97,17 @@ def test_while_the_recorder_is_loaded(tmp_path: Path, number: signal.Signals) ->
 @SIGNALS
 def test_while_the_recorder_waits_for_the_database(tmp_path: Path, number: signal.Signals) -> None:
     """What opens a session is another process, which may wait for a lock."""
-    with closing(sqlite3.connect(tmp_path / "game.db")) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with starting(tmp_path / "game.db") as process:
+    database = tmp_path / "game.db"
+    subprocess.run([*KIEBITZ, "import", TINY, "-w", str(database)], capture_output=True, check=True, cwd=ROOT)
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("BEGIN IMMEDIATE")
+        with starting(database) as process:
             until(lambda: bool(spools(tmp_path)), "it begins")
             until(lambda: opened_by_a_child(process.pid, "game.db"), "the recorder opens the database")
             assert_ends(process, number, tmp_path)
         other.rollback()
-        assert other.execute("SELECT count(*) FROM sqlite_master").fetchall() == [(0,)]
+        assert other.execute("SELECT count(*), min(ended_ns) > 0 FROM sessions").fetchall() == [(1, 1)]
 
 
 def opened_by_a_child(process: int, name: str) -> bool:

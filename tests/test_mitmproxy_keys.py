@@ -118,19 +118,18 @@ def test_a_folder_that_is_not_mitmproxys_alone_keeps_its_rights(tmp_path: Path) 
 
 KEYS = json.dumps({"server_key": "QP" * 21 + "Q=", "client_key": "AB" * 21 + "A="})
 
-THEIRS: list[tuple[str, Callable[[Path], object], str]] = [
-    ("a file", lambda path: path.write_text(KEYS), "is another user's"),
-    ("a pipe", lambda path: os.mkfifo(path, 0o666), "is no file"),
-    ("a folder", Path.mkdir, "is no file"),
-    ("a dangling link", lambda path: path.symlink_to("nowhere"), "No such file"),
-    ("a link to a file of ours", lambda path: path.symlink_to(path.parent.parent / "ours"), "another user's"),
-]
+Make = Callable[[Path], object]
+PLANTED: dict[str, Make] = {
+    "a file": lambda path: path.write_text(KEYS),
+    "a pipe": lambda path: os.mkfifo(path, 0o666),
+    "a folder": Path.mkdir,
+    "a dangling link": lambda path: path.symlink_to("nowhere"),
+    "a link to a file of ours": lambda path: path.symlink_to(path.parent.parent / "ours"),
+}
 
 
-@pytest.mark.parametrize(("what", "make", "words"), THEIRS, ids=[case[0] for case in THEIRS])
-def test_a_planted_key_file_is_refused(
-    tmp_path: Path, what: str, make: Callable[[Path], object], words: str
-) -> None:
+@pytest.mark.parametrize("make", PLANTED.values(), ids=PLANTED.keys())
+def test_a_planted_key_file_is_refused(tmp_path: Path, make: Make) -> None:
     path = folder_for_all(tmp_path / "shared") / "keys.json"
     ours = tmp_path / "ours"
     ours.write_text(KEYS)
@@ -139,10 +138,26 @@ def test_a_planted_key_file_is_refused(
     before = path.lstat()
     status, said = relay(tmp_path, wireguard(path))
     assert status == 1
-    assert words in said
-    assert "Traceback" not in said
+    assert "is another user's" in said
     assert os.path.samestat(path.lstat(), before)
     assert mode_of(ours) == 0o644
+
+
+NO_KEYS: dict[str, tuple[Make, str]] = {
+    "a pipe": (os.mkfifo, "is no file"),
+    "a folder": (Path.mkdir, "is no file"),
+    "a dangling link": (lambda path: path.symlink_to("nowhere"), "No such file"),
+    "a link to a device": (lambda path: path.symlink_to("/dev/zero"), "is no file"),
+}
+
+
+@pytest.mark.parametrize(("make", "words"), NO_KEYS.values(), ids=NO_KEYS.keys())
+def test_what_is_no_key_file_is_not_waited_for(tmp_path: Path, make: Make, words: str) -> None:
+    make(tmp_path / "keys.json")
+    status, said = relay(tmp_path, wireguard(tmp_path / "keys.json"))
+    assert status == 1
+    assert words in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("name", ["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."])
