@@ -113,16 +113,22 @@ def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
     Only files of a journal, and folders that are empty, are removed, so that there is nothing to gain by
     putting another folder in its place. Raises OSError if something of it is left.
     """
-    with suppress(FileNotFoundError):
-        journal = os.open(_JOURNAL, _FOLDER, dir_fd=descriptor)
-        try:
-            with os.scandir(journal) as entries:
-                for entry in entries:
-                    if end is not None and time.monotonic() >= end:
-                        return
-                    if is_journal_file(entry.name):
-                        os.unlink(entry.name, dir_fd=journal)
-        finally:
-            os.close(journal)
-        os.rmdir(_JOURNAL, dir_fd=descriptor)
+    _remove_journal(descriptor, end)
     os.rmdir(folder)
+
+
+def _remove_journal(spool: int, end: float | None) -> None:
+    try:
+        journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
+    except FileNotFoundError:
+        return
+    try:
+        with os.scandir(journal) as entries:
+            for entry in entries:
+                if end is not None and time.monotonic() >= end:
+                    break
+                if is_journal_file(entry.name):
+                    os.unlink(entry.name, dir_fd=journal)
+    finally:
+        os.close(journal)
+    os.rmdir(_JOURNAL, dir_fd=spool)
