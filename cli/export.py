@@ -32,5 +32,5 @@ def export(session: str, form: str, output: str | None) -> None:
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
     timeline = open_session(session)
     tell_missing(timeline)
-    with opened(output) as file:
+    with opened(output, session) as file:
         FORMATS[form](timeline, file)

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,10 +19,14 @@ import msgspec
 from cli.console import tell
 from cli.recording import GAVE_UP, Begun, Refused, Report, Said, Task, record_journal
 from cli.rotation import Limits
-from cli.spool import hold, is_abandoned
+from cli.spool import Spool, tidy
+from proxy.held_signals import LOOK_EVERY_S, Interrupted, look
 from proxy.journal import JournalWriter
 from proxy.processes import start_child
 from storage.schema import StorageError
+
+_CALL_OFF_S = 2.0
+"""So long a recorder may take to end when it is called off: to be loaded, or to close an empty session."""
 
 
 class RecorderProcess:
@@ -57,12 +58,11 @@ class RecorderProcess:
         self._has_given_up = False
         try:
             self._file = Path(database).absolute()
-            self._spool = Path(tempfile.mkdtemp(prefix=self._spool_prefix, dir=self._file.parent))
-            self._held = hold(self._spool)
+            self._spool = Spool(self._file)
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
-            self.journal = JournalWriter(self._spool / "journal", on_trouble=on_trouble)
+            self.journal = JournalWriter(self._spool.journal, on_trouble=on_trouble)
         except BaseException:
             self.discard()
             raise
@@ -79,8 +79,7 @@ class RecorderProcess:
             # Else it would wait for the end of this process, and this process for its.
             self._process.kill()
             self._process.join()
-        shutil.rmtree(self._spool, ignore_errors=True)
-        os.close(self._held)
+        self._spool.discard()
 
     def start(
         self,
@@ -93,21 +92,27 @@ class RecorderProcess:
     ) -> None:
         """Start recording a session from `source`; it is open when this returns. Raises StorageError.
 
+        Raises Interrupted if a signal that is held comes meanwhile; then no session is left without an end.
         With `limits` it goes on in one database after the other, named after the one that was given.
         """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
-        journal = self._spool / "journal"
-        self._task = Task(journal, self._database, source, name, limits, decode_as, wanted, quiet)
+        journal, identity = self._spool.journal, self.journal.identity
+        self._task = Task(journal, identity, self._database, source, name, limits, decode_as, wanted, quiet)
         self._spawn(self._task)
         try:
+            while not self._connection.poll(LOOK_EVERY_S):
+                look()
             report: Report = self._connection.recv()
         except EOFError:
             report = Refused("the recorder did not start")
+        except Interrupted:
+            self._call_off()
+            raise
         if isinstance(report, Refused):
             raise StorageError(report.reason)
         assert isinstance(report, Begun)
         self._has_begun(report)
-        self._tidy()
+        tidy(self._file)
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         """From here on, hear the process on this loop, and start another one if it dies."""
@@ -129,6 +134,14 @@ class RecorderProcess:
                 return True
             self._start_again()
         return False
+
+    def _call_off(self) -> None:
+        """Let the process end that is about to open a session, or has just done so and will close it."""
+        assert self._process is not None
+        self.journal.close()
+        with suppress(OSError):
+            self._connection.send(None)
+        self._process.join(_CALL_OFF_S)
 
     def _spawn(self, task: Task) -> None:
         self._connection, theirs = multiprocessing.Pipe()
@@ -213,16 +226,3 @@ class RecorderProcess:
             self._own_tell(sentence)
         else:
             tell(sentence)
-
-    @property
-    def _spool_prefix(self) -> str:
-        return f".{self._file.name}-spool-"
-
-    def _tidy(self) -> None:
-        """Remove the spools of relays that were killed."""
-        for path in self._file.parent.iterdir():
-            if path.name.startswith(self._spool_prefix):
-                # Another relay may be removing it, too.
-                with suppress(OSError):
-                    if is_abandoned(path):
-                        shutil.rmtree(path, ignore_errors=True)

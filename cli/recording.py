@@ -44,11 +44,13 @@ GAVE_UP = 3
 class Task(msgspec.Struct, frozen=True):
     """What is to be recorded: the journal in a folder, into which database, and what is shown of it.
 
+    `identity` is that folder's: nothing else is read, should another be in its place by then.
     With `limits` into several, named after `database`. `session` is the number of a session that a process
     which died has begun in the last of `databases`, and which is carried on; None begins one.
     """
 
     journal: Path
+    identity: tuple[int, int]
     database: str
     source: str
     name: str
@@ -113,13 +115,16 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
             decode_as=parse_decode_as(task.decode_as),
         )
 
+    if relay.poll():
+        # The relay was ended before it began, or is gone.
+        return
     rotation = Rotation(task.database, task.limits) if task.limits is not None else None
     try:
         recorder = begin(task.database) if rotation is None else rotation.begin(begin)
     except StorageError as error:
         relay.send(Refused(str(error)))
         return
-    reader = JournalReader(task.journal, base=next(recorder.stream_ids) - 1)
+    reader = JournalReader(task.journal, base=next(recorder.stream_ids) - 1, identity=task.identity)
     relay.send(Begun(recorder.session_id, recorder.path))
     if rotation is not None:
         tell(f"recording into {recorder.path}")
@@ -138,6 +143,7 @@ def _carry_on(task: Task, session: int, relay: Connection, tell: Callable[[str],
             base=next(recorder.stream_ids) - 1,
             skip=recorder.items,
             known=recorder.open_streams,
+            identity=task.identity,
         )
     except (StorageError, JournalError) as error:
         tell(f"kiebitz: {error}")

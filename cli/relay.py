@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -15,8 +17,10 @@ from cli.recorder_process import RecorderProcess
 from cli.recording_options import database_option
 from cli.rotation import Limits, rotation_option
 from proxy.endpoints import RelayError
+from proxy.held_signals import Interrupted, held_signals
 from proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
-from proxy.relay import Forwarder, hold_signals, run_relay
+from proxy.processes import get_ready
+from proxy.relay import Forwarder, run_relay
 from proxy.rules import Ports
 
 _NOTICE_EVERY_S = 5.0
@@ -54,6 +58,17 @@ def _tell_where(clause: str) -> None:
     # With WireGuard, its peer's configuration stands below: mitmproxy's lines, and an address of the user's.
     for line in f"listening on {clause}".split("\n"):
         tell(line)
+
+
+@contextmanager
+def _held_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the command where nothing is half done; then they do what they always do."""
+    try:
+        with held_signals():
+            yield
+    except Interrupted as error:
+        # Only where the signal by itself would have done nothing.
+        raise click.Abort from error
 
 
 @click.command()
@@ -162,9 +177,12 @@ def relay(
     # The recorder's process tells nothing of it.
     tell_left_out()
     notices = _Notices()
-    hold_signals()
+    get_ready()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
-    with RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder:
+    with (
+        _held_signals(),
+        RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder,
+    ):
         try:
             # The sockets first: a port that is in use leaves no session behind.
             forwarder = Forwarder(

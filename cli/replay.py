@@ -137,7 +137,9 @@ def replay(
         _refuse(ctx, _TO_PEER, "is for a live peer: add --serve ADDR or --connect ADDR")
         timeline = open_session(session)
         tell_missing(timeline)
-        _in_terminal(timeline, number, 1.0 if speed is None else speed, step, begin, end, player, svg)
+        _in_terminal(
+            session, timeline, number, 1.0 if speed is None else speed, step, begin, end, player, svg
+        )
         return None
     _refuse(ctx, _IN_TERMINAL, "is for the terminal, and not with --serve or --connect")
     if serve and alone is not None:
@@ -167,6 +169,7 @@ def _refuse(ctx: click.Context, flags: Mapping[str, str], why: str) -> None:
 
 
 def _in_terminal(
+    session: str,
     timeline: Timeline,
     number: int | None,
     speed: float,
@@ -194,7 +197,7 @@ def _in_terminal(
     if shown is None:
         warn("nothing happens there")
     elif svg is not None:
-        with opened(svg) as file:
+        with opened(svg, session) as file:
             file.write(stage.svg(shown))
 
 

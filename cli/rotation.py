@@ -1,7 +1,8 @@
 """When a recording goes on in a new database, and what that is called: option -b, in dumpcap's notation.
 
 Beside `-w game.db` come game_00001_20261122074829.db and so on, with the local time at which each is begun.
-A file that is there already is never touched.
+A file that is there already is never touched. Nor is a name taken beside which there is something that SQLite
+would take for a part of the database: names can be guessed, and so be prepared by others.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ SETTLE_S = 5.0
 
 RETRY_S = 10.0
 """When a new database that could not be made is tried again."""
+
+_BESIDE = ("", "-journal", "-wal", "-shm")
+"""A database's own name, and those of what SQLite has beside it, by their ends."""
+
+_NAMES = 1000
+"""So many names are tried for one database."""
 
 _SMALLEST_KB = 1000
 """An empty database has 100."""
@@ -113,16 +120,21 @@ class Rotation:
         return is_first
 
     def _next_path(self) -> str:
-        """Make an empty file for the next database, under a name that nothing has yet."""
+        """Make an empty file for the next database, by a name that nothing has yet. Raises StorageError."""
         begun = time.strftime("%Y%m%d%H%M%S")
-        while True:
+        for _ in range(_NAMES):
             self._number += 1
             path = f"{self._stem}_{self._number:05}_{begun}{self._suffix}"
+            if any(os.path.lexists(path + ending) for ending in _BESIDE):
+                continue
             try:
                 # What was played is nobody else's business.
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             except FileExistsError:
                 continue
             except OSError as error:
                 raise StorageError(sentence(path, error)) from error
             return path
+        raise StorageError(
+            f"{path}: this name and {_NAMES - 1} before it are taken: record in another folder"
+        )

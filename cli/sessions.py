@@ -48,14 +48,20 @@ def open_session(given: str) -> Timeline:
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """A database, or a capture file read into one in memory.
+    """A database, or a capture file read into one in memory; it is closed when the command is over.
 
     Raises StorageError and CaptureError.
     """
     if path != "-" and not os.path.exists(path):
         raise StorageError(_no_such_file(path))
-    if not is_database(path):
-        return _imported(path)
+    connection = _opened(path) if is_database(path) else _imported(path)
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.call_on_close(connection.close)
+    return connection
+
+
+def _opened(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
     found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})

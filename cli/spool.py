@@ -1,32 +1,134 @@
 """The folder beside a database in which a journal is: in use as long as one of its processes holds it.
 
-Whoever was killed holds it no more, and the next relay may remove what it left.
+A process that was killed holds it no more, and the next relay may remove what it left. The database may lie
+in a folder for all, such as /tmp: what others have put there is neither followed, waited for nor removed.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
+import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
+
+from proxy.journal import is_journal_file
+
+_JOURNAL = "journal"
+"""The one folder in it."""
+
+_ATTEMPTS = 10
+"""So many folders are made, should others take them for abandoned before they are held."""
+
+_TIDY_S = 1.0
+"""So long a relay that starts looks for what others have left; the next one goes on."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Flags with which nothing else than a folder is opened, at once."""
+
+
+class Spool:
+    """A new folder beside `database`, held until `discard`; `journal` is the place for one in it.
+
+    Raises OSError if there can be none.
+    """
+
+    def __init__(self, database: Path) -> None:
+        for _ in range(_ATTEMPTS):
+            self._path = Path(tempfile.mkdtemp(prefix=_prefix(database), dir=database.parent))
+            try:
+                self._held = hold(self._path)
+                break
+            except FileNotFoundError:
+                # Another relay has tidied up in that very moment.
+                continue
+            except BaseException:
+                self._path.rmdir()
+                raise
+        else:
+            raise FileExistsError(errno.EEXIST, "another program removes what is made there")
+        self.journal = self._path / _JOURNAL
+
+    def discard(self) -> None:
+        """Remove the folder with the journal."""
+        with suppress(OSError):
+            _remove(self._path, self._held)
+        os.close(self._held)
 
 
 def hold(folder: Path) -> int:
     """Show others that a folder is in use, until the descriptor is closed or the process is over.
 
-    Raises OSError.
+    Raises OSError; FileNotFoundError also if somebody is about to remove it.
     """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
+            raise FileNotFoundError(errno.ENOENT, "another folder is in its place")
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise FileNotFoundError(errno.ENOENT, "another program removes it") from error
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
-def is_abandoned(folder: Path) -> bool:
-    """Whether nobody holds a folder. Raises OSError if it cannot be opened."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def tidy(database: Path) -> None:
+    """Remove the folders of relays that were killed beside `database`, as far as they are our own."""
+    prefix, end = _prefix(database), time.monotonic() + _TIDY_S
+    with suppress(OSError), os.scandir(database.parent) as entries:
+        for entry in entries:
+            if time.monotonic() >= end:
+                return
+            if entry.name.startswith(prefix):
+                # Another relay may be removing it, too.
+                with suppress(OSError):
+                    _remove_if_abandoned(Path(entry.path), end)
+
+
+def _prefix(database: Path) -> str:
+    return f".{database.name}-spool-"
+
+
+def _remove_if_abandoned(folder: Path, end: float) -> None:
+    """Remove a folder that is ours alone and that nobody holds. Raises OSError."""
+    descriptor = os.open(folder, _FOLDER)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+        there = os.fstat(descriptor)
+        if there.st_uid == os.geteuid() and there.st_mode & 0o777 == stat.S_IRWXU:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder, descriptor, end)
     finally:
         os.close(descriptor)
-    return True
+
+
+def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
+    """Remove a folder that is open, with the journal in it, until `end` comes; whatever else is in it stays.
+
+    Only files of a journal, and folders that are empty, are removed, so that there is nothing to gain by
+    putting another folder in its place. Raises OSError if something of it is left.
+    """
+    _remove_journal(descriptor, end)
+    os.rmdir(folder)
+
+
+def _remove_journal(spool: int, end: float | None) -> None:
+    try:
+        journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
+    except FileNotFoundError:
+        return
+    try:
+        with os.scandir(journal) as entries:
+            for entry in entries:
+                if end is not None and time.monotonic() >= end:
+                    break
+                if is_journal_file(entry.name):
+                    os.unlink(entry.name, dir_fd=journal)
+    finally:
+        os.close(journal)
+    os.rmdir(_JOURNAL, dir_fd=spool)

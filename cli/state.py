@@ -58,7 +58,7 @@ def state(
     if as_json:
         _write_json(tables, onlooker, number)
     elif tables and svg is not None:
-        _write_svg(svg, timeline, tables, onlooker, number)
+        _write_svg(svg, session, timeline, tables, onlooker, number)
     elif tables:
         _draw(timeline, tables, onlooker, number)
     else:
@@ -92,12 +92,17 @@ def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker,
 
 
 def _write_svg(
-    path: str, timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None
+    path: str,
+    session: str,
+    timeline: Timeline,
+    tables: Sequence[TableMoment],
+    onlooker: Onlooker,
+    game: int | None,
 ) -> None:
     """Draw the first table into a file."""
     if len(tables) > 1:
         warn(f"this is the first of {len(tables)} tables; --game takes that of another")
     found = tables[0]
     events = timeline.recent(found.table.id, found.seq, RECENT)
-    with opened(path) as file:
+    with opened(path, session) as file:
         file.write(onlooker.svg(found.table.id, found.state, events, game))

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from dissectors.records import Transport
+from proxy.held_signals import interruptible
 from proxy.modes import Reverse, endpoint
 
 Address = tuple[Any, ...]
@@ -50,10 +51,11 @@ def resolve(
     """The address family and address of a name or a written address. Asks the name service, and waits for it.
 
     Where a name has several addresses, the first of the family `prefer` is taken, if there is one: a client
-    that could not see the relay would have come by that family, too. Raises RelayError if there is none.
+    that could not see the relay would have come by that family, too. Raises RelayError if there is none, and
+    Interrupted if a signal that is held comes meanwhile.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=_TYPES[transport])
+        found = interruptible(socket.getaddrinfo, host, port, type=_TYPES[transport])
     except (OSError, UnicodeError) as error:
         # UnicodeError: a name with a label too long or empty.
         reason = error.strerror if isinstance(error, OSError) else "it is not a valid name"

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -74,9 +76,23 @@ def _heads(data: bytes | bytearray) -> Iterator[_Head]:
         start = body + length
 
 
-def segment_path(directory: Path, number: int) -> Path:
-    """The file of a journal's segment; they are counted from 1."""
-    return directory / f"{number:08}.journal"
+START = "start.json"
+"""What a reader notes for one who comes after it."""
+
+NEW_START = "start.new"
+"""The same, until it is written to its end."""
+
+_FILE = re.compile(rf"\d{{8,}}\.journal|{re.escape(START)}|{re.escape(NEW_START)}", re.A)
+
+
+def segment_name(number: int) -> str:
+    """The name of a segment's file; they are counted from 1."""
+    return f"{number:08}.journal"
+
+
+def is_journal_file(name: str) -> bool:
+    """Whether a file in a journal's folder is the journal's."""
+    return _FILE.fullmatch(name) is not None
 
 
 def _spooled_bytes(directory: Path) -> int:
@@ -91,6 +107,7 @@ def _spooled_bytes(directory: Path) -> int:
 class JournalWriter:
     """Writes a journal into `directory`, which is made (mode 0700) if need be and must hold none yet.
 
+    `identity` tells the folder from all others: its device and its inode.
     Nothing is on disk before `flush()`; the buffer is flushed by itself at 64 KiB. `on_pending` is called
     when the first record enters an empty buffer, so that the owner can plan a flush.
 
@@ -99,7 +116,8 @@ class JournalWriter:
     that works writes first where the holes are, as gaps of known length; no stream's beginning or end is
     lost, but faults are. `on_trouble` hears when it works again, too.
 
-    Raises OSError if the first segment cannot be made, ValueError if `max_bytes` is under three segments.
+    Raises OSError if the first segment cannot be made, or if the folder is there already and is another
+    user's, or open to others; ValueError if `max_bytes` is under three segments.
     """
 
     def __init__(
@@ -128,7 +146,16 @@ class JournalWriter:
         self._number = 0
         self._fd = -1
         self._size = 0
-        directory.mkdir(mode=0o700, exist_ok=True)
+        try:
+            directory.mkdir(mode=0o700)
+            is_new = True
+        except FileExistsError:
+            is_new = False
+        there = directory.lstat()
+        # Where a file system knows no owners, at least what is made now is new.
+        if not is_new and (there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o077):
+            raise PermissionError(errno.EPERM, "this folder is open to others", str(directory))
+        self.identity = (there.st_dev, there.st_ino)
         self._next_segment()
 
     def open(self, transport: Transport, client: str, server: str, ts_ns: int) -> int:
@@ -211,7 +238,7 @@ class JournalWriter:
         self._close_segment()
         if _spooled_bytes(self._directory) + self._segment_bytes > self._max_bytes:
             raise OSError(errno.EDQUOT, f"{self._max_bytes} bytes are waiting for the recorder")
-        path = segment_path(self._directory, self._number + 1)
+        path = self._directory / segment_name(self._number + 1)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._number += 1
         self._size = 0

@@ -2,14 +2,21 @@
 
 Before a reader deletes segments it notes in `start.json` what one who comes after it must know of them: how
 many items they held, and which streams were open at their end.
+
+The folder is opened once, and its files from there, so that nobody can put others in their place. No number
+in them makes a reader wait, take more memory than they have bytes, or give what no database holds.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from struct import error as StructError
+from typing import Annotated
 
 import msgspec
 
@@ -21,13 +28,25 @@ from proxy.journal import (
     HEAD,
     LENGTH,
     MAX_PAYLOAD,
+    NEW_START,
     OPEN,
+    START,
     STOP,
-    segment_path,
+    is_journal_file,
+    segment_name,
 )
 
 _READ_BYTES = 1 << 20
-_START = "start.json"
+
+_MAX_START_BYTES = 64 << 20
+"""More than the streams take that can be open at once."""
+
+_MAX_OFFSET = 1 << 62
+"""No stream is so long. A database's numbers end a little above."""
+
+_Number = Annotated[int, msgspec.Meta(ge=1, le=(1 << 32) - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_MAX_OFFSET)]
+_Nanoseconds = Annotated[int, msgspec.Meta(ge=-_MAX_OFFSET, le=_MAX_OFFSET)]
 
 
 class JournalError(Exception):
@@ -37,9 +56,9 @@ class JournalError(Exception):
 class _Start(msgspec.Struct):
     """The beginning of the oldest segment that is there: what came before it in this journal."""
 
-    segment: int = 1
-    items: int = 0
-    open: list[tuple[int, Transport, str, str, int]] = msgspec.field(default_factory=list)
+    segment: _Number = 1
+    items: _Count = 0
+    open: list[tuple[_Number, Transport, str, str, _Nanoseconds]] = msgspec.field(default_factory=list)
     """Number, transport, client, server and time of opening of each stream."""
 
 
@@ -50,12 +69,19 @@ class JournalReader:
     writer's own end of the journal was read. Nothing is deleted before `release()`.
 
     A reader that died is followed by one that passes over the first `skip` items of the journal, as they are
-    safe elsewhere, and goes on with the streams that are `known` from there. Raises JournalError if what the
-    first one left cannot be read, or lacks items that are not to be skipped.
+    safe elsewhere, and goes on with the streams that are `known` from there. `identity` is the folder's, as
+    the writer has it. Raises JournalError if another one is in its place, or if what the first reader left
+    cannot be read, or lacks items that are not to be skipped.
     """
 
     def __init__(
-        self, directory: Path, base: int = 0, *, skip: int = 0, known: Iterable[Stream] = ()
+        self,
+        directory: Path,
+        base: int = 0,
+        *,
+        skip: int = 0,
+        known: Iterable[Stream] = (),
+        identity: tuple[int, int] | None = None,
     ) -> None:
         self.stopped = False
         self._directory = directory
@@ -66,6 +92,7 @@ class JournalReader:
         self._window = b""
         self._at = 0
         self._has_seen_end = False
+        self._folder = self._open_folder(identity)
         self._start = self._read_start()
         self._number = self._start.segment
         self._items = self._start.items
@@ -76,8 +103,12 @@ class JournalReader:
         for number, transport, client, server, opened_ns in self._start.open:
             self._open(number, transport, client, server, opened_ns)
         # Whoever noted the start may have died before it deleted what comes before that.
-        first = segment_path(directory, self._number)
-        self._consumed = [path for path in directory.glob("*.journal") if path < first]
+        first = segment_name(self._number)
+        self._consumed = [
+            name
+            for name in os.listdir(self._folder)
+            if is_journal_file(name) and name.endswith(".journal") and name < first
+        ]
 
     def read(self, limit: int = 4096) -> list[Item]:
         """The next items, at most `limit` and about 1 MiB; none if nothing more is there yet. Never waits.
@@ -119,12 +150,19 @@ class JournalReader:
         except OSError:
             # The disk is full. The segments stay for whoever comes after this reader, until this works.
             return
-        for path in self._consumed:
-            path.unlink(missing_ok=True)
+        for name in self._consumed:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=self._folder)
         self._consumed.clear()
 
     def close(self) -> None:
-        """Close the file; what was not released stays on disk."""
+        """Close the files; what was not released stays on disk."""
+        self._close_segment()
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
+    def _close_segment(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -139,7 +177,7 @@ class JournalReader:
                 kind, direction, number, length, ts_ns, offset = unpack(window, at)
                 body = at + head_size
                 end = body + length
-                if not OPEN <= kind <= STOP or direction > 1 or length > MAX_PAYLOAD:
+                if not OPEN <= kind <= STOP or direction > 1 or length > MAX_PAYLOAD or offset > _MAX_OFFSET:
                     raise JournalError(self._damage(at))
                 if end > len(window):
                     return
@@ -153,7 +191,9 @@ class JournalReader:
                     transport, client, server = window[body:end].decode().split("\0")
                     self._open(number, "tcp" if transport == "tcp" else "udp", client, server, ts_ns)
                 elif kind == GAP:
-                    (missing,) = LENGTH.unpack_from(window, body)
+                    (missing,) = LENGTH.unpack(window[body:end])
+                    if missing > _MAX_OFFSET:
+                        raise JournalError(self._damage(at))
                     items.append(Gap(self._streams[number], DIRECTIONS[direction], ts_ns, offset, missing))
                 elif kind == FAULT:
                     code, text = window[body:end].decode().split("\0")
@@ -173,18 +213,20 @@ class JournalReader:
         )
 
     def _damage(self, at: int) -> str:
-        path = segment_path(self._directory, self._number)
+        path = self._directory / segment_name(self._number)
         return f"The journal is damaged: {path}, byte {self._position + at}, holds no record."
 
     def _fill(self) -> bool:
         """Look for more bytes after the last whole record; false if there are none now."""
         # Asked first: if there is a successor, then what is read next is all of this segment.
-        succeeded = segment_path(self._directory, self._number + 1).exists()
+        succeeded = self._has_segment(self._number + 1)
         if self._fd < 0:
             try:
-                self._fd = os.open(segment_path(self._directory, self._number), os.O_RDONLY | os.O_CLOEXEC)
+                self._fd = self._open_file(segment_name(self._number))
             except FileNotFoundError:
                 return False
+            except OSError as error:
+                raise JournalError(f"{self._damage(0)[:-1]}: {error.strerror}.") from error
         self._position += self._at
         rest = len(self._window) - self._at
         self._at = 0
@@ -199,8 +241,8 @@ class JournalReader:
 
     def _advance(self) -> None:
         """Go to the next segment. What remains of this one is half a record, which the writer calls lost."""
-        self.close()
-        self._consumed.append(segment_path(self._directory, self._number))
+        self._close_segment()
+        self._consumed.append(segment_name(self._number))
         self._number += 1
         self._position = self._at = 0
         self._window = b""
@@ -211,17 +253,64 @@ class JournalReader:
             [(number, s.transport, s.client, s.server, s.opened_ns) for number, s in self._streams.items()],
         )
 
+    def _open_folder(self, identity: tuple[int, int] | None) -> int:
+        """A descriptor of the folder itself: not of what a link leads to, nor of another one."""
+        try:
+            folder = os.open(
+                self._directory,
+                os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+            )
+        except OSError as error:
+            raise JournalError(f"The journal is lost: {self._directory}: {error.strerror}.") from error
+        there = os.fstat(folder)
+        if identity is not None and (there.st_dev, there.st_ino) != identity:
+            os.close(folder)
+            raise JournalError(f"The journal is lost: {self._directory} is another folder now.")
+        return folder
+
+    def _open_file(self, name: str) -> int:
+        """A descriptor of a file in the folder, to read it. Raises OSError, also if it is none."""
+        descriptor = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder
+        )
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "this is no file")
+        return descriptor
+
+    def _has_segment(self, number: int) -> bool:
+        try:
+            os.stat(segment_name(number), dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
     def _read_start(self) -> _Start:
         try:
-            return msgspec.json.decode((self._directory / _START).read_bytes(), type=_Start)
+            with open(self._open_file(START), "rb") as file:
+                text = file.read(_MAX_START_BYTES + 1)
+            if len(text) > _MAX_START_BYTES:
+                raise OSError(errno.EFBIG, "it is too long")
+            start = msgspec.json.decode(text, type=_Start)
         except FileNotFoundError:
             return _Start()
         except (OSError, msgspec.DecodeError) as error:
-            raise JournalError(f"The journal is damaged: {self._directory / _START}: {error}.") from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise JournalError(f"The journal is damaged: {self._directory / START}: {reason}.") from error
+        # The segment in which its writer stood is never deleted before it.
+        if not self._has_segment(start.segment):
+            raise JournalError(f"The journal is damaged: there is no {segment_name(start.segment)}.")
+        return start
 
     def _write_start(self) -> None:
         """Note where this reader stands, at once or not at all. Raises OSError."""
-        path = self._directory / _START
-        new = path.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(self._start))
-        new.replace(path)
+        # A reader that died may have left one that is not whole.
+        descriptor = os.open(
+            NEW_START,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+            0o600,
+            dir_fd=self._folder,
+        )
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(self._start))
+        os.replace(NEW_START, START, src_dir_fd=self._folder, dst_dir_fd=self._folder)

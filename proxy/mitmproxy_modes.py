@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import sys
 import time
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import cast
 
 import mitmproxy_rs
@@ -39,6 +41,7 @@ from mitmproxy.version import VERSION
 from dissectors.records import Transport
 from proxy.endpoints import Notice, RelayError, bind, endpoint_text, resolve
 from proxy.journal import JournalWriter
+from proxy.mitmproxy_keys import guard_keys
 from proxy.mitmproxy_layers import PlainLayers
 from proxy.mitmproxy_streams import Streams
 from proxy.modes import Mitmproxy, SettingError, endpoint
@@ -227,6 +230,7 @@ class MitmproxyRelay:
                 TlsConfig(),
             )
             _set(options, self._settings)
+            self._guard_keys(options)
             # With this one TlsConfig reads, or makes, the keys.
             options.update(confdir=options.confdir)
             try:
@@ -238,6 +242,22 @@ class MitmproxyRelay:
             await master.done()
             raise
         return master, proxyserver
+
+    def _guard_keys(self, options: Options) -> None:
+        folder = Path(os.path.expanduser(options.confdir))
+        wireguard = []
+        for mode in self._modes:
+            kind, _, file = mode.kind.partition(":")
+            if kind == "wireguard":
+                wireguard.append(Path(os.path.expanduser(file)) if file else folder / "wireguard.conf")
+        is_mitmproxys = options.confdir == options.default("confdir")
+        guard_keys(
+            folder,
+            wireguard,
+            mitmproxy_rs.wireguard.genkey,
+            self._on_notice,
+            is_mitmproxys=is_mitmproxys,
+        )
 
     async def _try(self) -> None:
         """Make a mitmproxy only to see whether it can be: what is wrong should be known at once."""

@@ -54,6 +54,15 @@ def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) ->
     return process
 
 
+def get_ready() -> None:
+    """Start what the first child needs beside it, whose start unblocks signals: before any is held.
+
+    Raises OSError.
+    """
+    with _safe_path():
+        resource_tracker.ensure_running()
+
+
 @contextmanager
 def _safe_path() -> Iterator[None]:
     """Let the interpreters that are started meanwhile look for no module in the current folder.

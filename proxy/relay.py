@@ -15,6 +15,7 @@ from proxy.clock import now_ns
 from proxy.endpoints import Notice, allow_open_files
 from proxy.flushing import Flushing
 from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
+from proxy.held_signals import ENDING
 from proxy.journal import JournalWriter
 from proxy.modes import Mitmproxy, Mode, Reverse, Transparent
 from proxy.relay_tcp import TcpRelay
@@ -176,25 +177,18 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
-
-
-def hold_signals() -> None:
-    """Keep SIGINT and SIGTERM waiting until `run_relay` can end with them, so that no start is half done."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-
-
 def run_relay(forwarder: Forwarder, *beside: Attended) -> None:
     """Run it until SIGINT or SIGTERM, in the main thread, on the fastest event loop there is.
 
+    Where they are held (`proxy.held_signals`), one that has come ends it at once, and they are held no more.
     What is `beside` it is looked after on the same loop.
     """
 
     async def until_signal() -> None:
         loop = asyncio.get_running_loop()
-        for number in _ENDING:
+        for number in ENDING:
             loop.add_signal_handler(number, forwarder.stop)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         for attended in beside:
             attended.attend(loop)
         try:

@@ -26,7 +26,7 @@ def check_to_read(path: str) -> None:
     """Raise StorageError unless a database may be opened read-only here; OSError if there is none."""
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
-        raise StorageError(f"{path}: this is no file, so it cannot be a database")
+        raise StorageError(f"{path}: this is a folder, a pipe or a device, and no database")
     for beside, beside_found in _beside(path):
         if not stat.S_ISREG(beside_found.st_mode):
             raise StorageError(f"{beside}: this is no file, and SQLite would use it: remove it")
@@ -50,7 +50,7 @@ def check_to_write(path: str) -> bool:
         _check_beside(path)
         return False
     if not stat.S_ISREG(found.st_mode):
-        raise StorageError(f"{path}: this is no file, so it cannot be a database: name another one")
+        raise StorageError(f"{path}: this is a folder, a pipe or a device: name a file")
     if os.path.islink(path) and not _is_ours(os.lstat(path)):
         raise StorageError(f"{path}: this is another user's link: name another file")
     if not _is_ours(found):

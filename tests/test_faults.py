@@ -129,10 +129,15 @@ def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
         [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"],
         stderr=subprocess.PIPE,
         text=True,
+        # The tests may run where it is ignored, as in the background of a plain sh.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     time.sleep(after_s)
     relay.send_signal(signal.SIGINT)
     _, said = relay.communicate(timeout=20)
+    if "init_import_site" in said:
+        # On a busy machine Python itself is still being loaded, and ends in its own way.
+        return
     assert relay.returncode in (0, 130, -signal.SIGINT)
     assert "Traceback" not in said or relay.returncode == -signal.SIGINT
     assert [path.name for path in tmp_path.iterdir() if path.name != "game.db"] == []

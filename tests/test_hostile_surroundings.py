@@ -154,9 +154,9 @@ TARGETS: dict[str, tuple[Callable[[Path], None], str]] = {
         _replaced(lambda path: path.symlink_to("/tmp/made-by-kiebitz")),
         "this is a link to /tmp/made-by-kiebitz",
     ),
-    "a pipe": (_replaced(os.mkfifo), "this is no file"),
-    "a folder": (_replaced(Path.mkdir), "this is no file"),
-    "a device": (_replaced(lambda path: path.symlink_to("/dev/null")), "this is no file"),
+    "a pipe": (_replaced(os.mkfifo), "a folder, a pipe or a device"),
+    "a folder": (_replaced(Path.mkdir), "a folder, a pipe or a device"),
+    "a device": (_replaced(lambda path: path.symlink_to("/dev/null")), "a folder, a pipe or a device"),
 }
 OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "another user's file": (_another_users, "this file belongs to another user"),

@@ -98,6 +98,7 @@ def test_an_old_journal_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_reading_while_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir(0o700)
     reader = JournalReader(tmp_path / "journal")
     assert reader.read() == []
     pending: list[int] = []

@@ -268,7 +268,7 @@ BAD_CALLS = [
     (("reverse:tcp://127.0.0.1:9@0",), 2, "none of the modes is mitmproxy's"),
     (("socks5@TAKEN",), 1, "Cannot listen on tcp 127.0.0.1:TAKEN: the port is in use"),
     (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is no regular expression: "),
-    (("wireguard:/dev/null@0",), 1, "mitmproxy cannot start: Invalid configuration file (/dev/null)"),
+    (("wireguard:/dev/null@0",), 1, "/dev/null is no file, and keys are read from one"),
 ]
 
 
