@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from proxy.clock import now_ns
-from proxy.endpoints import Notice, allow_open_files
+from proxy.endpoints import Notice, Path, allow_open_files, refuse_circles
 from proxy.flushing import Flushing
 from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
 from proxy.journal import JournalWriter
@@ -84,13 +84,18 @@ class Forwarder:
         udp: list[UdpGate] = []
         by_mitmproxy: list[Relay] = []
         mitmproxy = [mode for mode in modes if isinstance(mode, Mitmproxy)]
+        paths: list[Path] = []
         try:
             for mode in modes:
                 if isinstance(mode, Reverse):
                     if mode.transport == "tcp":
-                        tcp.append(ReverseTcp(mode))
+                        by_tcp = ReverseTcp(mode)
+                        tcp.append(by_tcp)
+                        paths.append(by_tcp.path)
                     else:
-                        udp.append(ReverseUdp(mode))
+                        by_udp = ReverseUdp(mode)
+                        udp.append(by_udp)
+                        paths.append(by_udp.path)
                 elif isinstance(mode, Transparent):
                     for_tcp, for_udp = transparent_gates(mode, own, keep_source, on_notice)
                     tcp += for_tcp
@@ -102,12 +107,15 @@ class Forwarder:
                 # It takes its time to load.
                 from proxy.mitmproxy_modes import MitmproxyRelay
 
-                by_mitmproxy.append(
-                    MitmproxyRelay(mitmproxy, settings, journal, on_notice, idle_seconds, max_connections)
-                )
+                relay = MitmproxyRelay(mitmproxy, settings, journal, on_notice, idle_seconds, max_connections)
+                by_mitmproxy.append(relay)
+                paths += relay.paths
+            refuse_circles(paths)
         except BaseException:
             for gate in (*tcp, *udp):
                 gate.listener.close()
+            for other in by_mitmproxy:
+                other.close()
             raise
         self.relays += [TcpRelay(gate, journal, on_notice, max_connections, own) for gate in tcp]
         self.relays += [UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own) for gate in udp]
