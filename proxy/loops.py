@@ -80,13 +80,13 @@ class _Series(Generic[Newcomer]):
 class LoopWatch(Generic[Newcomer]):
     """Watches the newcomers at one gate.
 
-    `least` of them in a row are suspicious. `is_answered` tells whether a newcomer was answered or is gone:
-    that is none of a loop's. Times are in seconds, by whatever clock.
+    `least` of them in a row are suspicious. `is_over` tells whether a newcomer was answered or is gone: then
+    it is none of a loop's. Times are in seconds, by whatever clock.
     """
 
-    def __init__(self, least: int, is_answered: Callable[[Newcomer], bool]) -> None:
+    def __init__(self, least: int, is_over: Callable[[Newcomer], bool]) -> None:
         self._least = least
-        self._is_answered = is_answered
+        self._is_over = is_over
         self._series: OrderedDict[Hashable, _Series[Newcomer]] = OrderedDict()
         self._alert_until = 0.0
 
@@ -99,7 +99,9 @@ class LoopWatch(Generic[Newcomer]):
         if (
             series is None
             or now - series.last > _PAUSE_S
-            or (series.newcomers and self._is_answered(series.newcomers[-1]))
+            or (series.newcomers and self._is_over(series.newcomers[-1]))
+            # In a loop all are still there, from the first on.
+            or (series.newcomers and self._is_over(series.newcomers[0]))
         ):
             self._begin(said, now)
             return 0.0

@@ -199,7 +199,7 @@ class TcpRelay:
         self._connections: set[_Connection] = set()
         self._strangers: dict[_Connection, float] = {}
         """Since when those are let in on which not both sides have spoken, the oldest first."""
-        self._loops = LoopWatch[_Connection](_SUSPICIOUS, self._is_answered)
+        self._loops = LoopWatch[_Connection](_SUSPICIOUS, self._is_over)
         self._connecting: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
 
@@ -302,7 +302,8 @@ class TcpRelay:
                 return True
         return False
 
-    def _is_answered(self, connection: _Connection) -> bool:
+    def _is_over(self, connection: _Connection) -> bool:
+        """Whether the server has spoken, or the connection is gone."""
         return connection not in self._connections or connection.server.came > 0
 
     def _cut(self, loop: LoopFound) -> None:
@@ -311,7 +312,7 @@ class TcpRelay:
         for newcomer in loop.newcomers:
             assert isinstance(newcomer, _Connection)
             server = f" to {endpoint_text(newcomer.destination)}"
-            if newcomer.standing == 2 and not self._is_answered(newcomer):
+            if newcomer.standing == 2 and not self._is_over(newcomer):
                 self.ended(newcomer, "loop")
                 newcomer.client.transport.abort()
                 newcomer.server.transport.abort()

@@ -129,7 +129,7 @@ class UdpRelay:
         self._associations: dict[Hashable, _Association] = {}
         self._strangers: _Queue = OrderedDict()
         self._players: _Queue = OrderedDict()
-        self._loops = LoopWatch[_Association](_SUSPICIOUS, lambda association: association.last_ns > 0)
+        self._loops = LoopWatch[_Association](_SUSPICIOUS, self._is_over)
         self._held: dict[Hashable, list[bytes]] = {}
         """What was said by those who have come and are not let on yet."""
         self._last_ns = 0
@@ -274,13 +274,17 @@ class UdpRelay:
             association.c2s += len(data)
         association.active = self._time()
 
+    def _is_over(self, stranger: _Association) -> bool:
+        """Whether a stranger was answered, or is gone."""
+        return stranger.last_ns > 0 or self._associations.get(stranger.key) is not stranger
+
     def _cut(self, loop: LoopFound, now: int) -> None:
         """End what has gone round, and pass it on no more."""
         server = ""
         for newcomer in loop.newcomers:
             assert isinstance(newcomer, _Association)
             server = f" to {endpoint_text(newcomer.server)}"
-            if self._associations.get(newcomer.key) is newcomer and not newcomer.last_ns:
+            if not self._is_over(newcomer):
                 self._end(newcomer, now, "loop")
         self._on_notice(
             "loop",
