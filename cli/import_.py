@@ -12,11 +12,12 @@ from cli.console import tell, warn
 from cli.decode_as import decode_as_option, parse_decode_as
 from cli.garbage import collecting_seldom
 from cli.importing import import_capture, tell_losses
-from cli.recording_options import database_option, summary
+from cli.recording_options import RecordingRoom, database_option, max_size_option, summary
 from cli.screen import Progress, TaskID, loading
 from cli.sessions import is_database
 from dissectors.inspector import DecodeAs
 from proxy.capture_files import CaptureError
+from storage.room import spare
 from storage.schema import StorageError
 from storage.timeline import Timeline, sessions
 
@@ -24,8 +25,11 @@ from storage.timeline import Timeline, sessions
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @database_option
+@max_size_option
 @decode_as_option
-def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, ...]) -> None:
+def import_command(
+    files: tuple[str, ...], database: str, max_size: int | None, decode_as: tuple[str, ...]
+) -> None:
     """Read capture files into a database, each as a session of its own.
 
     pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
@@ -38,14 +42,16 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
     """
     forced = parse_decode_as(decode_as)
     failed = False
+    room = RecordingRoom(max_size)
     for file in files:
+        spare(database)
         try:
             if os.path.isfile(file) and is_database(file):
-                _import_database(file, database, forced)
+                _import_database(file, database, forced, room)
                 continue
             with loading() as progress:
                 show = partial(_show, progress, progress.add_task(file, total=None))
-                recording, truncated = import_capture(file, database, forced, show)
+                recording, truncated = import_capture(file, database, forced, show, room.is_full)
         except CaptureError as error:
             # One bad file does not keep the others out.
             warn(str(error))
@@ -53,11 +59,12 @@ def import_command(files: tuple[str, ...], database: str, decode_as: tuple[str, 
             continue
         tell(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
         tell_losses(file, recording, truncated)
+        room.tell_if_full()
     if failed:
         raise click.exceptions.Exit(1)
 
 
-def _import_database(source: str, database: str, forced: DecodeAs) -> None:
+def _import_database(source: str, database: str, forced: DecodeAs, room: RecordingRoom) -> None:
     """Read the sessions of another database anew from their bytes. Raises StorageError."""
     # Loaded only where they are needed: an import of a capture takes neither.
     from storage.derived import copied
@@ -70,8 +77,9 @@ def _import_database(source: str, database: str, forced: DecodeAs) -> None:
             name = f"{source}:{session.id}"
             with collecting_seldom(), loading() as progress:
                 show = partial(_show, progress, progress.add_task(name, total=None))
-                recorder = copied(Timeline(connection, session), database, forced, show)
+                recorder = copied(Timeline(connection, session), database, forced, show, room.is_full)
             tell(f"{name}: {summary(recorder)}")
+            room.tell_if_full()
 
 
 def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:

@@ -98,12 +98,17 @@ def _orient(transport: Transport, data: bytes, _source: str, _destination: str) 
 
 @collecting_seldom()
 def import_capture(
-    source: str, database: str, forced: DecodeAs, on_progress: Callable[[int, int | None], None]
+    source: str,
+    database: str,
+    forced: DecodeAs,
+    on_progress: Callable[[int, int | None], None],
+    is_full: Callable[[Recorder], bool] = lambda recorder: False,
 ) -> tuple[PacketRecording, str | None]:
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
 
     Gives the recording, closed, and what is missing at the end of a file that is cut short. An interruption
-    leaves what has been read as a whole session. Raises CaptureError and StorageError.
+    leaves what has been read as a whole session, and so does the end of its room, when it `is_full`. Raises
+    CaptureError and StorageError.
     """
     # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
     from proxy.capture_files import open_capture
@@ -125,6 +130,8 @@ def import_capture(
                 recording.take(batch)
                 if recorder.full:
                     recorder.commit()
+                    if is_full(recorder):
+                        break
                 on_progress(capture.position, capture.size)
         except KeyboardInterrupt:
             recording.take(batch)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 
-from cli.console import Line, Styled, flush, show_line
+from cli.console import Line, Styled, flush, show_line, warn
 from dissectors.records import Diagnostic, Findings, Message, TableInfo
-from storage.filters import Filter, Row
+from storage.filters import Filter, FilterError, Predicate, Row
 from storage.recorder import Recorder
 from storage.sentences import describe
+
+_PATIENCE_S = 1.0
+"""So much computing time the filter may take for what is shown at once; recording comes first."""
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -17,7 +21,8 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 class LiveView:
     """Prints to stdout what `recorder` finds; nothing if `quiet`. Times are since its session began.
 
-    `tables` are those that were found before.
+    A filter that takes too long is given up, which is told on stderr, and nothing more is shown. `tables` are
+    those that were found before.
     """
 
     def __init__(
@@ -25,6 +30,8 @@ class LiveView:
     ) -> None:
         self._recorder = recorder
         self._quiet = quiet
+        self._filter = wanted.text if wanted is not None else ""
+        self._spent = 0.0
         self._event_wanted = wanted.predicate("events") if wanted is not None else None
         self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
         self._tables = {table.id: table for table in tables}
@@ -40,8 +47,22 @@ class LiveView:
         except BrokenPipeError:
             # Whoever read along has left; the recording goes on.
             self._quiet = True
+        except FilterError as error:
+            self._quiet = True
+            warn(str(error), *error.excerpt(), "nothing more is shown, and all is recorded")
+
+    def _meets(self, wanted: Predicate, row: Row) -> bool:
+        """Whether a row meets the filter. Raises FilterError if that has taken too long by now."""
+        begun = time.thread_time()
+        meets = wanted(row)
+        self._spent += time.thread_time() - begun
+        if self._spent > _PATIENCE_S:
+            sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for what came at once"
+            raise FilterError(sentence, self._filter, 0, len(self._filter))
+        return meets
 
     def _lines(self, found: Findings) -> Iterable[Line]:
+        self._spent = 0.0
         for table in found.tables:
             self._tables[table.id] = table
         telling: dict[int, list[Message]] = defaultdict(list)
@@ -65,7 +86,7 @@ class LiveView:
                 [flaw for message in messages for flaw in about[message.id]],
                 table,
             )
-            if self._event_wanted is None or self._event_wanted(row):
+            if self._event_wanted is None or self._meets(self._event_wanted, row):
                 sentence = describe(table.protocol, event)
                 lines.append((event.ts_ns, [f"{self._time(event.ts_ns)}  {sentence}"]))
         events = {event.id: event for event in found.events}
@@ -73,8 +94,11 @@ class LiveView:
             about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
             told = events.get(about_message.event_id or 0) if about_message is not None else None
             row = Row(self._started_ns, [about_message] if about_message else [], told, [flaw])
-            wanted = flaw.severity != "note" if self._flaw_wanted is None else self._flaw_wanted(row)
-            if wanted:
+            if self._flaw_wanted is None:
+                is_wanted = flaw.severity != "note"
+            else:
+                is_wanted = self._meets(self._flaw_wanted, row)
+            if is_wanted:
                 label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS.get(flaw.severity))
                 sender = flaw.stream.client if flaw.direction == "c2s" else flaw.stream.server
                 line: Line = [f"{self._time(flaw.ts_ns)}  ", label, f" {sender}: {flaw.text}"]

@@ -13,7 +13,7 @@ from cli.acting import Actor
 from cli.addresses import places_of
 from cli.console import tell, warn
 from cli.live import LiveView
-from cli.main import VIOLATIONS
+from cli.main import FAILED, VIOLATIONS
 from cli.players import no_such_player
 from cli.recording_options import summary
 from dissectors.cast import names_of_roles
@@ -27,6 +27,7 @@ from dissectors.script import Line, Script
 from proxy.clock import now_ns
 from proxy.peers import Peers
 from storage.recorder import COMMIT_EVERY_S, Recorder
+from storage.room import Room
 from storage.schema import MEMORY, StorageError
 from storage.script import script_of
 from storage.timeline import Timeline
@@ -35,7 +36,8 @@ from storage.timeline import Timeline
 class LiveReplay:
     """Plays the side `plays` of a session at the addresses `given`; of the clients only `player`, if named.
 
-    What happens is recorded into `database`, or kept in memory if that is None, and shown unless `quiet`.
+    What happens is recorded into `database`, as far as there is room and up to `max_size` (bytes), or kept in
+    memory if that is None, and shown unless `quiet`.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class LiveReplay:
         speed: float,
         patience_s: float,
         database: str | None,
+        max_size: int | None,
         quiet: bool,
     ) -> None:
         script = script_of(timeline)
@@ -64,6 +67,8 @@ class LiveReplay:
         self._part = Part(script, plays, self._dissectors, policy)
         self._speed = speed
         self._patience_s = patience_s
+        self._room = Room(max_size)
+        self._is_full = False
         self._divergences: list[Divergence] = []
         started_ns = now_ns()
         name = f"replay of {source}"
@@ -94,7 +99,9 @@ class LiveReplay:
             if self._recorder.path != MEMORY:
                 tell(f"recorded {summary(self._recorder)}")
         tell(self._outcome())
-        return VIOLATIONS if self._divergences else 0
+        if self._divergences:
+            return VIOLATIONS
+        return FAILED if self._is_full else 0
 
     async def _play(self) -> None:
         actor = Actor(
@@ -132,9 +139,14 @@ class LiveReplay:
                 failed = True
             else:
                 failed = False
+            reason = self._room.why_full(self._recorder)
+            if reason is not None and not self._is_full:
+                self._is_full = True
+                warn(f"{reason}; the replay goes on, but is not recorded")
 
     def _record(self, item: Item) -> None:
-        self._recorder.record((item,))
+        if not self._is_full:
+            self._recorder.record((item,))
 
     def _on_divergence(self, divergence: Divergence) -> None:
         self._divergences.append(divergence)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -140,10 +140,7 @@ def run(arguments: Sequence[str]) -> int:
             tell(f"For help: {error.ctx.command_path} -h")
         return USAGE
     except Exception as error:
-        if _is_interruption(error):
-            return INTERRUPTED
-        warn(_sentence(error, arguments), *_excerpt(error))
-        return USAGE if _name(error) == _FILTER_ERROR else FAILED
+        return _failed(_behind(error), arguments)
     return status if isinstance(status, int) else OK
 
 
@@ -163,6 +160,20 @@ def _colour() -> bool | None:
 def _name(error: Exception) -> str:
     """A failure's class by name: nothing is imported only to see whether it has failed."""
     return f"{type(error).__module__}.{type(error).__name__}"
+
+
+def _behind(error: Exception) -> BaseException:
+    """What a filter in a query has raised, if that is why the query failed; else the failure itself."""
+    filters = sys.modules.get("storage.filters")
+    return error if filters is None else cast(BaseException, filters.reason_of(error))
+
+
+def _failed(error: BaseException, arguments: Sequence[str]) -> int:
+    """Say what a failure means, and give the exit status."""
+    if not isinstance(error, Exception) or _is_interruption(error):
+        return INTERRUPTED
+    warn(_sentence(error, arguments), *_excerpt(error))
+    return USAGE if _name(error) == _FILTER_ERROR else FAILED
 
 
 def _is_interruption(error: BaseException | None) -> bool:

@@ -17,12 +17,13 @@ from types import TracebackType
 import msgspec
 
 from cli.console import tell
-from cli.recording import GAVE_UP, Begun, Refused, Report, Said, Task, record_journal
+from cli.recording import FULL, GAVE_UP, Begun, Refused, Report, Said, Task, record_journal
 from cli.rotation import Limits
 from cli.spool import Spool, tidy
 from proxy.held_signals import LOOK_EVERY_S, Interrupted, look
 from proxy.journal import JournalWriter
 from proxy.processes import start_child
+from storage.room import may_wait_beside
 from storage.schema import StorageError
 
 _CALL_OFF_S = 2.0
@@ -62,7 +63,11 @@ class RecorderProcess:
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
-            self.journal = JournalWriter(self._spool.journal, on_trouble=on_trouble)
+            self.journal = JournalWriter(
+                self._spool.journal,
+                on_trouble=on_trouble,
+                has_room=lambda: may_wait_beside(database),
+            )
         except BaseException:
             self.discard()
             raise
@@ -89,15 +94,27 @@ class RecorderProcess:
         decode_as: tuple[str, ...] = (),
         wanted: str | None = None,
         quiet: bool,
+        max_size: int | None = None,
     ) -> None:
         """Start recording a session from `source`; it is open when this returns. Raises StorageError.
 
         Raises Interrupted if a signal that is held comes meanwhile; then no session is left without an end.
-        With `limits` it goes on in one database after the other, named after the one that was given.
+        With `limits` it goes on in one database after the other, named after the one that was given. When all
+        of them and the journal take `max_size` (bytes), nothing more is recorded.
         """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
-        journal, identity = self._spool.journal, self.journal.identity
-        self._task = Task(journal, identity, self._database, source, name, limits, decode_as, wanted, quiet)
+        self._task = Task(
+            self._spool.journal,
+            self.journal.identity,
+            self._database,
+            source,
+            name,
+            limits,
+            decode_as,
+            wanted,
+            quiet,
+            max_size=max_size,
+        )
         self._spawn(self._task)
         try:
             while not self._connection.poll(LOOK_EVERY_S):
@@ -201,6 +218,12 @@ class RecorderProcess:
     def _start_again(self) -> None:
         """Let another process carry on after one that has died, or give up."""
         assert self._process is not None
+        if self._process.exitcode == FULL:
+            # It has said so itself, and what is in the journal would not fit in either.
+            self._has_given_up = True
+            self.journal.abandon()
+            self._spool.discard_journal()
+            return
         if self._may_start_again and self._process.exitcode != GAVE_UP:
             self._may_start_again = False
             self._tell(

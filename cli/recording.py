@@ -30,6 +30,7 @@ from proxy.journal_reader import JournalError, JournalReader
 from proxy.processes import follow, give_way
 from storage.recorder import COMMIT_EVERY_S
 from storage.resuming import ResumedRecorder
+from storage.room import DiskLow, Room, spare
 from storage.rotation import RotatingRecorder
 from storage.schema import StorageError
 
@@ -40,13 +41,17 @@ GIVE_UP_S = 10.0
 GAVE_UP = 3
 """Exit status where another process would fare no better."""
 
+FULL = 4
+"""Exit status where all is recorded that there may be."""
+
 
 class Task(msgspec.Struct, frozen=True):
     """What is to be recorded: the journal in a folder, into which database, and what is shown of it.
 
     `identity` is that folder's: nothing else is read, should another be in its place by then.
     With `limits` into several, named after `database`. `session` is the number of a session that a process
-    which died has begun in the last of `databases`, and which is carried on; None begins one.
+    which died has begun in the last of `databases`, and which is carried on; None begins one. The databases
+    and the journal together take `max_size` (bytes); None leaves it to the disk.
     """
 
     journal: Path
@@ -60,6 +65,7 @@ class Task(msgspec.Struct, frozen=True):
     quiet: bool
     databases: tuple[str, ...] = ()
     session: int | None = None
+    max_size: int | None = None
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -163,6 +169,8 @@ def _record(
 ) -> None:
     """Record what the journal has and what comes; `tables` are there already."""
     view = LiveView(recorder, compile_wanted(task.wanted), task.quiet, tables)
+    room = Room(task.max_size, [str(task.journal), *task.databases[:-1]])
+    is_full = False
     is_behind = task.session is not None
     is_damaged = False
     reported = False
@@ -173,16 +181,21 @@ def _record(
                 items = recorder.record_until_settled(items)
                 if recorder.is_settled or rotation.is_overdue:
                     view.show(recorder.gather())
-                    _write(recorder, relay, tell)
-                    _rotate(recorder, rotation, relay, tell)
+                    _write(recorder, task.journal, relay, tell)
+                    before = recorder.path
+                    if _rotate(recorder, rotation, relay, tell):
+                        room.add(before)
             recorder.record(items)
             now = time.monotonic()
             # Half the promised time: the commit itself takes some, too.
             if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
                 view.show(recorder.gather())
-                _write(recorder, relay, tell)
+                _write(recorder, task.journal, relay, tell)
                 reader.release()
                 committed = now
+                is_full = room.is_used_up(recorder)
+                if is_full:
+                    break
                 if not reported:
                     _report(relay, Committed())
                     reported = True
@@ -193,11 +206,14 @@ def _record(
         tell(f"kiebitz: {error}; what was recorded until then is kept")
         is_damaged = True
     view.show(recorder.finish())
-    _write(recorder, relay, tell)
+    _write(recorder, task.journal, relay, tell)
     reader.release()
     reader.close()
     recorder.release()
     tell(f"recorded {summary(recorder)}")
+    if is_full:
+        tell(f"kiebitz: {room.says}; what comes from here on is passed on, but not recorded")
+        raise SystemExit(FULL)
     if is_damaged:
         raise SystemExit(GAVE_UP)
     if not reader.stopped:
@@ -206,17 +222,18 @@ def _record(
 
 def _rotate(
     recorder: RotatingRecorder, rotation: Rotation, relay: Connection, tell: Callable[[str], None]
-) -> None:
-    """Go on in the next database, if it can be made."""
+) -> bool:
+    """Go on in the next database, if it can be made; whether it was."""
     recorded = summary(recorder)
     try:
         rotation.begin(recorder.go_on_in)
     except StorageError as error:
         if rotation.postpone():
             tell(f"kiebitz: {error}; the recording goes on in {recorder.path}")
-    else:
-        _report(relay, Begun(recorder.session_id, recorder.path))
-        tell(f"recorded {recorded}; recording into {recorder.path}")
+        return False
+    _report(relay, Begun(recorder.session_id, recorder.path))
+    tell(f"recorded {recorded}; recording into {recorder.path}")
+    return True
 
 
 def _teller(relay: Connection | None) -> Callable[[str], None]:
@@ -235,11 +252,21 @@ def _report(relay: Connection, report: Report) -> None:
         relay.send(report)
 
 
-def _write(recorder: RotatingRecorder, relay: Connection, tell: Callable[[str], None]) -> None:
+def _end(recorder: RotatingRecorder) -> None:
+    """End a session as well as that goes: what little it takes there is room for."""
+    with suppress(StorageError):
+        if not recorder.is_finished:
+            recorder.finish()
+        recorder.write()
+        recorder.release()
+
+
+def _write(recorder: RotatingRecorder, journal: Path, relay: Connection, tell: Callable[[str], None]) -> None:
     """Write what was gathered, trying again until it works, or the relay is over and it is of no use."""
     failed_since: float | None = None
     while True:
         try:
+            spare(recorder.path, str(journal))
             recorder.write()
         except StorageError as error:
             now = time.monotonic()
@@ -247,6 +274,8 @@ def _write(recorder: RotatingRecorder, relay: Connection, tell: Callable[[str], 
                 failed_since = now
                 tell(f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded")
             if relay.poll() and now - failed_since > GIVE_UP_S:
+                if isinstance(error, DiskLow):
+                    _end(recorder)
                 tell("kiebitz: gave up writing; the end of this session is not recorded")
                 raise SystemExit(GAVE_UP) from error
             time.sleep(RETRY_S)

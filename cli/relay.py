@@ -14,7 +14,7 @@ from cli.decode_as import decode_as_option, parse_decode_as
 from cli.plugins import tell_left_out
 from cli.print_rules import InterfaceType, PortsType, print_rules
 from cli.recorder_process import RecorderProcess
-from cli.recording_options import database_option
+from cli.recording_options import database_option, max_size_option
 from cli.rotation import Limits, rotation_option
 from proxy.endpoints import RelayError
 from proxy.held_signals import Interrupted, held_signals
@@ -85,6 +85,7 @@ def _held_signals() -> Iterator[None]:
 )
 @database_option
 @rotation_option
+@max_size_option
 @decode_as_option
 @click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
@@ -143,6 +144,7 @@ def relay(
     modes: tuple[Mode, ...],
     database: str,
     limits: Limits | None,
+    max_size: int | None,
     decode_as: tuple[str, ...],
     wanted: str | None,
     quiet: bool,
@@ -199,7 +201,12 @@ def relay(
             raise click.BadParameter(str(error), param_hint="--set") from error
         try:
             recorder.start(
-                " ".join(map(str, modes)), limits=limits, decode_as=decode_as, wanted=wanted, quiet=quiet
+                " ".join(map(str, modes)),
+                limits=limits,
+                decode_as=decode_as,
+                wanted=wanted,
+                quiet=quiet,
+                max_size=max_size,
             )
         except BaseException:
             forwarder.close()

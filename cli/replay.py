@@ -16,6 +16,7 @@ from cli.onlooker import Onlooker
 from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
 from cli.players import check_player
 from cli.plugins import tell_missing
+from cli.recording_options import max_size_option
 from cli.sessions import open_session, session_argument
 from dissectors.part import Policy
 from storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
@@ -34,6 +35,7 @@ _TO_PEER = {
     "policy": "--on-divergence",
     "patience": "--patience",
     "database": "-w",
+    "max_size": "--max-size",
     "quiet": "-q",
 }
 """Options that go with one of the two only, by the names of their parameters."""
@@ -91,6 +93,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     "limit.",
 )
 @click.option("-w", "database", metavar="DB", help="Record what happens with a live peer into this database.")
+@max_size_option
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens with a live peer.")
 @click.pass_context
 def replay(
@@ -109,6 +112,7 @@ def replay(
     policy: Policy | None,
     patience: float | None,
     database: str | None,
+    max_size: int | None,
     quiet: bool,
 ) -> int | None:
     """Play a session again: in the terminal, or one side of it to a live peer.
@@ -156,6 +160,7 @@ def replay(
         speed=speed or 0.0,
         patience_s=patience or 30.0,
         database=database,
+        max_size=max_size,
         quiet=quiet,
     )
     return live.run()

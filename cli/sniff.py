@@ -16,9 +16,10 @@ from cli.decode_as import decode_as_option, parse_decode_as
 from cli.importing import PacketRecording, tell_losses
 from cli.live import LiveView
 from cli.plugins import tell_left_out
-from cli.recording_options import database_option, summary
+from cli.recording_options import RecordingRoom, database_option, max_size_option, summary
 from proxy.sniff import Sniffer
 from storage.recorder import COMMIT_EVERY_S, Recorder
+from storage.room import spare
 
 if TYPE_CHECKING:
     from proxy.capture_pipe import CapturePipe
@@ -45,6 +46,7 @@ _DRAIN_S = 2.0
 )
 @click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as tcpdump takes it.")
 @database_option
+@max_size_option
 @click.option(
     "-a",
     "ending",
@@ -60,6 +62,7 @@ def sniff(
     interface: str,
     bpf_filter: str | None,
     database: str,
+    max_size: int | None,
     ending: Condition | None,
     count: int | None,
     decode_as: tuple[str, ...],
@@ -84,6 +87,8 @@ def sniff(
     forced = parse_decode_as(decode_as)
     filter_ = compile_wanted(wanted)
     tell_left_out()
+    room = RecordingRoom(max_size)
+    spare(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     if interface == _PIPE:
         # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
@@ -98,9 +103,10 @@ def sniff(
             tell(f"reading a capture from {pipe.name}")
             recording = PacketRecording(recorder, forced)
             view = LiveView(recorder, filter_, quiet)
-            is_whole = _record(pipe, recording, view, count, end)
+            is_whole = _record(pipe, recording, view, count, end, room)
         tell(f"{recording.packets} packets, {summary(recorder)}")
         tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
+        room.tell_if_full()
         return
     with Sniffer(interface, bpf_filter) as sniffer:
         source = f"{interface} {bpf_filter}" if bpf_filter else interface
@@ -110,10 +116,11 @@ def sniff(
         tell(f"capturing on {interface}")
         recording = PacketRecording(recorder, forced)
         view = LiveView(recorder, filter_, quiet)
-        _record(sniffer, recording, view, count, _Ending(duration, 0.0))
+        _record(sniffer, recording, view, count, _Ending(duration, 0.0), room)
     tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
         warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
+    room.tell_if_full()
 
 
 def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:
@@ -133,6 +140,7 @@ def _record(
     view: LiveView,
     count: int | None,
     ending: _Ending,
+    room: RecordingRoom,
 ) -> bool:
     """Record and show what comes until it is to end; whether that was because nothing more comes."""
     recorder = recording.recorder
@@ -152,6 +160,8 @@ def _record(
         if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
             view.show(recorder.commit())
             committed = now
+            if room.is_full(recorder):
+                break
     view.show(recording.close())
     return is_over
 

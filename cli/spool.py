@@ -52,6 +52,11 @@ class Spool:
             raise FileExistsError(errno.EEXIST, "another program removes what is made there")
         self.journal = self._path / _JOURNAL
 
+    def discard_journal(self) -> None:
+        """Remove the journal: its reader is gone, and so is its writer's file."""
+        with suppress(OSError):
+            _remove_journal(self._held, None)
+
     def discard(self) -> None:
         """Remove the folder with the journal."""
         with suppress(OSError):

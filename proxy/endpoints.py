@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import resource
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from dissectors.records import Transport
 from proxy.held_signals import interruptible
@@ -69,21 +70,70 @@ def resolve(
 def meet(mode: Reverse) -> tuple[socket.socket, socket.AddressFamily, Address]:
     """A non-blocking socket bound to where the clients come, and the server's address family and address.
 
-    Raises RelayError if it cannot be bound, the server is not found, or the relay would be its own server.
+    Names are asked for here and never again: whatever a name means later, this is where traffic goes, and
+    what is checked. Raises RelayError if it cannot be bound, or the server is not found.
     """
     family, address = resolve(mode.listen_host, mode.listen_port, mode.transport)
     server_family, server = resolve(mode.host, mode.port, mode.transport, prefer=family)
     listener = bind(family, address, mode.transport)
-    bound = listener.getsockname()
-    if bound[1] == server[1] and is_local(server_family, server):
-        everywhere = bound[0] in EVERYWHERE and family == server_family
-        if everywhere or bound[0] == server[0]:
-            listener.close()
-            raise RelayError(
-                f"The relay on {mode.transport} {endpoint_text(bound)} would be its own server. "
-                "Listen on another port."
-            )
     return listener, server_family, server
+
+
+class Route(NamedTuple):
+    """What comes in at `bound` goes on to `server`; both are addresses, not names."""
+
+    transport: Transport
+    bound: Address
+    server: Address
+
+
+def refuse_circles(routes: Sequence[Route]) -> None:
+    """Raise RelayError if what comes in by one of the routes would be led back there, through any others.
+
+    A route that only leads into another one is well: it ends somewhere.
+    """
+    for start in routes:
+        way = [start]
+        while (onward := next((route for route in routes if _leads(way[-1], route)), None)) is not None:
+            if onward is start:
+                raise RelayError(_circle(way))
+            if onward in way:
+                # A circle that this route only leads into: it is found from one of its own.
+                break
+            way.append(onward)
+
+
+def _circle(way: Sequence[Route]) -> str:
+    transport, bound, _ = way[0]
+    if len(way) == 1:
+        own = f"{transport} {endpoint_text(bound)}"
+        return f"The relay on {own} would be its own server. Listen on another port."
+    stations = " to ".join(endpoint_text(route.bound) for route in (*way, way[0]))
+    return (
+        f"The relay would pass on to itself for ever what it gets over {transport}: from {stations}. "
+        "Name the game server in one of these modes."
+    )
+
+
+def _leads(route: Route, other: Route) -> bool:
+    """Whether what is sent to the server of one route comes in where the other one begins."""
+    (host, port), (own, own_port) = route.server[:2], other.bound[:2]
+    if port != own_port or route.transport != other.transport:
+        return False
+    server, bound = _plain(host), _plain(own)
+    if server.is_unspecified:
+        # Who connects to everywhere reaches this machine.
+        server = ipaddress.ip_address("127.0.0.1" if server.version == 4 else "::1")
+    if not bound.is_unspecified:
+        return server == bound
+    family = socket.AF_INET if server.version == 4 else socket.AF_INET6
+    return server.version == bound.version and is_local(family, (str(server), 0))
+
+
+def _plain(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """A written address; an IPv4 address in IPv6's clothes as what it is, since that is how it travels."""
+    address = ipaddress.ip_address(host)
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def bind(

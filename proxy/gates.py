@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
 from dissectors.records import Transport
-from proxy.endpoints import Address, endpoint_text, enlarge_buffers, meet
+from proxy.endpoints import Address, Route, endpoint_text, enlarge_buffers, meet
 from proxy.modes import Reverse
 
 MAX_DATAGRAM = 65_535
@@ -89,6 +89,7 @@ class _Reverse:
 
     def __init__(self, mode: Reverse) -> None:
         self.listener, self._family, self._server = meet(mode)
+        self.route = Route(mode.transport, self.listener.getsockname(), self._server)
         self.address = endpoint_text(self.listener.getsockname())
         self.says = f"{mode.transport} {self.address}, passing on to {endpoint_text(self._server)}"
 

@@ -111,10 +111,10 @@ class JournalWriter:
     Nothing is on disk before `flush()`; the buffer is flushed by itself at 64 KiB. `on_pending` is called
     when the first record enters an empty buffer, so that the owner can plan a flush.
 
-    If the disk fails or is full, or more than `max_bytes` are waiting for the reader, the writer raises
-    nothing: it drops records, tells `on_trouble` in a sentence, tries again every `retry_seconds`, and when
-    that works writes first where the holes are, as gaps of known length; no stream's beginning or end is
-    lost, but faults are. `on_trouble` hears when it works again, too.
+    If the disk fails or is full, `has_room` says that it is full enough, or more than `max_bytes` are waiting
+    for the reader, the writer raises nothing: it drops records, tells `on_trouble` in a sentence, tries again
+    every `retry_seconds`, and when that works writes first where the holes are, as gaps of known length; no
+    stream's beginning or end is lost, but faults are. `on_trouble` hears when it works again, too.
 
     Raises OSError if the first segment cannot be made, or if the folder is there already and is another
     user's, or open to others; ValueError if `max_bytes` is under three segments.
@@ -125,6 +125,7 @@ class JournalWriter:
         directory: Path,
         *,
         on_trouble: Callable[[str], None],
+        has_room: Callable[[], bool] = lambda: True,
         max_bytes: int = 1 << 30,
         segment_bytes: int = 8 << 20,
         retry_seconds: float = 0.1,
@@ -133,6 +134,7 @@ class JournalWriter:
             raise ValueError("a journal must have room for three segments")
         self.on_pending: Callable[[], None] = lambda: None
         self._on_trouble = on_trouble
+        self._has_room = has_room
         self._directory = directory
         self._max_bytes = max_bytes
         self._segment_bytes = segment_bytes
@@ -200,6 +202,8 @@ class JournalWriter:
             self._lost.clear()
         written = 0
         try:
+            if not self._has_room():
+                raise OSError(errno.ENOSPC, "the disk is nearly full")
             if self._fd < 0 or self._size >= self._segment_bytes:
                 self._next_segment()
             with memoryview(data) as view:
@@ -224,6 +228,8 @@ class JournalWriter:
         """Write that this is the journal's end, as far as the disk allows, and close it."""
         self._put(STOP, 0, 0, 0, 0, b"")
         self._retry_at = 0.0
+        # There is always room for so little, and for saying what was lost.
+        self._has_room = lambda: True
         self.flush()
         self._close_segment()
 

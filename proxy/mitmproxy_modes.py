@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import cast
@@ -39,7 +39,7 @@ from mitmproxy.tls import TlsData
 from mitmproxy.version import VERSION
 
 from dissectors.records import Transport
-from proxy.endpoints import Notice, RelayError, bind, endpoint_text, resolve
+from proxy.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
 from proxy.journal import JournalWriter
 from proxy.mitmproxy_keys import guard_keys
 from proxy.mitmproxy_layers import PlainLayers
@@ -88,10 +88,21 @@ class _Ends:
 
 
 class _Clients:
-    """Lets clients in, as many as there may be, for as long as they want to stay, and if they say nothing."""
+    """Lets clients in, as many as there may be, for as long as they want to stay, and if they say nothing.
 
-    def __init__(self, proxyserver: Proxyserver, idle_seconds: float, most: int, on_notice: Notice) -> None:
+    `servers` has the address of each server of a reverse mode by the name and port that it was given with.
+    """
+
+    def __init__(
+        self,
+        proxyserver: Proxyserver,
+        servers: Mapping[tuple[str, int], tuple[str, int]],
+        idle_seconds: float,
+        most: int,
+        on_notice: Notice,
+    ) -> None:
         self._proxyserver = proxyserver
+        self._servers = servers
         self._idle_seconds = idle_seconds
         self._most = most
         self._on_notice = on_notice
@@ -108,6 +119,12 @@ class _Clients:
                 f"{endpoint_text(client.peername)} was turned away: mitmproxy's modes have {self._most} "
                 "connections. Allow more with --max-connections.",
             )
+
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook. A name would be asked for again, and might mean another place by now."""
+        named = data.server.address
+        if isinstance(data.client.proxy_mode, ReverseMode) and named is not None:
+            data.server.address = self._servers.get(named, named)
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook. In a reverse mode it waits for the client's first bytes, if need be for ever."""
@@ -171,6 +188,15 @@ class MitmproxyRelay:
     ) -> None:
         self.says: list[str] = []
         self._modes = [_bindable(mode) for mode in modes]
+        self._servers: dict[tuple[str, int], tuple[str, int]] = {}
+        self.routes: list[Route] = []
+        """Of the reverse modes, which lead to one server each."""
+        for mode in self._modes:
+            if mode.kind.startswith("reverse:"):
+                named = cast(ReverseMode, ProxyMode.parse(_spec(mode))).address
+                _, address = resolve(*named, "tcp")
+                self._servers[named] = (address[0], address[1])
+                self.routes.append(Route("tcp", (mode.listen_host, mode.listen_port), address))
         self._settings = settings
         self._idle_seconds = idle_seconds
         self._max_connections = max_connections
@@ -223,7 +249,9 @@ class MitmproxyRelay:
             master.addons.add(
                 Block(),
                 proxyserver,
-                _Clients(proxyserver, self._idle_seconds, self._max_connections, self._on_notice),
+                _Clients(
+                    proxyserver, self._servers, self._idle_seconds, self._max_connections, self._on_notice
+                ),
                 _Ends(proxyserver, self._streams),
                 PlainLayers(self._streams),
                 DnsResolver(),

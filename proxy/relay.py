@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from proxy.clock import now_ns
-from proxy.endpoints import Notice, allow_open_files
+from proxy.endpoints import Notice, Route, allow_open_files, refuse_circles
 from proxy.flushing import Flushing
 from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
 from proxy.held_signals import ENDING
@@ -85,13 +85,18 @@ class Forwarder:
         udp: list[UdpGate] = []
         by_mitmproxy: list[Relay] = []
         mitmproxy = [mode for mode in modes if isinstance(mode, Mitmproxy)]
+        routes: list[Route] = []
         try:
             for mode in modes:
                 if isinstance(mode, Reverse):
                     if mode.transport == "tcp":
-                        tcp.append(ReverseTcp(mode))
+                        by_tcp = ReverseTcp(mode)
+                        tcp.append(by_tcp)
+                        routes.append(by_tcp.route)
                     else:
-                        udp.append(ReverseUdp(mode))
+                        by_udp = ReverseUdp(mode)
+                        udp.append(by_udp)
+                        routes.append(by_udp.route)
                 elif isinstance(mode, Transparent):
                     for_tcp, for_udp = transparent_gates(mode, own, keep_source, on_notice)
                     tcp += for_tcp
@@ -103,12 +108,15 @@ class Forwarder:
                 # It takes its time to load.
                 from proxy.mitmproxy_modes import MitmproxyRelay
 
-                by_mitmproxy.append(
-                    MitmproxyRelay(mitmproxy, settings, journal, on_notice, idle_seconds, max_connections)
-                )
+                relay = MitmproxyRelay(mitmproxy, settings, journal, on_notice, idle_seconds, max_connections)
+                by_mitmproxy.append(relay)
+                routes += relay.routes
+            refuse_circles(routes)
         except BaseException:
             for gate in (*tcp, *udp):
                 gate.listener.close()
+            for other in by_mitmproxy:
+                other.close()
             raise
         self.relays += [TcpRelay(gate, journal, on_notice, max_connections, own) for gate in tcp]
         self.relays += [UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own) for gate in udp]

@@ -26,6 +26,7 @@ from proxy.clock import now_ns
 from proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
 from proxy.gates import OwnConnections, Refused, TcpGate
 from proxy.journal import JournalWriter
+from proxy.loops import LoopFound, LoopWatch
 
 CONNECT_SECONDS = 10.0
 """How long the server may take to accept a connection."""
@@ -39,6 +40,8 @@ _BURST = 64
 _PAUSE_SECONDS = 0.5
 """How long nobody is let in after that has failed: it would fail at once again."""
 _PIECE = 64 << 10
+_SUSPICIOUS = 128
+"""So many connections in a row whose servers say nothing may be our own, on its way round."""
 _RESETS = struct.pack("ii", 1, 0)
 """Linger, for no time at all: closing the socket then sends a reset."""
 CONNECT_FAULTS = {
@@ -196,6 +199,7 @@ class TcpRelay:
         self._connections: set[_Connection] = set()
         self._strangers: dict[_Connection, float] = {}
         """Since when those are let in on which not both sides have spoken, the oldest first."""
+        self._loops = LoopWatch[_Connection](_SUSPICIOUS, self._is_over)
         self._connecting: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
 
@@ -298,8 +302,34 @@ class TcpRelay:
                 return True
         return False
 
+    def _is_over(self, connection: _Connection) -> bool:
+        """Whether the server has spoken, or the connection is gone."""
+        return connection not in self._connections or connection.server.came > 0
+
+    def _cut(self, loop: LoopFound) -> None:
+        """End the connections that are one and the same, on its way round."""
+        server = ""
+        for newcomer in loop.newcomers:
+            assert isinstance(newcomer, _Connection)
+            server = f" to {endpoint_text(newcomer.destination)}"
+            if newcomer.standing == 2 and not self._is_over(newcomer):
+                self.ended(newcomer, "loop")
+                newcomer.client.transport.abort()
+                newcomer.server.transport.abort()
+        self._on_notice(
+            "loop",
+            f"What tcp {self.address} passes on{server} comes back to it, again and again: it was stopped. "
+            "Look whether that server, or a relay before it, is told to pass on to here.",
+        )
+
     def _open(self, client: socket.socket, address: Address) -> None:
         name = endpoint_text(address)
+        try:
+            held_s = self._loops.came(None, self._loop.time())
+        except LoopFound as loop:
+            client.close()
+            self._cut(loop)
+            return
         try:
             destination = self._gate.destination(client, address)
             server = self._gate.upstream(address, destination)
@@ -320,14 +350,19 @@ class TcpRelay:
         connection = _Connection(self, number, name, destination, client, server)
         self._connections.add(connection)
         self._strangers[connection] = self._loop.time()
-        task = self._loop.create_task(self._connect(connection))
+        if not held_s:
+            self._loops.passed_on(None, connection, self._loop.time())
+        task = self._loop.create_task(self._connect(connection, held_s))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    async def _connect(self, connection: _Connection) -> None:
-        """Reach the server, then let the bytes flow."""
+    async def _connect(self, connection: _Connection, held_s: float) -> None:
+        """Reach the server, having waited for `held_s`, then let the bytes flow."""
         client, server = connection.client, connection.server
         try:
+            if held_s:
+                await asyncio.sleep(held_s)
+                self._loops.passed_on(None, connection, self._loop.time(), was_held=True)
             await self._reach(connection)
             # Both at once: each can write to the other before anything is read.
             await asyncio.gather(

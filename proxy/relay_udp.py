@@ -24,6 +24,7 @@ from proxy.clock import now_ns
 from proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
 from proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
 from proxy.journal import JournalWriter
+from proxy.loops import LoopFound, LoopWatch
 
 _BURST = 32
 """At most this many datagrams are taken from one socket before the others have their turn."""
@@ -32,6 +33,10 @@ _BACKLOG_NS = 20_000
 _MAX_WAITING = 256
 """How many datagrams wait for a socket that takes no more."""
 _MIN_SWEEP_SECONDS = 0.01
+_SUSPICIOUS = 32
+"""So many strangers in a row who say the same and get no answer may be our own datagram on its way round."""
+_MAX_HELD = 256
+"""How many datagrams are held until it is clear whether they go round."""
 _FULL = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
 _FAULTS = {
     **NETWORK_FAULTS,
@@ -124,6 +129,9 @@ class UdpRelay:
         self._associations: dict[Hashable, _Association] = {}
         self._strangers: _Queue = OrderedDict()
         self._players: _Queue = OrderedDict()
+        self._loops = LoopWatch[_Association](_SUSPICIOUS, self._is_over)
+        self._held: dict[Hashable, list[bytes]] = {}
+        """What was said by those who have come and are not let on yet."""
         self._last_ns = 0
         self._selector = selectors.DefaultSelector()
         self._front = _Outlet(gate.listener, selectors.EVENT_READ, None)
@@ -132,6 +140,7 @@ class UdpRelay:
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let traffic flow."""
         self._time = loop.time
+        self._loop = loop
         loop.add_reader(self._selector.fileno(), self._ready)
         self._sweep(loop)
 
@@ -139,6 +148,7 @@ class UdpRelay:
         """Let no more traffic flow, and end all streams at `ts_ns`."""
         self._sweeper.cancel()
         loop.remove_reader(self._selector.fileno())
+        self._held.clear()
         for association in list(self._associations.values()):
             self._end(association, ts_ns, "end")
 
@@ -172,7 +182,7 @@ class UdpRelay:
                 self._on_notice("receive", f"Receiving on udp {self.address} failed: {error.strerror}.")
                 return
             now = now_ns()
-            association = self._associations.get(key) or self._open(key, now)
+            association = self._associations.get(key) or self._let_in(key, now, data)
             if association is None:
                 return
             if association.up.waiting:
@@ -224,6 +234,63 @@ class UdpRelay:
             association.last_ns = now
             if not backlog:
                 return
+
+    def _let_in(self, key: Hashable, now: int, data: bytes) -> _Association | None:
+        """Open an association for a stranger, unless it is ourselves, or that is not clear yet."""
+        held = self._held.get(key)
+        if held is not None:
+            if len(held) < _MAX_HELD:
+                held.append(data)
+            return None
+        said = hash(data)
+        try:
+            seconds = self._loops.came(said, self._time())
+        except LoopFound as loop:
+            self._cut(loop, now)
+            return None
+        if seconds and len(self._held) < _MAX_HELD:
+            self._held[key] = [data]
+            self._loop.call_later(seconds, self._let_go, key, said)
+            return None
+        association = self._open(key, now)
+        if association is not None:
+            self._loops.passed_on(said, association, self._time())
+        return association
+
+    def _let_go(self, key: Hashable, said: Hashable) -> None:
+        """Pass on what was held."""
+        now = now_ns()
+        held = self._held.pop(key, None)
+        association = self._open(key, now) if held else None
+        if held is None or association is None:
+            return
+        self._loops.passed_on(said, association, self._time(), was_held=True)
+        for data in held:
+            try:
+                association.upstream.send(data)
+            except OSError as error:
+                self._send_failed(association, "c2s", now, data, error)
+            self._journal.chunk(association.number, "c2s", now, association.c2s, data)
+            association.c2s += len(data)
+        association.active = self._time()
+
+    def _is_over(self, stranger: _Association) -> bool:
+        """Whether a stranger was answered, or is gone."""
+        return stranger.last_ns > 0 or self._associations.get(stranger.key) is not stranger
+
+    def _cut(self, loop: LoopFound, now: int) -> None:
+        """End what has gone round, and pass it on no more."""
+        server = ""
+        for newcomer in loop.newcomers:
+            assert isinstance(newcomer, _Association)
+            server = f" to {endpoint_text(newcomer.server)}"
+            if not self._is_over(newcomer):
+                self._end(newcomer, now, "loop")
+        self._on_notice(
+            "loop",
+            f"What udp {self.address} passes on{server} comes back to it, again and again: it was stopped. "
+            "Look whether that server, or a relay before it, is told to pass on to here.",
+        )
 
     def _open(self, key: Hashable, now: int) -> _Association | None:
         if len(self._associations) >= self._max_clients:

@@ -29,18 +29,23 @@ def derived(
 
 
 def copied(
-    timeline: Timeline, database: str, decode_as: DecodeAs, on_progress: Callable[[int, int], None]
+    timeline: Timeline,
+    database: str,
+    decode_as: DecodeAs,
+    on_progress: Callable[[int, int], None],
+    is_full: Callable[[Recorder], bool],
 ) -> Recorder:
     """Record a session's bytes into another database, as a session of its own; gives the recorder, closed.
 
     Nothing else of the session's own database is believed. Servers speak the protocols that they were
-    recorded to speak, unless `decode_as` says otherwise. Raises StorageError.
+    recorded to speak, unless `decode_as` says otherwise. Once `is_full` says that there is no more room, the
+    rest is left out. Raises StorageError.
     """
     recorded = items_from_the_beginning(timeline)
     recorder = _recorder(recorded, database, decode_as)
     try:
         recorded.renumber(recorder.stream_ids)
-        _record(recorder, recorded.items(), recorded.chunks, on_progress)
+        _record(recorder, recorded.items(), recorded.chunks, on_progress, is_full)
     except BaseException:
         recorder.release()
         raise
@@ -60,7 +65,11 @@ def _recorder(recorded: RecordedItems, database: str, decode_as: DecodeAs) -> Re
 
 
 def _record(
-    recorder: Recorder, items: Iterable[Item], chunks: int, on_progress: Callable[[int, int], None]
+    recorder: Recorder,
+    items: Iterable[Item],
+    chunks: int,
+    on_progress: Callable[[int, int], None],
+    is_full: Callable[[Recorder], bool] = lambda _: False,
 ) -> None:
     done = 0
     for item in items:
@@ -69,6 +78,8 @@ def _record(
         if recorder.full:
             recorder.commit()
             on_progress(done, chunks)
+            if is_full(recorder):
+                break
     recorder.close()
 
 

@@ -31,6 +31,12 @@ COMMIT_EVERY_S = 0.2
 BATCH = 5000
 """Items after which rows are written, so that memory stays flat."""
 
+_BATCH_BYTES = 4 << 20
+"""The same for the bytes in them."""
+
+_INDEXES = 1.25
+"""What a database takes with its indexes, where they are made at the end, by what it takes without."""
+
 _LOOK_S = 0.05
 """More than a `RecorderWatch` needs to look."""
 
@@ -106,6 +112,7 @@ class Recorder:
         self._before = before
         self._indexed = True
         self._pending = 0
+        self._pending_bytes = 0
         self._latest_ns = 0
         self._ended_ns: int | None = None
         self._finished = False
@@ -113,7 +120,20 @@ class Recorder:
     @property
     def full(self) -> bool:
         """Whether enough has been gathered that it should be committed, so that memory stays flat."""
-        return self._pending >= BATCH
+        return self._pending >= BATCH or self._pending_bytes >= _BATCH_BYTES
+
+    @property
+    def size(self) -> int:
+        """How big the database is (bytes), with what is to be committed and the indexes that are to come."""
+        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
+        written = pages * page_bytes + self._pending_bytes
+        return int(written if self._indexed else written * _INDEXES)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more comes."""
+        return self._finished
 
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
@@ -126,6 +146,7 @@ class Recorder:
                 chunks.append(
                     (self._chunk_id, item.stream.id, item.direction, item.ts_ns, item.offset, len(data), data)
                 )
+                self._pending_bytes += len(data)
                 if item.missing:
                     end = item.offset + len(data)
                     self._gap(Gap(item.stream, item.direction, item.ts_ns, end, item.missing))
@@ -173,6 +194,7 @@ class Recorder:
                 self.counts[table] += len(rows)
             rows.clear()
         self._pending = 0
+        self._pending_bytes = 0
 
     def commit(self) -> Findings:
         """Gather and write."""

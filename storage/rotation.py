@@ -30,13 +30,6 @@ class RotatingRecorder(Recorder):
         """Whether no bytes have come since this database was begun."""
         return self._chunk_id == self._before["chunks"]
 
-    @property
-    def size(self) -> int:
-        """How big the database is (bytes), with all that is committed."""
-        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
-        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
-        return int(pages * page_bytes)
-
     def record_until_settled(self, items: list[Item]) -> list[Item]:
         """Take items up to where all that came is in what was found; give those that are left."""
         for place, item in enumerate(items):

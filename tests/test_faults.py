@@ -32,7 +32,7 @@ def assert_sound(database: Path) -> None:
 class Echo:
     """A server that sends back what it gets, and the relay in front of it, driven datagram by datagram."""
 
-    def __init__(self, database: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, database: Path, environment: Mapping[str, str], *options: str) -> None:
         self.server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.server.bind(("127.0.0.1", 0))
         self.server.settimeout(5)
@@ -41,7 +41,7 @@ class Echo:
         self.port = free_port("udp")
         mode = f"reverse:udp://127.0.0.1:{self.server.getsockname()[1]}@{self.port}"
         self.relay = subprocess.Popen(
-            [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q"],
+            [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -177,6 +178,66 @@ def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -
     assert (mine, "end") in reasons
     assert sum(reason == "evicted" for _, reason in reasons) == flood + 1 - limit
     assert "made room for another" in next(text for code, text in relay.notices if code == "max-clients")
+
+
+@HAS_PROC
+def test_the_command_stands_a_flood_from_many_ports(tmp_path: Path) -> None:
+    """All of it: the forwarder, the recorder, the notices, and what is recorded."""
+    database = tmp_path / "game.db"
+    flood = 10_000
+    with Echo() as server:
+        port = free_port("udp")
+        said = tmp_path / "said"
+        command = [
+            *KIEBITZ,
+            "relay",
+            "-m",
+            f"reverse:udp://127.0.0.1:{server.port}@{port}",
+            "-w",
+            str(database),
+        ]
+        with said.open("wb") as stderr:
+            relay = subprocess.Popen(
+                [*command, "--max-size", "10MB"],
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        try:
+            eventually(lambda: "listening on" in said.read_text())
+            with client_of(("127.0.0.1", port)) as player:
+                assert ask(player, b"REGISTER;alice") == b"REGISTER;alice"
+                assert ask(player, b"JOIN;1") == b"JOIN;1"
+                before = resident_of(relay.pid)
+                for number in range(flood):
+                    with socket.socket(V4, socket.SOCK_DGRAM) as stranger:
+                        stranger.bind((str(IPv4Address("127.1.0.0") + number), 0))
+                        stranger.sendto(b"REGISTER;nobody" + b"x" * 1000, ("127.0.0.1", port))
+                    if number % 100 == 99:
+                        time.sleep(0.02)
+                assert ask(player, b"ROLL;2") == b"ROLL;2"
+                # 4,096 associations, with what the interpreter has for each.
+                assert resident_of(relay.pid) - before < 64 << 20
+                assert len(os.listdir(f"/proc/{relay.pid}/fd")) < 4096 + 64
+            relay.send_signal(signal.SIGINT)
+            assert relay.wait(30) in (0, 1)
+        finally:
+            relay.kill()
+            relay.wait()
+    told = said.read_text().splitlines()
+    assert len(told) < 20
+    assert "Traceback" not in "".join(told)
+    # 10,000 datagrams there and back are twice as much, with their rows.
+    assert database.stat().st_size < 20_000_000
+    assert rows(database, "SELECT count(*) FROM sessions WHERE ended_ns IS NOT NULL") == [(1,)]
+    assert len({client for (client,) in rows(database, "SELECT client FROM streams")}) > 1000
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".db"] == ["said"]
+
+
+def resident_of(process: int) -> int:
+    """How much memory a process holds (bytes)."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_among_players_the_longest_silent_makes_room(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from storage.filters.meaning import Meaning, meaning
 from storage.filters.parser import parse
 from storage.filters.predicate import Predicate
 from storage.filters.rows import Row, Target
-from storage.filters.sql import Parameters, register_functions
+from storage.filters.sql import Parameters, reason_of, register_functions
 
 __all__ = [
     "FieldCatalog",
@@ -28,6 +28,7 @@ __all__ = [
     "Target",
     "compile_filter",
     "complete",
+    "reason_of",
     "register_functions",
 ]
 
@@ -43,13 +44,14 @@ class Filter:
         """A condition for WHERE and its parameters, in order.
 
         The row's table must have the alias m (messages), e (events) or d (diagnostics) and the connection the
-        functions of `register_functions`. NULL counts as false, so do not negate the whole.
+        functions of `register_functions`; `reason_of` explains what one of them has raised. NULL counts as
+        false, so do not negate the whole.
         """
         condition, parameters = _sql.condition(self.meaning, target)
         return f"({condition})", parameters
 
     def predicate(self, target: Target) -> Predicate:
-        """The same condition on a live row of this kind."""
+        """The same condition on a live row of this kind. It raises FilterError where it takes too long."""
         return _predicate.predicate(self.meaning, target)
 
 

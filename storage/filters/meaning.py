@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import cast
 
 from storage.filters.errors import FilterError
+from storage.filters.expressions import searching
 from storage.filters.fields import (
     COLUMNS,
     AnyField,
@@ -25,8 +26,8 @@ from storage.filters.fields import (
     UnknownName,
     look_up,
 )
-from storage.filters.syntax import And, Comparison, Constant, Expression, Has, Name, Not, Value
-from storage.filters.values import Question, Test, pattern
+from storage.filters.syntax import And, Comparison, Constant, Expression, Has, Name, Not, Passage, Value
+from storage.filters.values import Question, Test
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,10 @@ class _Reader:
         if comparison.operator == "!=":
             differs = _opposite(_asked(subject, _test(subject, "in", values)))
             return AllOf((_asked(subject, Test("has")), differs))
+        if comparison.operator == "matches":
+            (pattern,) = comparison.constants
+            passage = Passage(self.text, pattern.position, pattern.length)
+            return _asked(subject, Test("matches", values, passage))
         question = "in" if comparison.operator == "==" else comparison.operator
         return _asked(subject, _test(subject, question, values))
 
@@ -125,7 +130,7 @@ class _Reader:
             raise self._error("true and false have no order", constant)
         if operator == "matches":
             try:
-                pattern(cast(str, constant.value))
+                searching(cast(str, constant.value))
             except ValueError as error:
                 raise self._error(str(error), constant) from None
 

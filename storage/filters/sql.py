@@ -17,10 +17,11 @@ from dissectors.grammar import to_json
 from storage.filters.fields import AnyField, Column, MessageField
 from storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
 from storage.filters.rows import JSON, Owner, Place, Target, place
-from storage.filters.syntax import Step
-from storage.filters.values import Test, holds_inside, pattern
+from storage.filters.syntax import Passage, Step
+from storage.filters.values import Test, holds, holds_inside
 
 Parameters = list[str | int | float]
+_Function = Callable[[str | None, str], bool]
 
 _ALIASES: dict[Owner, str] = {"message": "m", "event": "e", "diagnostic": "d", "stream": "s", "table": "t"}
 
@@ -84,9 +85,37 @@ def condition(meaning: Meaning, target: Target) -> tuple[str, Parameters]:
 
 
 def register_functions(connection: sqlite3.Connection) -> None:
-    """Give a connection the functions that the conditions call. Raises sqlite3.Error."""
-    connection.create_function("kiebitz_field", 2, _field_holds, deterministic=True)
-    connection.create_function("kiebitz_matches", 2, _matches, deterministic=True)
+    """Give a connection the functions that the conditions call. Raises sqlite3.Error.
+
+    Whatever such a function raises, as FilterError, comes as an OperationalError: see `reason_of`.
+    """
+    connection.create_function("kiebitz_field", 2, _keeping_reasons(_field_holds), deterministic=True)
+    connection.create_function("kiebitz_matches", 2, _keeping_reasons(_matches), deterministic=True)
+
+
+_RAISED = "user-defined function raised exception"
+"""What Python makes SQLite say whatever a function has raised."""
+
+_reasons: list[BaseException] = []
+"""The last thing that a function has raised: SQLite does not pass it on."""
+
+
+def reason_of(error: Exception) -> BaseException:
+    """What a function of ours has raised, a FilterError or Ctrl-C, if that is behind `error`, or `error`."""
+    if _reasons and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
+        return _reasons[-1]
+    return error
+
+
+def _keeping_reasons(function: _Function) -> _Function:
+    def called(value: str | None, question: str) -> bool:
+        try:
+            return function(value, question)
+        except BaseException as error:
+            _reasons[:] = [error]
+            raise
+
+    return called
 
 
 def _depth(meaning: Meaning) -> int:
@@ -130,21 +159,22 @@ def _compared(value: str, test: Test) -> tuple[str, Parameters]:
     if test.question == "contains":
         return f"instr({value}, ?) > 0", parameters
     if test.question == "matches":
-        return f"kiebitz_matches({value}, ?)", parameters
+        return f"kiebitz_matches({value}, ?)", [_question(test)]
     if test.question == "in" and len(parameters) != 1:
         return f"{value} IN ({', '.join('?' * len(parameters))})", parameters
     return f"{value} {'=' if test.question == 'in' else test.question} ?", parameters
 
 
-def _question(test: Test, path: tuple[Step, ...]) -> str:
-    """A question about a JSON value as one parameter; `_asked` reads it."""
-    return json.dumps([path, test.question, test.values])
+def _question(test: Test, path: tuple[Step, ...] | None = None) -> str:
+    """A question about a JSON value, without a path about a scalar, as one parameter; `_asked` reads it."""
+    return json.dumps([path, test.question, test.values, test.passage])
 
 
 @functools.lru_cache(maxsize=1000)
 def _asked(question: str) -> Callable[[object], bool]:
-    path, kind, values = json.loads(question)
-    return holds_inside(Test(kind, tuple(values)), tuple(path))
+    path, kind, values, passage = json.loads(question)
+    test = Test(kind, tuple(values), None if passage is None else Passage(*passage))
+    return holds(test) if path is None else holds_inside(test, tuple(path))
 
 
 def _field_holds(fields: str | None, question: str) -> bool:
@@ -160,5 +190,5 @@ def _field_holds(fields: str | None, question: str) -> bool:
 
 # Names repeat: the cache answers for a million messages without running Python code for each.
 @functools.lru_cache(maxsize=1000)
-def _matches(text: str | None, expression: str) -> bool:
-    return text is not None and pattern(expression).search(text) is not None
+def _matches(text: str | None, question: str) -> bool:
+    return text is not None and _asked(question)(text)

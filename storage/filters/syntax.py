@@ -6,11 +6,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Value = str | int | float | bool
 Step = str | int
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches", "in"]
+
+
+class Passage(NamedTuple):
+    """A part of a filter's text, with the whole of it."""
+
+    text: str
+    position: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)

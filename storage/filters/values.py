@@ -7,18 +7,14 @@ that a hostile peer could make a stored row and the live one differ.
 
 from __future__ import annotations
 
-import functools
 import operator
-import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from storage.filters.syntax import Step, Value
-
-MAX_PATTERN = 500
-"""Characters; also a bound on how deeply a pattern can be nested, and Python compiles one recursively."""
+from storage.filters.errors import FilterError
+from storage.filters.expressions import PATIENCE_S, TookTooLong, searching
+from storage.filters.syntax import Passage, Step, Value
 
 Question = Literal["has", "in", "<", "<=", ">", ">=", "contains", "matches"]
 
@@ -32,14 +28,21 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A question about a value, with one value to compare, any number for `in`, none for `has`."""
+    """A question about a value, with one value to compare, any number for `in`, none for `has`.
+
+    The value of `matches`, a pattern, has its `passage` in the filter, where an error points.
+    """
 
     question: Question
     values: tuple[Value, ...] = ()
+    passage: Passage | None = None
 
 
 def holds(test: Test) -> Callable[[object], bool]:
-    """The test as a function of one scalar that is there. Different types are neither equal nor ordered."""
+    """The test as a function of one scalar that is there. Different types are neither equal nor ordered.
+
+    The function raises FilterError where a text takes too long to be looked through for a pattern.
+    """
     if test.question == "has":
         return lambda value: True
     if test.question == "in":
@@ -50,8 +53,7 @@ def holds(test: Test) -> Callable[[object], bool]:
     if test.question == "contains":
         return lambda value: isinstance(value, str) and cast(str, constant) in value
     if test.question == "matches":
-        search = pattern(cast(str, constant)).search
-        return lambda value: isinstance(value, str) and search(value) is not None
+        return _matches(test)
     ordered, wanted_type = _ORDERS[test.question], _type(constant)
     return lambda value: _type(value) == wanted_type and ordered(value, constant)
 
@@ -59,7 +61,8 @@ def holds(test: Test) -> Callable[[object], bool]:
 def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]:
     """The test as a function of a whole JSON object: does it hold for any value at the end of the path?
 
-    A list stands for its elements and an object for its keys; null counts as not there.
+    A list stands for its elements and an object for its keys; null counts as not there. The function raises
+    FilterError as that of `holds` does.
     """
     if test.question == "has":
         return lambda whole: bool(_at_end(whole, path))
@@ -78,18 +81,18 @@ def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]
     return any_holds
 
 
-@functools.lru_cache(maxsize=100)
-def pattern(text: str) -> re.Pattern[str]:
-    """A regular expression. Raises ValueError with a sentence if it is none, or beyond bounds."""
-    if len(text) > MAX_PATTERN:
-        raise ValueError(f"a regular expression is at most {MAX_PATTERN} characters long")
-    with warnings.catch_warnings():
-        # Python warns of patterns whose meaning may change; the user has no place to read that.
-        warnings.simplefilter("ignore")
+def _matches(test: Test) -> Callable[[object], bool]:
+    search = searching(cast(str, test.values[0]))
+
+    def matches(value: object) -> bool:
         try:
-            return re.compile(text)
-        except (re.error, OverflowError) as error:
-            raise ValueError(f"not a regular expression: {error}") from None
+            return isinstance(value, str) and search(value)
+        except TookTooLong:
+            assert test.passage is not None
+            sentence = f'"matches" took longer than {PATIENCE_S:g} s on one text; simplify the pattern'
+            raise FilterError(sentence, *test.passage) from None
+
+    return matches
 
 
 def _type(value: object) -> str | None:
