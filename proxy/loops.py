@@ -14,6 +14,7 @@ import random
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+from weakref import ref
 
 ROUNDS = 4
 """So much more often somebody must have come right after one was held than some time later."""
@@ -67,7 +68,8 @@ class _Series(Generic[Newcomer]):
     def __init__(self, now: float, most: int) -> None:
         self.began = self.last = now
         self.count = 1
-        self.newcomers: deque[Newcomer] = deque(maxlen=most)
+        self.newcomers: deque[ref[Newcomer]] = deque(maxlen=most)
+        """Not held here: what is over for its relay is given back at once."""
         self.gap_s = 0.0
         self.is_suspicious = False
         self.held = False
@@ -99,9 +101,9 @@ class LoopWatch(Generic[Newcomer]):
         if (
             series is None
             or now - series.last > _PAUSE_S
-            or (series.newcomers and self._is_over(series.newcomers[-1]))
+            or (series.newcomers and self._is_none_of_a_loop(series.newcomers[-1]))
             # In a loop all are still there, from the first on.
-            or (series.newcomers and self._is_over(series.newcomers[0]))
+            or (series.newcomers and self._is_none_of_a_loop(series.newcomers[0]))
         ):
             self._begin(said, now)
             return 0.0
@@ -122,7 +124,8 @@ class LoopWatch(Generic[Newcomer]):
             if series.rounds == ROUNDS:
                 del self._series[said]
                 self._alert_until = now + _ALERT_S
-                raise LoopFound(list(series.newcomers))
+                newcomers = (held() for held in series.newcomers)
+                raise LoopFound([newcomer for newcomer in newcomers if newcomer is not None])
         if not series.is_suspicious:
             series.gap_s = (now - series.began) / (series.count - 1)
             least = _ALERT if now < self._alert_until else self._least
@@ -140,10 +143,14 @@ class LoopWatch(Generic[Newcomer]):
         series = self._series.get(said)
         if series is None or now < series.clear_until:
             return
-        series.newcomers.append(newcomer)
+        series.newcomers.append(ref(newcomer))
         if was_held and series.held:
             series.held = False
             series.released = series.last = now
+
+    def _is_none_of_a_loop(self, held: ref[Newcomer]) -> bool:
+        newcomer = held()
+        return newcomer is None or self._is_over(newcomer)
 
     def _begin(self, said: Hashable, now: float) -> None:
         self._series[said] = _Series(now, 2 * self._least)

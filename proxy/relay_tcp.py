@@ -60,7 +60,17 @@ class _Connection:
     `standing` counts the sides that are up.
     """
 
-    __slots__ = ("client", "destination", "local", "name", "number", "reset", "server", "standing")
+    __slots__ = (
+        "__weakref__",
+        "client",
+        "destination",
+        "local",
+        "name",
+        "number",
+        "reset",
+        "server",
+        "standing",
+    )
 
     def __init__(
         self,

@@ -67,6 +67,7 @@ class _Association:
     """
 
     __slots__ = (
+        "__weakref__",
         "active",
         "back",
         "c2s",

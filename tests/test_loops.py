@@ -241,6 +241,17 @@ def test_silent_connections_at_once_pass(tmp_path: Path) -> None:
 # The watch itself, with a clock of the test's own.
 
 
+class Somebody:
+    """A newcomer; the watch keeps none of them, so `THERE` does."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        THERE.append(self)
+
+
+THERE: list[Somebody] = []
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 100.0
@@ -252,12 +263,12 @@ class Clock:
 
 @pytest.mark.parametrize("gap_s", [0.0001, 0.003, 0.05, 0.09])
 def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
-    clock, watch = Clock(), LoopWatch[int](8, lambda _: False)
+    clock, watch = Clock(), LoopWatch[Somebody](8, lambda _: False)
 
     def go_round() -> None:
         for number in range(8 + 8 * ROUNDS):
             held = watch.came("x", clock(gap_s))
-            watch.passed_on("x", number, clock(held), was_held=held > 0)
+            watch.passed_on("x", Somebody(number), clock(held), was_held=held > 0)
 
     with pytest.raises(LoopFound) as found:
         go_round()
@@ -270,26 +281,26 @@ def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
 @pytest.mark.parametrize("size", [9, 20, 1000])
 def test_newcomers_who_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
     """Those who come do so at times of their own, whether others were passed on or not."""
-    clock, watch = Clock(), LoopWatch[int](8, lambda _: False)
+    clock, watch = Clock(), LoopWatch[Somebody](8, lambda _: False)
     held_until: list[float] = []
     for number in range(size):
         now = clock(gap_s)
         for until_ in [when for when in held_until if when <= now]:
-            watch.passed_on("x", number, until_, was_held=True)
+            watch.passed_on("x", Somebody(number), until_, was_held=True)
             held_until.remove(until_)
         held = watch.came("x", now)
         if held:
             held_until.append(now + held)
         else:
-            watch.passed_on("x", number, now)
+            watch.passed_on("x", Somebody(number), now)
 
 
 def test_what_is_answered_or_differs_is_never_held() -> None:
-    clock, watch = Clock(), LoopWatch[int](8, lambda newcomer: newcomer % 7 == 6)
+    clock, watch = Clock(), LoopWatch[Somebody](8, lambda newcomer: newcomer.number % 7 == 6)
     for number in range(1000):
         assert not watch.came("x", clock(0.001))
-        watch.passed_on("x", number, clock.now)
-    watch = LoopWatch[int](8, lambda _: False)
+        watch.passed_on("x", Somebody(number), clock.now)
+    watch = LoopWatch[Somebody](8, lambda _: False)
     for number in range(1000):
         assert not watch.came(number, clock(0.001))
-        watch.passed_on(number, number, clock.now)
+        watch.passed_on(number, Somebody(number), clock.now)

@@ -59,8 +59,13 @@ def test_no_large_table_is_read_as_a_whole(
     with statements(monkeypatch) as asked:
         done = kiebitz(command, f"{database}:1", *options)
     assert done.status == 0, done.err
-    selects = [statement for statement in asked if statement.lstrip().startswith("SELECT")]
-    assert any(table in statement for statement in selects for table in LARGE)
+    # Of the small tables some are read as a whole, to see whether they are sound.
+    selects = [
+        statement
+        for statement in asked
+        if statement.lstrip().startswith("SELECT") and any(table in statement for table in LARGE)
+    ]
+    assert selects
     with closing(sqlite3.connect(database)) as connection:
         for statement in selects:
             aliases = [alias for table in LARGE for alias in (table, *aliases_of(statement, table))]

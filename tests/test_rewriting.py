@@ -284,7 +284,7 @@ JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
-    | st.floats(allow_nan=False)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=6)
     | st.sampled_from(["", "\n", "\r", ";", ",", " ", '"', "%", "§", "Â§", "<", "&", "!END", "ü", "ž", "\0"]),
     lambda parts: st.lists(parts, max_size=4) | st.dictionaries(st.text(max_size=6), parts, max_size=4),

@@ -66,6 +66,7 @@ NO_SESSION = {"relay", "sniff", "import", "protocols", "addon-path", "completion
 ELSEWHERE = {
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
+    ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",
     ("replay", "--step"): "asks for keys, and shows the same",
 }
 """Options that are in no variant, with the reason."""
