@@ -29,7 +29,11 @@ def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[
         if decoded.row is None:
             continue
         fresh = {field.name for field in decoded.row.fields if field.fresh}
-        fields = decoded.fields if introduces else {name: decoded.fields[name] for name in fresh}
+        fields = (
+            decoded.fields
+            if introduces
+            else {name: decoded.fields[name] for name in fresh & decoded.fields.keys()}
+        )
         named = dissector.names(decoded.row, fields)
         # What is good for one conversation only, such as a token, is nobody's name.
         found = {str(name) for handle, name in named if not handle.per_stream}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissectors.cast import names_of_roles
 from dissectors.cgml.dissector import CGML
 from dissectors.dissector import Dissector
 from dissectors.maexchen.dissector import MAEXCHEN
@@ -346,3 +347,12 @@ def test_whatever_a_peer_says_the_part_goes_on_or_stops(
         stage.go_on()
     assert len(stage.told) <= len(noise)
     assert stage.part.stopped is (policy == "stop" and bool(stage.told))
+
+
+def test_a_flawed_message_names_nobody() -> None:
+    said: list[Said] = [
+        (ALICE, "c2s", "REGISTER;alice"),
+        (ALICE, "s2c", "REGISTERED"),
+        (ALICE, "s2c", "YOUR TURN"),
+    ]
+    assert names_of_roles(script(said), DISSECTORS) == {1: {"alice"}}
