@@ -15,6 +15,7 @@ from cli.importing import import_capture, tell_losses
 from cli.recording_options import RecordingRoom, database_option, max_size_option, summary
 from cli.screen import Progress, TaskID, loading
 from cli.sessions import is_database
+from cli.spool import refuse_if_kept
 from dissectors.inspector import DecodeAs
 from proxy.capture_files import CaptureError
 from storage.room import spare
@@ -33,7 +34,7 @@ def import_command(
     """Read capture files into a database, each as a session of its own.
 
     pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
-    are read that it has recorded.
+    are read that it has recorded. A folder that an ended relay has left is recorded where it was to be.
 
     \b
     Example:
@@ -46,6 +47,13 @@ def import_command(
     for file in files:
         spare(database)
         try:
+            if os.path.isdir(file):
+                # Loaded only where it is needed.
+                from cli.carrying_on import carry_on
+
+                failed |= not carry_on(file)
+                continue
+            refuse_if_kept(database)
             if os.path.isfile(file) and is_database(file):
                 _import_database(file, database, forced, room)
                 continue

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,15 +18,19 @@ from types import TracebackType
 
 import msgspec
 
+from cli.carrying_on import Remaining, noted
 from cli.console import tell
-from cli.recording import FULL, GAVE_UP, Begun, Refused, Report, Said, Task, record_journal
+from cli.recording import FULL, GAVE_UP, Begun, Left, Refused, Report, Said, Task, record_journal
 from cli.rotation import Limits
-from cli.spool import Spool, tidy
+from cli.spool import Spool, refuse_if_kept, tidy
 from proxy.held_signals import LOOK_EVERY_S, Interrupted, look
 from proxy.journal import JournalWriter
 from proxy.processes import start_child
 from storage.room import may_wait_beside
 from storage.schema import StorageError
+
+_ENDED_TWICE_S = 1.0
+"""Two signals in so short a time are one."""
 
 _CALL_OFF_S = 2.0
 """So long a recorder may take to end when it is called off: to be loaded, or to close an empty session."""
@@ -57,6 +63,8 @@ class RecorderProcess:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._may_start_again = True
         self._has_given_up = False
+        self._remaining = Remaining()
+        refuse_if_kept(database)
         try:
             self._file = Path(database).absolute()
             self._spool = Spool(self._file)
@@ -140,17 +148,60 @@ class RecorderProcess:
         """Hear it no more on the loop: what it has to say is left for `finish`."""
         self._unwatch()
         self._loop = None
+        # The loop does not let a file block that it watches.
+        os.set_blocking(self._connection.fileno(), True)
 
     def finish(self) -> bool:
-        """Wait until all is recorded, the journal being closed; whether it is."""
-        while not self._has_given_up:
-            with suppress(OSError):
-                # From here on the process gives up what it cannot write.
-                self._connection.send(None)
-            if self._exit_status() == 0:
-                return True
-            self._start_again()
+        """Wait until all is recorded, the journal being closed; whether it is.
+
+        Ctrl-C ends the process at once, and keeps the journal for `carry_on`: KeyboardInterrupt is raised.
+        """
+        try:
+            with self._remaining:
+                self._hear_for(_ENDED_TWICE_S)
+                while not self._has_given_up:
+                    with suppress(OSError):
+                        # From here on the process gives up what it cannot write.
+                        self._connection.send(None)
+                    if self._exit_status() == 0:
+                        return True
+                    self._start_again()
+        except KeyboardInterrupt:
+            self._keep()
+            raise
         return False
+
+    def _hear_for(self, seconds: float) -> None:
+        """Hear the process for so long, or to its end.
+
+        Ctrl-C means nothing meanwhile: some, such as timeout(1), send it twice.
+        """
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end = time.monotonic() + seconds
+        try:
+            with suppress(OSError):
+                self._connection.send(None)
+            while (left := end - time.monotonic()) > 0 and self._connection.poll(left) and self._hear():
+                pass
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _keep(self) -> None:
+        """Leave what is in the journal for later."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.join()
+        if self._has_given_up or self._task.session is None:
+            return
+        try:
+            folder = self._spool.keep(noted(self._task))
+        except OSError as error:
+            self._tell(f"kiebitz: what was not recorded yet is lost: {error.strerror}")
+            return
+        self._tell(
+            f"kiebitz: ended at once: what was passed on and is not recorded yet is kept in {folder}; "
+            f"kiebitz import {folder} records it"
+        )
 
     def _call_off(self) -> None:
         """Let the process end that is about to open a session, or has just done so and will close it."""
@@ -188,6 +239,8 @@ class RecorderProcess:
             return False
         if isinstance(report, Said):
             self._tell(report.sentence)
+        elif isinstance(report, Left):
+            self._remaining.show(report.messages)
         else:
             self._may_start_again = True
         if isinstance(report, Begun):

@@ -38,6 +38,12 @@ RETRY_S = 0.5
 GIVE_UP_S = 10.0
 """How long a database that cannot be written is tried once the relay itself is over."""
 
+BEHIND_S = 3.0
+"""A recorder that is so far behind says so."""
+
+_LOOK_EVERY_S = 0.5
+_TELL_EVERY_S = 10.0
+
 GAVE_UP = 3
 """Exit status where another process would fare no better."""
 
@@ -85,13 +91,19 @@ class Committed(msgspec.Struct, frozen=True):
     """What had come when the process started, or some of it, is recorded."""
 
 
+class Left(msgspec.Struct, frozen=True):
+    """The relay is over, and about so many messages are left to be recorded."""
+
+    messages: int
+
+
 class Said(msgspec.Struct, frozen=True):
     """A sentence for whoever runs the relay."""
 
     sentence: str
 
 
-Report = Begun | Refused | Committed | Said
+Report = Begun | Refused | Committed | Left | Said
 """What the process tells the relay. The first one of a new session is whether it is open."""
 
 
@@ -171,7 +183,7 @@ def _record(
     view = LiveView(recorder, compile_wanted(task.wanted), task.quiet, tables)
     room = Room(task.max_size, [str(task.journal), *task.databases[:-1]])
     is_full = False
-    is_behind = task.session is not None
+    lag = _Lag(reader, relay, tell, is_behind=task.session is not None)
     is_damaged = False
     reported = False
     committed = time.monotonic()
@@ -199,9 +211,7 @@ def _record(
                 if not reported:
                     _report(relay, Committed())
                     reported = True
-                if is_behind and reader.is_at_end:
-                    tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
-                    is_behind = False
+                lag.look(items[-1].ts_ns if items else None)
     except JournalError as error:
         tell(f"kiebitz: {error}; what was recorded until then is kept")
         is_damaged = True
@@ -218,6 +228,39 @@ def _record(
         raise SystemExit(GAVE_UP)
     if not reader.stopped:
         tell("kiebitz: the relay has died; what it had passed on until then is recorded")
+
+
+class _Lag:
+    """Says how far a recorder is behind what is passed on, while it is."""
+
+    def __init__(
+        self, reader: JournalReader, relay: Connection, tell: Callable[[str], None], *, is_behind: bool
+    ) -> None:
+        self._reader = reader
+        self._relay = relay
+        self._tell = tell
+        self._is_behind = is_behind
+        self._looked = self._told = 0.0
+
+    def look(self, latest_ns: int | None) -> None:
+        """See how it stands, now that what came at `latest_ns` is recorded; None if nothing came."""
+        if self._reader.is_at_end:
+            if self._is_behind:
+                self._tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
+                self._is_behind = False
+            return
+        now = time.monotonic()
+        if latest_ns is None or now - self._looked < _LOOK_EVERY_S:
+            return
+        self._looked = now
+        messages, seconds = self._reader.waiting(), (now_ns() - latest_ns) / 1e9
+        if self._relay.poll():
+            _report(self._relay, Left(messages))
+        elif seconds >= BEHIND_S and now - self._told >= _TELL_EVERY_S:
+            self._told = now
+            self._is_behind = True
+            waiting = f"about {messages:,} messages wait to be recorded"
+            self._tell(f"kiebitz: the recorder is {seconds:.0f} s behind: {waiting}")
 
 
 def _rotate(

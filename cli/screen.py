@@ -42,6 +42,7 @@ __all__ = [
     "TaskID",
     "Text",
     "as_json",
+    "counting",
     "loading",
 ]
 
@@ -167,6 +168,16 @@ class Progress(RichProgress):
 def loading() -> Progress:
     """A progress bar for a file, in bytes."""
     return Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+
+
+def counting() -> Progress:
+    """A progress bar for things that are counted."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} messages"),
+        TimeRemainingColumn(),
+    )
 
 
 def as_json(value: Any) -> RenderableType:

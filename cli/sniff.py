@@ -17,6 +17,7 @@ from cli.importing import PacketRecording, tell_losses
 from cli.live import LiveView
 from cli.plugins import tell_left_out
 from cli.recording_options import RecordingRoom, database_option, max_size_option, summary
+from cli.spool import refuse_if_kept
 from proxy.sniff import Sniffer
 from storage.recorder import COMMIT_EVERY_S, Recorder
 from storage.room import spare
@@ -89,6 +90,7 @@ def sniff(
     tell_left_out()
     room = RecordingRoom(max_size)
     spare(database)
+    refuse_if_kept(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     if interface == _PIPE:
         # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.

@@ -16,9 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from proxy.journal import is_journal_file
+from storage.schema import StorageError
 
 _JOURNAL = "journal"
 """The one folder in it."""
+
+_KEPT = "kept.json"
+"""Beside it, once the journal is to outlive its processes: how to go on with it."""
+
+_MOST_BYTES = 1 << 20
 
 _ATTEMPTS = 10
 """So many folders are made, should others take them for abandoned before they are held."""
@@ -36,6 +42,8 @@ class Spool:
     Raises OSError if there can be none.
     """
 
+    _is_kept = False
+
     def __init__(self, database: Path) -> None:
         for _ in range(_ATTEMPTS):
             self._path = Path(tempfile.mkdtemp(prefix=_prefix(database), dir=database.parent))
@@ -52,15 +60,49 @@ class Spool:
             raise FileExistsError(errno.EEXIST, "another program removes what is made there")
         self.journal = self._path / _JOURNAL
 
+    @classmethod
+    def kept(cls, path: Path) -> tuple[Spool, bytes]:
+        """A folder that was kept, held anew, and what was noted with it.
+
+        Raises OSError; PermissionError if it is not ours alone, BlockingIOError if a process holds it.
+        """
+        descriptor = os.open(path, _FOLDER)
+        try:
+            if not _is_ours_alone(os.fstat(descriptor)):
+                raise PermissionError(errno.EPERM, "it is not yours alone")
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            note = os.open(
+                _KEPT, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor
+            )
+            with open(note, "rb") as file:
+                noted = file.read(_MOST_BYTES)
+            # As its recorder will hold it, too.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        spool = cls.__new__(cls)
+        spool._path, spool._held, spool.journal = path, descriptor, path / _JOURNAL
+        return spool, noted
+
+    def keep(self, note: bytes) -> Path:
+        """Let go of the folder without removing it; gives where it is. Raises OSError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(_KEPT, flags, 0o600, dir_fd=self._held), "wb") as file:
+            file.write(note)
+        self._is_kept = True
+        return self._path
+
     def discard_journal(self) -> None:
         """Remove the journal: its reader is gone, and so is its writer's file."""
         with suppress(OSError):
             _remove_journal(self._held, None)
 
     def discard(self) -> None:
-        """Remove the folder with the journal."""
-        with suppress(OSError):
-            _remove(self._path, self._held)
+        """Remove the folder with the journal, unless it is kept."""
+        if not self._is_kept:
+            with suppress(OSError):
+                _remove(self._path, self._held)
         os.close(self._held)
 
 
@@ -81,6 +123,35 @@ def hold(folder: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def refuse_if_kept(database: str) -> None:
+    """Raise StorageError where what is left of a recording into `database` is kept beside it.
+
+    It can only be carried on while its session is the last one.
+    """
+    file = Path(database).absolute()
+    prefix, end = _prefix(file), time.monotonic() + _TIDY_S
+    with suppress(OSError), os.scandir(file.parent) as entries:
+        for entry in entries:
+            if time.monotonic() >= end:
+                return
+            if entry.name.startswith(prefix) and _is_kept(entry.path):
+                raise StorageError(
+                    f"{database}: a recording into it was put off: kiebitz import {entry.path} carries it on "
+                    "first; or name another database"
+                )
+
+
+def _is_kept(path: str) -> bool:
+    """Whether a folder is ours alone, and was kept."""
+    with suppress(OSError):
+        descriptor = os.open(path, _FOLDER)
+        try:
+            return _is_ours_alone(os.fstat(descriptor)) and _KEPT in os.listdir(descriptor)
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def tidy(database: Path) -> None:
@@ -104,12 +175,15 @@ def _remove_if_abandoned(folder: Path, end: float) -> None:
     """Remove a folder that is ours alone and that nobody holds. Raises OSError."""
     descriptor = os.open(folder, _FOLDER)
     try:
-        there = os.fstat(descriptor)
-        if there.st_uid == os.geteuid() and there.st_mode & 0o777 == stat.S_IRWXU:
+        if _is_ours_alone(os.fstat(descriptor)) and _KEPT not in os.listdir(descriptor):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(folder, descriptor, end)
     finally:
         os.close(descriptor)
+
+
+def _is_ours_alone(folder: os.stat_result) -> bool:
+    return folder.st_uid == os.geteuid() and folder.st_mode & 0o777 == stat.S_IRWXU
 
 
 def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
@@ -119,6 +193,8 @@ def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
     putting another folder in its place. Raises OSError if something of it is left.
     """
     _remove_journal(descriptor, end)
+    with suppress(FileNotFoundError):
+        os.unlink(_KEPT, dir_fd=descriptor)
     os.rmdir(folder)
 
 

@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from struct import error as StructError
 from typing import Annotated
@@ -92,6 +93,8 @@ class JournalReader:
         self._window = b""
         self._at = 0
         self._has_seen_end = False
+        self._parsed_items = 0
+        self._parsed_bytes = 0
         self._folder = self._open_folder(identity)
         self._start = self._read_start()
         self._number = self._start.segment
@@ -123,6 +126,7 @@ class JournalReader:
             except JournalError as error:
                 damage = error
             self._items += len(items)
+            self._parsed_items += len(items)
             skipped = min(self._skip, len(items))
             self._skip -= skipped
             del items[:skipped]
@@ -137,6 +141,16 @@ class JournalReader:
     def is_at_end(self) -> bool:
         """Whether the items returned last were all that had been written by then."""
         return self._has_seen_end and len(self._window) - self._at < HEAD.size
+
+    def waiting(self) -> int:
+        """About how many items have been written and not yet returned: what their bytes make on average."""
+        written = 0
+        with suppress(FileNotFoundError):
+            for number in count(self._number):
+                name = segment_name(number)
+                written += os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_size
+        unread = max(0, written - self._position - self._at)
+        return round(unread * self._parsed_items / self._parsed_bytes) if self._parsed_bytes else 0
 
     def release(self) -> None:
         """Say that all items returned so far are safe elsewhere; segments with nothing else are deleted.
@@ -205,6 +219,7 @@ class JournalReader:
         except (KeyError, ValueError, StructError) as error:
             raise JournalError(self._damage(at)) from error
         finally:
+            self._parsed_bytes += at - self._at
             self._at = at
 
     def _open(self, number: int, transport: Transport, client: str, server: str, opened_ns: int) -> None:

@@ -205,5 +205,11 @@ def run_relay(forwarder: Forwarder, *beside: Attended) -> None:
             for attended in beside:
                 attended.leave()
 
-    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-        runner.run(until_signal())
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+            runner.run(until_signal())
+    finally:
+        # The loop leaves handlers of its own behind, which do nothing any more.
+        for number, handler in before.items():
+            signal.signal(number, handler)
