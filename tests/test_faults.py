@@ -285,7 +285,7 @@ def test_the_disk_is_full_while_relaying(tmp_path: Path, is_killed: bool) -> Non
 
 BAD_CALLS = [
     (("import", "missing.pcap"), 1, "missing.pcap"),
-    (("import", "."), 1, "directory"),
+    (("import", "."), 1, "folder"),
     (("import", "text.txt"), 1, "pcap"),
     (("import", str(CAPTURE), "-w", "no/such/folder/game.db"), 1, "no/such/folder/game.db"),
     (("import", str(CAPTURE), "-w", "."), 1, "folder"),
