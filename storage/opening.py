@@ -12,8 +12,8 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -111,17 +111,11 @@ def is_open(path: str) -> bool:
 
 def open_existing(path: str) -> sqlite3.Connection:
     """Open a session database to read it. Raises StorageError."""
-    try:
+    with _told(path):
         check_to_read(path)
-        connection = _connected_to_read(path)
-        try:
+        with _open_if_well(_connected_to_read(path)) as connection:
             _check_version(connection, path)
             _check_readable(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    except (OSError, sqlite3.Error) as error:
-        raise StorageError(sentence(path, error)) from error
     return connection
 
 
@@ -130,43 +124,31 @@ def open_for_writing(path: str) -> sqlite3.Connection:
 
     A new one has no indexes yet: see `create_indexes`. Raises StorageError.
     """
-    try:
-        if path == MEMORY:
-            connection = sqlite3.connect(path)
-            create_tables(connection)
-            return connection
+    if path == MEMORY:
+        in_memory = sqlite3.connect(path)
+        create_tables(in_memory)
+        return in_memory
+    with _told(path):
         if not check_to_write(path):
             make(path)
         is_new = os.stat(path).st_size == 0
-        connection = _connected(path, "mode=rw")
-        try:
+        with _open_if_well(_connected(path, "mode=rw")) as connection:
             if not is_new:
                 _check_ours(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             if is_new:
                 create_tables(connection)
-        except BaseException:
-            connection.close()
-            raise
-    except (OSError, sqlite3.Error) as error:
-        raise StorageError(sentence(path, error)) from error
     return connection
 
 
 def open_to_change(path: str) -> sqlite3.Connection:
     """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError."""
-    try:
+    with _told(path):
         if not check_to_write(path):
             raise StorageError(f"{path}: there is no such file")
-        connection = _connected(path, "mode=rw")
-        try:
+        with _open_if_well(_connected(path, "mode=rw")) as connection:
             _check_ours(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    except (OSError, sqlite3.Error) as error:
-        raise StorageError(sentence(path, error)) from error
     return connection
 
 
@@ -179,6 +161,25 @@ def settle(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout = {_SETTLE_MS}")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = DELETE")
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Raise whatever fails as a StorageError about the database at `path`."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise StorageError(sentence(path, error)) from error
+
+
+@contextmanager
+def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
+    """A connection for a block that looks at it; it stays open if the block ends well."""
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> Bounded:
