@@ -148,6 +148,11 @@ class BroadcastLog(Generic[Told]):
         """Log what was worked out before any copy of it came, so that the copies find it."""
         self._append(key, told)
 
+    def begin(self, stream_id: int) -> None:
+        """A stream hears from now on what is told to all: nothing of before was told to it."""
+        place = self._first + len(self._entries)
+        self._cursors[stream_id] = _Cursor(place, place)
+
     def forget(self, stream_id: int) -> None:
         """Drop the cursor of a stream that is over."""
         self._cursors.pop(stream_id, None)

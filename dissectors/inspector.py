@@ -63,6 +63,9 @@ Faults."""
 DIVERGENCE = "divergence"
 """The code of the Faults in another group: where a live peer parts from the record that is played to it."""
 
+DEAD_PORT = ("port-unreachable", "refused")
+"""The codes of the Faults that say that nobody listens where a client sends to."""
+
 DecodeAs = Mapping[tuple[str, int], Dissector]
 """Server (transport, port) to the protocol that it is said to speak."""
 
@@ -131,6 +134,8 @@ class Inspector:
         if isinstance(item, Fault):
             # That a server cannot be reached has to be told, whatever it speaks.
             self._fault(item)
+            if server.table is not None and item.code in DEAD_PORT and item.direction == "c2s":
+                server.table.unreachable(item.stream)
         elif server.table is not None:
             self._dissect(conversation, item)
         elif not server.given_up:

@@ -87,6 +87,10 @@ class GameTable(ABC):
     def closed(self, stream: Stream, ts_ns: int) -> None:
         """A stream of this table is over."""
 
+    def unreachable(self, stream: Stream) -> None:
+        """Nobody listens at the server's port: there is no server now."""
+        return
+
     def undecided(self) -> int | None:
         """The id of the first message whose event is not yet set; it and those after it wait to be stored."""
         return None

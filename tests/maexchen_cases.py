@@ -24,6 +24,11 @@ SOUND = [
     Case(_text("REGISTERED;0"), "s2c", "REGISTERED", {"points": 0}),
     Case(_text("REJECTED"), "s2c", "REJECTED", {}),
     Case(_text("REJECTED;INVALID_NAME"), "s2c", "REJECTED", {"reason": "INVALID_NAME"}),
+    Case(_text("UNREGISTER"), "c2s", "UNREGISTER", {}),
+    Case(_text("UNREGISTERED"), "s2c", "UNREGISTERED", {}),
+    Case(_text("HEARTBEAT"), "s2c", "HEARTBEAT", {}),
+    Case(_text("ECHO;Hallo: 0"), "c2s", "ECHO", {"text": "Hallo: 0"}),
+    Case(_text("ECHOING;Hallo: 0"), "s2c", "ECHOING", {"text": "Hallo: 0"}),
     Case(_text("ROUND STARTING;TOK"), "s2c", "ROUND STARTING", {"token": TOKEN}),
     Case(_text("ROUND STARTING;7;TOK"), "s2c", "ROUND STARTING", {"round": 7, "token": TOKEN}),
     Case(_text("ROUND STARTED;a,b"), "s2c", "ROUND STARTED", {"players": ["a", "b"]}),
@@ -51,6 +56,7 @@ SOUND = [
 
 LOOSE = [
     Case(_text("JOIN;TOK;extra"), "c2s", "JOIN", {"token": TOKEN}, (("surplus-fields", 41, 6),)),
+    Case(_text("UNREGISTER;"), "c2s", "UNREGISTER", {}, (("surplus-fields", 10, 1),)),
     Case(_text("ROLL;TOK;"), "c2s", "ROLL", {"token": TOKEN}, (("surplus-fields", 41, 1),)),
     Case(
         _text("REGISTER;semi;kolon;rest"), "c2s", "REGISTER", {"name": "semi"}, (("surplus-fields", 13, 11),)

@@ -148,12 +148,14 @@ _PLAYERS = Field("players", Names(), "players in the order of play")
 _LOSERS = Field("names", Names(), "the players who lost")
 _CODE = Field("reason", Word(*REASONS), "why")
 _FREE_REASON = Field("reason", Text(), "why, in free words")
+_ECHOED = Field("text", Text(), "any text")
 
 _JOINING = "Anmelden"
 _START = "Start einer Spielrunde"
 _PLAY = "Ablauf einer Spielrunde"
 _CODES = "Reason-Codes"
 
+_FORK = "is not in the specification; a fork's server"
 _NO_NUMBER = "ROUND STARTING has no round number here; the specification has one"
 _NUMBERED_START = "ROUND STARTED carries the round number here; the specification has only the names"
 
@@ -197,6 +199,50 @@ ROWS = (
         _JOINING,
         ("REGISTER", "REGISTER_SPECTATOR"),
         deviation="REJECTED carries a reason; the specification has none",
+    ),
+    # A fork's server, from here to ECHOING. Bots send UNREGISTER to other servers, too, which ignore it.
+    MessageType(
+        "UNREGISTER",
+        "c2s",
+        (),
+        "asks to be forgotten",
+        _JOINING,
+        deviation=f"UNREGISTER {_FORK} forgets who sends it, all others ignore it",
+    ),
+    MessageType(
+        "UNREGISTERED",
+        "s2c",
+        (),
+        "is forgotten",
+        _JOINING,
+        ("UNREGISTER",),
+        deviation=f"UNREGISTERED {_FORK} sends it to who has asked to be forgotten",
+    ),
+    MessageType(
+        "HEARTBEAT",
+        "s2c",
+        (),
+        "the server is there",
+        _JOINING,
+        deviation=f"HEARTBEAT {_FORK} sends it to all clients every 2 s",
+        heartbeat=True,
+    ),
+    MessageType(
+        "ECHO",
+        "c2s",
+        (_ECHOED,),
+        "asks to hear this again",
+        _JOINING,
+        deviation=f"ECHO {_FORK} sends the text back to anybody",
+    ),
+    MessageType(
+        "ECHOING",
+        "s2c",
+        (_ECHOED,),
+        "says again what it was sent",
+        _JOINING,
+        ("ECHO",),
+        deviation=f"ECHOING {_FORK} answers ECHO with it",
     ),
     # Start einer Spielrunde: ROUND STARTING;rundennummer;token
     MessageType("ROUND STARTING", "s2c", (_ROUND, _TOKEN), "who plays the next round?", _START),
@@ -279,6 +325,7 @@ ROWS = (
 EVENTS = (
     EventKind("registered", ("name",), "{name} is registered"),
     EventKind("rejected", ("name", "reason"), "{name} is refused: {reason}", secret=True),
+    EventKind("unregistered", ("name",), "{name} is no longer registered"),
     EventKind("round_starting", ("round",), "a round is about to start"),
     EventKind("joined", ("name",), "{name} joins the round", secret=True),
     EventKind("round_started", ("round", "players"), "round {round} starts with {players}"),

@@ -57,6 +57,8 @@ class Seat(msgspec.Struct, eq=False):
     open: dict[QuestionKind, Question] = msgspec.field(default_factory=dict)
     addressed: bool = False
     """Whether the server has sent anything here."""
+    gone: bool = False
+    """Whether the server has said that it knows nobody here any more."""
     refused: bool = False
     """Whether the latest registration was refused."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Collection
 
 from dissectors.maexchen.questions import Seat
 from dissectors.records import Message
@@ -33,12 +34,14 @@ class Registration:
         self._absent: OrderedDict[str, None] = OrderedDict()
         """Players without a conversation that is open; who was heard of last comes last."""
         self._with_commas: set[str] = set()
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        """Players who are no longer registered; servers go on naming them where points are told."""
 
     def registered(self, message: Message, seat: Seat) -> None:
         """REGISTERED: the oldest request that is not answered yet was granted."""
         name: str | None = None
         spectator = False
-        seat.refused = False
+        seat.refused = seat.gone = False
         if seat.registering:
             request, row = seat.registering.popleft()
             # Told here, not when it was sent: a request that is refused has its own diagnostic.
@@ -91,6 +94,36 @@ class Registration:
                 blame="client",
             )
 
+    def unregistered(self, message: Message, seat: Seat) -> str | None:
+        """UNREGISTERED: who is here is gone; returns the name, None if it is not known which."""
+        name = seat.name
+        if name is not None:
+            self._forget(name)
+            self._gone[name] = None
+            if len(self._gone) > MOST_ABSENT:
+                self._gone.popitem(last=False)
+        seat.gone = not seat.names
+        return name
+
+    def begin_anew(self, newcomers: Collection[int]) -> None:
+        """The server was started anew, and knows those only who sit on these streams."""
+        for name, seat in list(self._owner.items()):
+            if seat.stream.id not in newcomers:
+                self._forget(name)
+        for name in list(self._absent):
+            self._forget(name)
+        self._gone.clear()
+
+    def _forget(self, name: str) -> None:
+        """A player is no longer at the table."""
+        seat = self._owner.pop(name, None)
+        if seat is not None and name in seat.names:
+            seat.names.remove(name)
+        self._absent.pop(name, None)
+        self._with_commas.discard(name)
+        if name in self._table.state.get("players", {}):
+            self._table.put(None, "players", name)
+
     def learn(self, seat: Seat, name: str) -> None:
         """This player sits here, and nowhere else."""
         before = self._owner.get(name)
@@ -100,6 +133,7 @@ class Registration:
             seat.names.append(name)
         self._owner[name] = seat
         self._absent.pop(name, None)
+        self._gone.pop(name, None)
         if len(seat.names) > _MOST_HERE:
             self._miss(seat.names.pop(0))
 
@@ -113,12 +147,10 @@ class Registration:
         self._absent[name] = None
         self._absent.move_to_end(name)
         if len(self._absent) > MOST_ABSENT:
-            forgotten, _ = self._absent.popitem(last=False)
-            self._owner.pop(forgotten, None)
-            self._with_commas.discard(forgotten)
-            for part in ("players", "scores"):
-                if forgotten in self._table.state.get(part, {}):
-                    self._table.put(None, part, forgotten)
+            forgotten = next(iter(self._absent))
+            self._forget(forgotten)
+            if forgotten in self._table.state.get("scores", {}):
+                self._table.put(None, "scores", forgotten)
 
     def learn_from_turn(self, name: str) -> None:
         """Somebody has just taken his turn: if one conversation without a name did so, it is his."""
@@ -139,7 +171,7 @@ class Registration:
         """A name was told whose registration is not in the capture."""
         if name in self._absent:
             self._absent.move_to_end(name)
-        elif name not in self._owner:
+        elif name not in self._owner and name not in self._gone:
             self._table.put({}, "players", name)
             self._miss(name)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dissectors.broadcast import REORDERED_NS
+from dissectors.maexchen.points import Points
 from dissectors.maexchen.questions import Seat
 from dissectors.maexchen.round import Round
 from dissectors.records import Findings, Group, Message, TableInfo
@@ -28,9 +29,10 @@ class RoundTable(GameTable):
         self._unscored: Round | None = None
         """A round that is over and whose points have not come yet, while the next is already starting."""
         self._previous: Round | None = None
-        self._points: dict[str, int] | None = None
-        """What the points must be now; None while that cannot be known."""
+        self._points = Points()
         self._last_number: int | None = None
+        self._started_ns = 0
+        """When a round was last seen to start."""
 
     def _begin(self, message: Message, number: int | None, *missing: str) -> Round:
         """Open a round; `missing` are the parts of its state that nobody will tell any more."""
@@ -60,7 +62,7 @@ class RoundTable(GameTable):
             self._unscored = played
         if not played.scored and played.phase == "started":
             # Its loss was not seen, so the points cannot be foretold.
-            self._points = None
+            self._points.forget()
         if self._round is played:
             self._round = None
         self._previous = played
@@ -88,7 +90,7 @@ class RoundTable(GameTable):
         """A round goes on whose ROUND STARTED was not seen: who has a point for it is not known."""
         played.phase = "started"
         self._put(played, "started", "phase")
-        self._points = None
+        self._points.forget()
         return played
 
     @staticmethod
@@ -141,21 +143,24 @@ class RoundTable(GameTable):
             and played.number != self._last_number + 1
         ):
             # Rounds have passed that are not in the capture, or were called off before anybody heard of them.
-            self._points = None
+            self._points.forget()
         self._last_number = played.number
-        if self._points is not None and played.players is not None:
-            for name in played.players:
-                self._points[name] = self._points.get(name, 0) + 1
+        self._started_ns = played.started_ns
+        self._points.started(played.players or ())
+
+    def _falls(self, number: int | None, ts_ns: int) -> bool:
+        """Whether a round that starts has a lower number than the one before, and was not overtaken by it."""
+        last = self._last_number
+        return (
+            last is not None
+            and number is not None
+            and number < last
+            and ts_ns - self._started_ns >= REORDERED_NS
+        )
 
     def _check_points(self, message: Message, played: Round, scores: dict[str, int]) -> None:
-        if self._points is None or not played.whole or played.game.result is None:
-            return
-        wrong = [
-            f"{name} has {scores.get(name, 0)} points and should have {self._points.get(name, 0)}"
-            for name in sorted({*scores, *self._points})
-            if scores.get(name, 0) != self._points.get(name, 0)
-        ]
-        if wrong:
+        wrong = self._points.wrong(scores)
+        if wrong and played.whole and played.game.result is not None:
             self._accuse(message, "rule", "wrong-score", "; ".join(wrong), "SCORE")
 
     def _accuse(self, message: Message, group: Group, code: str, text: str, clause: str) -> None:
@@ -163,7 +168,7 @@ class RoundTable(GameTable):
 
         That one is missing from all of several conversations is hardly possible; from the only one it is.
         """
-        heard = sum(seat.addressed for seat in self._seats.values())
+        heard = sum(seat.addressed and not seat.gone for seat in self._seats.values())
         if heard > 1:
             self.diagnose(message, "error", group, code, text, clause=clause, blame="server")
         else:

@@ -7,7 +7,7 @@ as far as the rest tells it, and a round with a hole in it accuses nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 from dissectors.broadcast import REORDERED_NS, EventLog, text_key
@@ -22,7 +22,18 @@ from dissectors.maexchen.rules import Announcement, objection
 from dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
 from dissectors.table import Ids
 
+_REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
+_TO_STRANGERS = frozenset({"REGISTERED", "REJECTED", "ECHOING"})
+"""What a server sends to clients that it did not know before."""
+
+_SILENCE_NS = 1_000_000_000
+"""A server that has clients asks them something, or calls a round off, within a quarter of this time."""
+
 _LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_ANNOUNCE": "announce"}
+
+
+def _new_log() -> EventLog:
+    return EventLog(doubled=True, overtaken_ns=REORDERED_NS)
 
 
 class MaexchenTable(RoundTable):
@@ -30,7 +41,12 @@ class MaexchenTable(RoundTable):
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
-        self._log = EventLog(doubled=True, overtaken_ns=REORDERED_NS)
+        self._log = _new_log()
+        self._port_was_dead = False
+        """Whether the server's port was closed and nothing has come from it since."""
+        self._spoke_ns = 0
+        """When the server last sent something to a client that it knows."""
+        self._registered_ns = -REORDERED_NS
         self._answers = Answers(self)
         self._registration = Registration(self, self._seats)
         self._handlers: dict[str, Callable[[Message, Seat], None]] = {
@@ -49,7 +65,8 @@ class MaexchenTable(RoundTable):
             "ACTUAL DICE": self._actual_dice,
             "PLAYER LOST": self._player_lost,
             "SCORE": self._score,
-            "REGISTERED": self._registration.registered,
+            "REGISTERED": self._registered,
+            "UNREGISTERED": self._unregistered,
             "REJECTED": self._registration.rejected,
         }
 
@@ -58,18 +75,21 @@ class MaexchenTable(RoundTable):
         if message.direction == "s2c":
             if row.deviation is not None:
                 self.remark_dialect(message, row)
-            if not seat.addressed:
+            if row.name not in _TO_STRANGERS:
+                self._spoken_to(seat, message.ts_ns)
+            elif row.name == "REJECTED" and not seat.addressed:
                 self._answers.addressed(seat)
         elif not sound:
             seat.fumbled()
-        handler = self._handlers.get(row.name)
-        if handler is None:
-            # A registration. One with bytes that are not UTF-8 is flawed, but real servers take it.
+        elif row.name not in _REGISTRATIONS:
+            self.remark_dialect(message, row)
+        if row.name in _REGISTRATIONS:
+            # One with bytes that are not UTF-8 is flawed, but real servers take it.
             if len(message.fields) == len(row.fields):
                 seat.registering.append((message, row))
             else:
                 seat.nameless = True
-        elif sound:
+        elif sound and (handler := self._handlers.get(row.name)) is not None:
             handler(message, seat)
         if self._answers.unsure:
             self._answers.look_back(message.ts_ns)
@@ -82,8 +102,12 @@ class MaexchenTable(RoundTable):
         # A player's answer may be among it.
         self.unreadable(stream, direction)
 
+    def unreachable(self, stream: Stream) -> None:
+        self._port_was_dead = True
+
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._log.forget(stream.id)
+        self._points.newcomers.discard(stream.id)
         seat = self._seats.pop(stream.id, None)
         if seat is not None:
             self._registration.leaves(seat)
@@ -100,6 +124,61 @@ class MaexchenTable(RoundTable):
         for name in self._registration.names_at(stream.client):
             self._registration.learn(seat, name)
         return seat
+
+    # Who is there.
+
+    def _spoken_to(self, seat: Seat, ts_ns: int, newly: bool = False) -> None:
+        """The server sends to a client that it knows, or takes in `newly`."""
+        if not seat.addressed:
+            self._answers.addressed(seat)
+        seat.gone = False
+        if newly:
+            self._points.registered(seat.stream.id)
+        else:
+            self._points.spoken_to(seat.stream.id)
+        self._port_was_dead = False
+        self._spoke_ns = ts_ns
+
+    def _registered(self, message: Message, seat: Seat) -> None:
+        if self._was_dead(message.ts_ns):
+            if self._round is not None:
+                self._leave(self._round, self._spoke_ns)
+            self._unscored = self._previous = None
+            self._log = _new_log()
+            self._begin_anew(message, ())
+        self._spoken_to(seat, message.ts_ns, newly=True)
+        self._log.begin(seat.stream.id)
+        self._registered_ns = message.ts_ns
+        self._registration.registered(message, seat)
+
+    def _was_dead(self, ts_ns: int) -> bool:
+        """Whether the server was not there right before: who has clients never is silent for long."""
+        if self._port_was_dead:
+            return True
+        silent = ts_ns - self._spoke_ns >= _SILENCE_NS
+        return silent and any(seat.addressed and not seat.gone for seat in self._seats.values())
+
+    def _begin_anew(self, message: Message, newcomers: Collection[int] | None) -> None:
+        """The server was started anew. It knows only who sits on these streams; None if that is not known."""
+        text = "the server was started anew: its rounds and points begin again"
+        self.diagnose(message, "note", "state", "restarted", text)
+        if newcomers is not None:
+            self._registration.begin_anew(newcomers)
+            for number, seat in self._seats.items():
+                seat.gone = number not in newcomers
+        if "scores" in self.state:
+            self.put(None, "scores")
+        self._points.begin_anew()
+        self._last_number = None
+
+    def _unregistered(self, message: Message, seat: Seat) -> None:
+        name = self._registration.unregistered(message, seat)
+        played = self._round
+        if name is not None and played is not None:
+            part = self.state.get("games", {}).get(played.key, {})
+            if name in part.get("private", {}):
+                self._put(played, None, "private", name)
+        self._tell(message, "unregistered", name, {"name": name}, None)
 
     # Copies of a broadcast: the first is news, the others are witnesses.
 
@@ -148,6 +227,8 @@ class MaexchenTable(RoundTable):
         if self._log.is_copy(message, key):
             return
         played = self._round
+        if self._falls(number, message.ts_ns):
+            self._begin_anew(message, self._points.possible_newcomers)
         if played is None or not (played.phase == "starting" or self._overtaken(played, message.ts_ns)):
             played = self._begin(message, number)
         elif number is not None and number != played.number:
@@ -184,7 +265,7 @@ class MaexchenTable(RoundTable):
             played = self._begin(message, None)
         if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
             # It had started with one player, who has his point; that was not seen.
-            self._points = None
+            self._points.forget()
         self._close_questions("join", played)
         played.phase = "canceled"
         played.over_ns = message.ts_ns
@@ -374,9 +455,8 @@ class MaexchenTable(RoundTable):
         if played.game.result is None:
             played.game.result = {"losers": names, "reason": reason}
             self.changed_game(played.game)
-            if self._points is not None and played is self._round:
-                for name in names:
-                    self._points[name] = self._points.get(name, 0) - 1
+            if played is self._round:
+                self._points.lost(names)
         if played.phase == "started":
             played.phase = "lost"
             played.over_ns = message.ts_ns
@@ -396,9 +476,13 @@ class MaexchenTable(RoundTable):
         played = self._round
         if self._unscored is not None and (played is None or played.phase == "starting"):
             played = self._unscored
+        elif self._is_extra(message, scores):
+            return
         elif played is not None and played.phase == "starting":
             played = None
         self._unscored = None
+        if self._points.show_new_start(scores):
+            self._begin_anew(message, self._points.possible_newcomers)
         for name, points in scores.items():
             self._registration.seen(name)
             self.put(points, "scores", name)
@@ -406,8 +490,18 @@ class MaexchenTable(RoundTable):
             self._check_points(message, played, scores)
             played.scored = True
             self._leave(played, message.ts_ns)
-        self._points = dict(scores)
+        self._points.tell(scores)
         self._tell(message, "score", None, {"scores": scores}, played, (seat, key))
+
+    def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
+        """Whether a spectator is told the points although no round is over, as a fork's server does."""
+        played = self._round
+        if played is not None and (played.phase not in ("starting", "started") or played.game.result):
+            return False
+        just_registered = message.ts_ns - self._registered_ns < REORDERED_NS
+        return self._points.repeat(scores) or (
+            just_registered and played is not None and played.phase == "started"
+        )
 
     # Checks.
 

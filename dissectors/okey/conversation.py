@@ -44,12 +44,19 @@ class Conversation(msgspec.Struct, eq=False):
     turn: int | None = None
     """Whose turn it is in it, by what he was told; None if that is not sure."""
     whole: bool = True
+    since_deal: bool = False
+    """Whether nothing is missing since the game was dealt that he plays in."""
     requests: list[Request] = msgspec.field(default_factory=list)
     pushed: Counter[str] = msgspec.field(default_factory=Counter)
     """How often each push was sent that he has not acknowledged."""
     joined: int | None = None
     """The event that he has joined his lobby."""
     left: bool = False
+
+    @property
+    def heard_all(self) -> bool:
+        """Whether all of his game was heard that he was told."""
+        return self.whole or self.since_deal
 
     def asks(self, request: Request) -> None:
         """Keep a request until it is answered."""
@@ -71,7 +78,7 @@ class Conversation(msgspec.Struct, eq=False):
 
     def unsure(self) -> None:
         """Something that was said is not known."""
-        self.whole = False
+        self.whole = self.since_deal = False
         self.turn = None
         if self.game is not None and self.seat is not None:
             self.game.places[self.seat].sure = False

@@ -45,6 +45,7 @@ class Deals:
         hall.put_place(game, seat, talk.name)
         hall.put_deck(game, seat)
         talk.turn = None
+        talk.since_deal = not returns
         if not returns and self._is_right(message, row, game, place, frame):
             if game.alone:
                 self._first_turn(game, talk, seat)

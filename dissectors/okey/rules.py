@@ -39,26 +39,40 @@ def objection(talk: Conversation, request: Message) -> Objection | None:
     if talk.whole and talk.lobby is None and request.fields.get("messagetype") == "l":
         text = "a message for the lobby outside a lobby; servers do not answer"
         return Objection("warning", "sequence", "outside-lobby", text, "JLOB before it")
-    if name not in _NEEDS_LOBBY or not talk.whole:
+    if name not in _NEEDS_LOBBY:
         return None
-    if talk.lobby is None:
-        text = f"{name} outside a lobby; servers close the connection"
-        return Objection("error", "sequence", "outside-lobby", text, "JLOB before it")
     game = talk.game
-    if name not in _NEEDS_GAME:
+    if talk.whole:
+        if talk.lobby is None:
+            text = f"{name} outside a lobby; servers close the connection"
+            return Objection("error", "sequence", "outside-lobby", text, "JLOB before it")
+        if name not in _NEEDS_GAME:
+            return None
+        if game is None:
+            text = f"{name} before the game has begun"
+            return Objection("error", "sequence", "no-game", text, "STRT before it")
+        if game.ended:
+            text = f"{name} after the end of the game; some servers go on, others close the connection"
+            return Objection("warning", "sequence", "after-end", text, "REDY, for another game")
+    if game is None or game.ended or not talk.heard_all:
         return None
-    if game is None:
-        text = f"{name} before the game has begun"
-        return Objection("error", "sequence", "no-game", text, "STRT before it")
-    if game.ended:
-        text = f"{name} after the end of the game; some servers go on, others close the connection"
-        return Objection("warning", "sequence", "after-end", text, "REDY, for another game")
-    if name == "WINC" or talk.seat is None or talk.turn is None:
+    return _against_move(talk, game, name)
+
+
+def _against_move(talk: Conversation, game: OkeyGame, name: str) -> Objection | None:
+    """What speaks against a draw or a put now: servers look first whose turn it is, then at the tiles."""
+    if name not in ("DRAW", "PUTT") or talk.seat is None:
+        return None
+    place = game.places[talk.seat]
+    count = place.count
+    if talk.turn is None:
+        if name == "PUTT" and count == DECK and place.sure:
+            text = f"PUTT with {count} tiles: he has not drawn yet, or it is not his turn"
+            return Objection("error", "sequence", "must-draw", text, "DRAW, if it is his turn")
         return None
     if talk.turn != talk.seat:
         text = f"{name}, but it is not this player's turn"
         return Objection("error", "sequence", "not-your-turn", text, "a STAT with his index before it")
-    count = game.places[talk.seat].count
     if name == "DRAW" and count == DECK + 1:
         text = f"DRAW with {count} tiles: he has drawn already, or begins"
         return Objection("error", "sequence", "must-put", text, "PUTT")

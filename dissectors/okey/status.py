@@ -144,7 +144,7 @@ class Status:
             # Something was missed before, but what was put is here.
             return False
         # Who was told all of his own game cannot have missed a move of it.
-        return talk.whole or bool(self._hall.others) or len(self._hall.lobbies) > 1
+        return talk.heard_all or bool(self._hall.others) or len(self._hall.lobbies) > 1
 
     def _goes_on_elsewhere(self, stacks: Slots, turn: int) -> bool:
         """Whether a status follows from one that was another lobby's."""

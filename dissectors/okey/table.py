@@ -117,6 +117,9 @@ class OkeyTable(Hall):
 
     def _response(self, message: Message, row: MessageType, talk: Conversation) -> None:
         request = talk.answered(message.name[1:], _is_refusal(message))
+        if request is None:
+            # What it answers was not seen; he may have come back to a game that was dealt before.
+            talk.since_deal = False
         if request is None and talk.whole:
             self.diagnose(
                 message,

@@ -81,18 +81,38 @@ class SchafkopfFramer(ByteFramer):
             else:
                 self._release(upto, frames)
                 searched = 0
-        if self._dropped + len(held) > FRAME_LIMIT:
+        # A short line may yet become the flag of the next Paket, and this one ends before it.
+        if self._is_too_long(len(held)) and (self._cut or len(held) - self._line > _LONGEST_MARK):
             self._drop()
         return frames
+
+    def eof(self) -> Sequence[Frame]:
+        if self._is_too_long(len(self._held)):
+            self._overflow()
+        return super().eof()
+
+    def _is_too_long(self, upto: int) -> bool:
+        """Whether what has come up to there is more than a Paket can be."""
+        return self._dropped + upto > FRAME_LIMIT
 
     def _seek(self) -> None:
         self._state = "seeking"
 
     def _take(self, end: int) -> int:
         """Take the line that ends at `end`; say where in `_held` the Paket is over, if it is now."""
-        start = self._line
-        if self._dropped + end > FRAME_LIMIT:
+        if not self._is_too_long(end):
+            return self._judge(end)
+        if end - self._line > _LONGEST_MARK:
+            # No flag, so it belongs to this Paket.
             self._overflow()
+        upto = self._judge(end)
+        if upto == _GOES_ON or self._is_too_long(upto):
+            self._overflow()
+        return upto
+
+    def _judge(self, end: int) -> int:
+        """What `_take` says, whatever the length."""
+        start = self._line
         if end - start <= _LONGEST_MARK:
             line = bytes(self._held[start : end - 1]).removesuffix(b"\r")
         else:
