@@ -15,8 +15,9 @@ from cli.console import Styled, show_line, terminal_columns
 from cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
 from cli.flaw_block import GUTTER, flaw_block, place_of, reasons
 from cli.main import VIOLATIONS
-from cli.output import Column, Form, Row, batches, output_options, seconds, show
+from cli.output import Form, output_options, show
 from cli.sessions import open_session, session_argument, since
+from cli.table import Column, Row, batches, seconds
 from dissectors.records import Severity
 from storage.timeline import Timeline
 from storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams

@@ -28,6 +28,7 @@ __all__ = [
     "Styled",
     "accept_any_letter",
     "candidates",
+    "ellipsis",
     "errors_are_seen",
     "flush",
     "give_up_output",
@@ -66,9 +67,13 @@ def show_line(*parts: Part) -> None:
     click.echo(_coloured(parts))
 
 
-def show_lines(lines: Iterable[str]) -> None:
+def show_lines(lines: Iterable[Line]) -> None:
     """Show lines on stdout, which `flush` sends off: for those that are many."""
-    sys.stdout.writelines(printable(line) + "\n" for line in lines)
+    for line in lines:
+        if any(isinstance(part, Styled) for part in line):
+            show_line(*line)
+        else:
+            sys.stdout.write(plain(line) + "\n")
 
 
 def tell(sentence: str) -> None:
@@ -165,6 +170,15 @@ def errors_are_seen() -> bool:
 def terminal_columns() -> int | None:
     """How wide the terminal is; None where stdout is none."""
     return shutil.get_terminal_size().columns if is_terminal() else None
+
+
+def ellipsis() -> str:
+    """What stands for the rest of a text that is too long, in letters that stdout can write."""
+    try:
+        "…".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ".."
+    return "…"
 
 
 def accept_any_letter() -> None:

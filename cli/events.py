@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option, sql_condition
-from cli.output import Column, Form, Row, batches, output_options, seconds, show
+from cli.output import Form, output_options, show
 from cli.players import check_player
 from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument, since
+from cli.table import Column, Row, batches, moment, number
 from storage.sentences import describe, event_seen_by
 from storage.timeline import Timeline
 
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from storage.filters import Filter
 
 _COLUMNS = (
-    Column("id", "#", right=True, width=5),
-    Column("time", "time", right=True, width=12, text=seconds),
-    Column("game", "game", right=True, width=4),
-    Column("kind", "kind", width=14),
-    Column("actor", "actor", width=8),
-    Column("sentence", "what happened"),
+    number(width=5),
+    moment("time", "time", width=12),
+    number("game", "game", width=4),
+    Column("kind", "kind", width=14, least=8),
+    Column("actor", "actor", width=8, least=8),
+    Column("sentence", "what happened", least=16, stays=True),
     Column("data"),
     Column("table"),
     Column("seq"),

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from cli.output import Column, Form, batches, output_options, seconds, show
+from cli.output import Form, output_options, show
 from cli.sessions import DEFAULT_DB, open_database, open_session, session_argument, since
+from cli.table import Column, address, batches, milliseconds, moment, number, seconds
 from storage.escaping import json_text
 from storage.traffic import streams as stream_rows
 
@@ -16,6 +17,11 @@ from storage.traffic import streams as stream_rows
 def _moment(value: Any) -> str:
     """A moment, written as ISO 8601 in UTC, on the user's clock and to the second."""
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _minute(value: Any) -> str:
+    """The same where there is little room."""
+    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%m-%d %H:%M}"
 
 
 def _utc(ns: int | None) -> str | None:
@@ -44,11 +50,11 @@ def _plain(value: Any) -> str:
 
 
 _SESSIONS = (
-    Column("id", "#", right=True),
-    Column("name", "name"),
+    number(),
+    Column("name", "name", least=12, stays=True),
     Column("kind", "kind"),
-    Column("started", "started", text=_moment),
-    Column("seconds", "seconds", right=True, text=seconds),
+    Column("started", "started", text=_moment, short=_minute),
+    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
     Column("streams", "streams", right=True),
     Column("messages", "messages", right=True),
     Column("games", "games", right=True),
@@ -56,26 +62,26 @@ _SESSIONS = (
 )
 
 _STREAMS = (
-    Column("id", "#", right=True),
+    number(),
     Column("protocol", "protocol"),
     Column("transport", "over"),
-    Column("client", "client"),
-    Column("server", "server"),
-    Column("opened", "opened", right=True, text=seconds),
-    Column("closed", "closed", right=True, text=seconds),
+    address("client", "client"),
+    address("server", "server"),
+    moment("opened", "opened"),
+    moment("closed", "closed"),
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
 )
 
 _GAMES = (
-    Column("id", "#", right=True, width=4),
+    number(width=4),
     Column("protocol", "protocol"),
-    Column("label", "label", width=9),
-    Column("started", "started", right=True, width=12, text=seconds),
-    Column("ended", "ended", right=True, width=12, text=seconds),
-    Column("seconds", "seconds", right=True, text=seconds),
-    Column("result", "result", text=_result),
+    Column("label", "label", width=9, least=8),
+    moment("started", "started", width=12),
+    moment("ended", "ended", width=12),
+    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
+    Column("result", "result", text=_result, least=16, stays=True),
 )
 
 

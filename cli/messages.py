@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.catalog import filter_option, sql_condition
 from cli.console import warn
-from cli.output import Column, Form, Row, batches, output_options, seconds, show
+from cli.output import Form, output_options, show
 from cli.sessions import open_session, session_argument, since, split_number
+from cli.table import Column, Row, address, batches, moment, number
 from dissectors.registry import dissector_of
 from storage.escaping import field_words
 from storage.recorder import RecorderWatch
@@ -27,15 +28,23 @@ POLL_S = 0.2
 RESTART_S = 5.0
 """So long nobody may record a session that goes on: a recorder that died is started again."""
 
+
+def _said(said: tuple[str | None, dict[str, Any]]) -> str:
+    """What a message says: its gloss, if it has one, and its fields."""
+    gloss, fields = said
+    return " · ".join(filter(None, (gloss, field_words(fields))))
+
+
 _COLUMNS = (
-    Column("id", "#", right=True, width=5),
-    Column("time", "time", right=True, width=12, text=seconds),
-    Column("stream", "stream", right=True),
-    Column("dir", "dir"),
-    Column("client", "who", width=15),
-    Column("name", "name", width=15),
-    Column("gloss", aside=True),
-    Column("fields", "fields", text=field_words),
+    number(width=5),
+    moment("time", "time", width=12),
+    number("stream", "stream"),
+    Column("dir", "dir", stays=True),
+    address("client", "who", width=15),
+    Column("name", "name", width=15, least=8),
+    Column("gloss"),
+    Column("fields"),
+    Column("", "fields", text=_said, least=8),
     Column("offset"),
     Column("length"),
     Column("game"),
@@ -70,6 +79,7 @@ def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row
     }
     for message in message_rows(timeline, *sql_condition(timeline, wanted, "messages"), after):
         client, dissector = streams[message.stream_id]
+        gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None
         yield (
             message.id,
             since(timeline, message.ts_ns),
@@ -77,8 +87,9 @@ def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row
             message.direction,
             client,
             message.name,
-            dissector.gloss(message.name, message.direction, message.fields) if dissector else None,
+            gloss,
             message.fields,
+            (gloss, message.fields),
             message.offset,
             message.length,
             message.game_id,
