@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option, sql_condition
+from cli.console import errors_are_seen, warn
 from cli.output import Form, output_options, show
 from cli.players import check_player
 from cli.plugins import tell_missing
@@ -49,6 +50,8 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
     tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
+    if wanted is not None and wanted.asks("player") and not wanted.asks("named") and errors_are_seen():
+        warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
     nothing = "no events match" if wanted or player else "there are no events in this session"
     show(_COLUMNS, batches(_rows(timeline, wanted, player)), form, nothing)
 

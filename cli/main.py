@@ -49,6 +49,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Look it up": {
         "protocols": ("cli.protocols:protocols", "The protocols and their messages."),
         "addon-path": ("cli.addon_path:addon_path", "The script that shows and records games in mitmproxy."),
+        "help": ("cli.help:help_command", "The help of a command, or of filters."),
         "completion": ("cli.completion:completion", "Completion for bash, zsh or fish."),
     },
 }
