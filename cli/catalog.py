@@ -71,7 +71,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
             raise
         # Now it pays to look into the sessions: what is near among their own words is meant.
         given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
-        opened = [open_session(session) for session in given]
+        opened = [open_session(session, is_told=False) for session in given]
         found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
         if found:
             hint = f"did you mean {' or '.join(found)}?"

@@ -28,6 +28,7 @@ __all__ = [
     "Styled",
     "accept_any_letter",
     "candidates",
+    "colour_is_forced",
     "ellipsis",
     "errors_are_seen",
     "flush",
@@ -165,6 +166,12 @@ def is_terminal() -> bool:
 def errors_are_seen() -> bool:
     """Whether stderr is a terminal."""
     return sys.stderr.isatty()
+
+
+def colour_is_forced() -> bool:
+    """Whether the environment asks for colours where stdout is no terminal, too."""
+    wishes = (os.environ.get(name) for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
+    return not os.environ.get("NO_COLOR") and any(wish not in (None, "", "0") for wish in wishes)
 
 
 def terminal_columns() -> int | None:

@@ -9,8 +9,9 @@ import click
 
 from cli.output import Form, output_options, show
 from cli.sessions import DEFAULT_DB, open_database, open_session, session_argument, since
-from cli.table import Column, address, batches, milliseconds, moment, number, seconds
+from cli.table import Column, address, batches, milliseconds, moment, number, of_several, seconds
 from storage.escaping import json_text
+from storage.results import named_result
 from storage.traffic import streams as stream_rows
 
 
@@ -36,16 +37,19 @@ def _between(started_ns: int | None, ended_ns: int | None) -> float | None:
 
 
 def _result(value: Any) -> str:
-    """How a game ended, as in `losers bob, carl; reason MIA`."""
+    """How a game ended, as in `winner bob; points bob 9, carl 7`: first what is short."""
     if value is None:
         return "no end seen"
-    known = ((key, part) for key, part in value.items() if part is not None)
+    known = [(key, part) for key, part in value.items() if part not in (None, {}, [])]
+    known.sort(key=lambda one: isinstance(one[1], dict))
     return "; ".join(f"{key} {_plain(part)}" for key, part in known)
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
     return value if isinstance(value, str) else json_text(value)
 
 
@@ -53,7 +57,7 @@ _SESSIONS = (
     number(),
     Column("name", "name", least=12, stays=True),
     Column("kind", "kind"),
-    Column("started", "started", text=_moment, short=_minute),
+    Column("started", "started (local)", text=_moment, short=_minute),
     Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
     Column("streams", "streams", right=True),
     Column("messages", "messages", right=True),
@@ -77,11 +81,13 @@ _STREAMS = (
 _GAMES = (
     number(width=4),
     Column("protocol", "protocol"),
+    address("server", "server"),
     Column("label", "label", width=9, least=8),
     moment("started", "started", width=12),
     moment("ended", "ended", width=12),
     Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
-    Column("result", "result", text=_result, least=16, stays=True),
+    Column("result"),
+    Column("", "result", text=_result, least=16, stays=True),
 )
 
 
@@ -158,16 +164,19 @@ def games(session: str, form: Form | None) -> None:
       kiebitz games game.db
     """
     timeline = open_session(session)
+    servers = {table.id: table.server for table in timeline.tables()}
     rows = (
         (
             game.id,
             game.protocol,
+            servers[game.table_id],
             game.label,
             since(timeline, game.started_ns),
             since(timeline, game.ended_ns),
             _between(game.started_ns, game.ended_ns),
             game.result,
+            named_result(timeline, game),
         )
         for game in timeline.games()
     )
-    show(_GAMES, batches(rows), form, "there are no games in this session")
+    show(of_several(_GAMES, len(servers) > 1), batches(rows), form, "there are no games in this session")

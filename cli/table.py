@@ -90,6 +90,14 @@ def address(key: str, title: str, width: int = 0) -> Column:
     )
 
 
+def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
+    """Columns of which people see the server only where there are several tables."""
+    return [
+        msgspec.structs.replace(column, title="") if column.key == "server" and not are_several else column
+        for column in columns
+    ]
+
+
 def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Rows that are all there already, in batches."""
     remaining = iter(rows)

@@ -149,6 +149,12 @@ def open_for_writing(path: str) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise StorageError(
+                f"{path}: this is no database, and only one can be recorded into: use another file with -w"
+            ) from error
+        raise StorageError(sentence(path, error)) from error
     except (OSError, sqlite3.Error) as error:
         raise StorageError(sentence(path, error)) from error
     return connection

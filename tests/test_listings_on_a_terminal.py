@@ -46,6 +46,8 @@ def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
         return True
     if isinstance(value, float):
         return f"{value:.6f}" in said or f"{value:.3f}" in said
+    if key == "client" and row.get("player") is not None:
+        return row["player"] in said
     if key in ("client", "server"):
         return any(word.endswith(port(value)) for word in said)
     return str(value) in said
@@ -101,7 +103,7 @@ def test_a_column_that_has_no_room_is_told_of(database: str) -> None:
 
 def test_a_long_address_keeps_its_port(tmp_path: Path) -> None:
     talk = Conversation(client="[2001:db8:1234:5678:9abc:def0:1234:5678]:51234")
-    session = record(tmp_path / "v6.db", talk.says(b"REGISTER;a").items)
+    session = record(tmp_path / "v6.db", talk.says(b"ROLL;tok").items)
     _, rows = shown(60, "messages", session)
     assert rows[0][4].startswith("…")
     assert rows[0][4].endswith(":51234")
