@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.console import Candidate, candidates
+from cli.sessions import SESSION_ARGUMENTS, open_session
 from dissectors.registry import installed
+from storage.paths import paths_to, spoken
+from storage.players import name_of_stream
 from storage.timeline import Timeline
 
 # The filter language takes its time to load, and most commands are asked without a filter.
@@ -16,14 +20,16 @@ if TYPE_CHECKING:
     from storage.filters import FieldCatalog, Filter, Parameters, Target
 
 
-def field_catalog() -> FieldCatalog:
-    """The messages and events of every protocol, with the names of their fields."""
+def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
+    """The messages and events of every protocol, or of those `spoken`, with the names of their fields."""
     from storage.filters import FieldCatalog
 
     messages: dict[str, dict[str, dict[str, str]]] = {}
     events: dict[str, dict[str, tuple[str, ...]]] = {}
     for dissector in installed().dissectors.values():
         grammar = dissector.grammar
+        if spoken is not None and grammar.protocol not in spoken:
+            continue
         fields = messages[grammar.protocol] = {}
         for row in grammar.rows:
             fields.setdefault(row.name, {}).update({field.name: field.gloss for field in row.fields})
@@ -40,7 +46,7 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
         return "1", []
     from storage.filters import register_functions
 
-    register_functions(timeline.connection)
+    register_functions(timeline.connection, name_of_stream(timeline))
     return wanted.sql(target)
 
 
@@ -54,7 +60,25 @@ def compile_wanted(text: str | None) -> Filter | None:
 
 
 def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
-    return compile_wanted(text)
+    if text is None:
+        return None
+    from storage.filters import FilterError, compile_filter
+
+    try:
+        return compile_wanted(text)
+    except FilterError as error:
+        if not error.unknown:
+            raise
+        # Now it pays to look into the sessions: what is near among their own words is meant.
+        given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
+        opened = [open_session(session, is_told=False) for session in given]
+        found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
+        if found:
+            hint = f"did you mean {' or '.join(found)}?"
+            raise FilterError(error.message, text, error.position, error.length, hint) from None
+        if opened:
+            compile_filter(text, field_catalog({name for timeline in opened for name in spoken(timeline)}))
+        raise
 
 
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:

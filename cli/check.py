@@ -15,9 +15,11 @@ from cli.console import Styled, show_line, terminal_columns
 from cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
 from cli.flaw_block import GUTTER, flaw_block, place_of, reasons
 from cli.main import VIOLATIONS
-from cli.output import Column, Form, Row, batches, output_options, seconds, show
+from cli.output import Form, output_options, show
 from cli.sessions import open_session, session_argument, since
-from dissectors.records import Severity
+from cli.severities import COLOURS, in_words
+from cli.table import Column, Row, batches, seconds
+from storage.players import name_of_stream
 from storage.timeline import Timeline
 from storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
 
@@ -50,6 +52,9 @@ _COLUMNS = tuple(
         "lines",
         "resumed_offset",
         "resumed_message",
+        "message",
+        "event",
+        "player",
     )
 )
 
@@ -60,8 +65,6 @@ _NARROWEST = 20
 
 _SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
 """How the text of a malformed message's diagnostic ends if there is a word near what was sent."""
-
-_COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 @click.command()
@@ -87,7 +90,7 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
             for line in _block(evidence, flaw):
                 show_line(*line)
             show_line()
-        show_line(_summary(count))
+        show_line(in_words(count))
     else:
         rows = (_row(evidence, flaw) for flaw in flaws)
         show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
@@ -109,6 +112,11 @@ class _Evidence:
         self._streams = {stream.id: stream for stream in streams(timeline)}
         self._bytes = Bytes(timeline.connection)
         self._reading_on = ReadingOn(timeline)
+        self._name_of = name_of_stream(timeline)
+
+    def player(self, flaw: DiagnosticRow) -> str | None:
+        """What the client calls itself; None if it has not said so."""
+        return self._name_of(flaw.stream_id)
 
     def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
         """Client and server."""
@@ -179,6 +187,9 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
             if line.offset is not None
         ],
         *evidence.resumption(flaw),
+        flaw.message_id,
+        flaw.event_id,
+        evidence.player(flaw),
     )
 
 
@@ -203,15 +214,22 @@ def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
 
 def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
     """What is wrong, and where and when."""
-    label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS[flaw.severity], bold=True)
-    client, server = evidence.ends(flaw)
+    label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
+    address, server = evidence.ends(flaw)
+    client = evidence.player(flaw) or address
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
     place = place_of(flaw.offset, flaw.message, flaw.message_offset)
     time = seconds(since(evidence.timeline, flaw.ts_ns))
     return (
         (label, f": {flaw.text}"),
-        f"{time} s, stream {flaw.stream_id}, {way} ({flaw.direction}), {place}",
+        f"{time} s, {_numbers(flaw)}stream {flaw.stream_id}, {way} ({flaw.direction}), {place}",
     )
+
+
+def _numbers(flaw: DiagnosticRow) -> str:
+    """Under which numbers `messages` and `events` have it."""
+    message = f"message #{flaw.message_id}, " if flaw.message_id is not None else ""
+    return message + (f"event #{flaw.event_id}, " if flaw.event_id is not None else "")
 
 
 def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:
@@ -224,10 +242,3 @@ def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]
             yield "reading went on", f"at byte {offset}, with {name}"
         elif flaw.message is not None or flaw.length:
             yield "reading went on", "nothing more came that can be read"
-
-
-def _summary(count: Counter[str]) -> str:
-    """`3 errors, 1 warning, no notes`."""
-    return ", ".join(
-        f"{count[severity] or 'no'} {severity}{'' if count[severity] == 1 else 's'}" for severity in _COLOURS
-    )

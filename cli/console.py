@@ -28,6 +28,8 @@ __all__ = [
     "Styled",
     "accept_any_letter",
     "candidates",
+    "colour_is_forced",
+    "ellipsis",
     "errors_are_seen",
     "flush",
     "give_up_output",
@@ -66,9 +68,13 @@ def show_line(*parts: Part) -> None:
     click.echo(_coloured(parts))
 
 
-def show_lines(lines: Iterable[str]) -> None:
+def show_lines(lines: Iterable[Line]) -> None:
     """Show lines on stdout, which `flush` sends off: for those that are many."""
-    sys.stdout.writelines(printable(line) + "\n" for line in lines)
+    for line in lines:
+        if any(isinstance(part, Styled) for part in line):
+            show_line(*line)
+        else:
+            sys.stdout.write(plain(line) + "\n")
 
 
 def tell(sentence: str) -> None:
@@ -162,9 +168,24 @@ def errors_are_seen() -> bool:
     return sys.stderr.isatty()
 
 
+def colour_is_forced() -> bool:
+    """Whether the environment asks for colours where stdout is no terminal, too."""
+    wishes = (os.environ.get(name) for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
+    return not os.environ.get("NO_COLOR") and any(wish not in (None, "", "0") for wish in wishes)
+
+
 def terminal_columns() -> int | None:
     """How wide the terminal is; None where stdout is none."""
     return shutil.get_terminal_size().columns if is_terminal() else None
+
+
+def ellipsis() -> str:
+    """What stands for the rest of a text that is too long, in letters that stdout can write."""
+    try:
+        "…".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ".."
+    return "…"
 
 
 def accept_any_letter() -> None:

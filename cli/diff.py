@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("a", metavar="A", type=click.Path())
-@click.argument("b", metavar="B", type=click.Path())
+@click.argument("a", metavar="A", type=click.Path(), is_eager=True)
+@click.argument("b", metavar="B", type=click.Path(), is_eager=True)
 @filter_option
 @click.option("--state", "states", is_flag=True, help="Compare two states: A and B may be SESSION@MOMENT.")
 @click.option(

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.catalog import filter_option, sql_condition
-from cli.output import Column, Form, Row, batches, output_options, seconds, show
+from cli.console import errors_are_seen, warn
+from cli.output import Form, output_options, show
 from cli.players import check_player
 from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument, since
+from cli.table import Column, Row, address, batches, moment, number, of_several
 from storage.sentences import describe, event_seen_by
 from storage.timeline import Timeline
 
@@ -19,12 +21,13 @@ if TYPE_CHECKING:
     from storage.filters import Filter
 
 _COLUMNS = (
-    Column("id", "#", right=True, width=5),
-    Column("time", "time", right=True, width=12, text=seconds),
-    Column("game", "game", right=True, width=4),
-    Column("kind", "kind", width=14),
-    Column("actor", "actor", width=8),
-    Column("sentence", "what happened"),
+    number(width=5),
+    moment("time", "time", width=12),
+    address("server", "server"),
+    number("game", "game", width=4),
+    Column("kind", "kind", width=14, least=8),
+    Column("actor", "actor", width=8, least=8),
+    Column("sentence", "what happened", least=16, stays=True),
     Column("data"),
     Column("table"),
     Column("seq"),
@@ -48,19 +51,23 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
     tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
+    if wanted is not None and wanted.asks("player") and not wanted.asks("named") and errors_are_seen():
+        warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
     nothing = "no events match" if wanted or player else "there are no events in this session"
-    show(_COLUMNS, batches(_rows(timeline, wanted, player)), form, nothing)
+    columns = of_several(_COLUMNS, len(timeline.tables()) > 1)
+    show(columns, batches(_rows(timeline, wanted, player)), form, nothing)
 
 
 def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iterator[Row]:
-    protocols = {table.id: table.protocol for table in timeline.tables()}
+    tables = {table.id: table for table in timeline.tables()}
     for event in timeline.events(*sql_condition(timeline, wanted, "events")):
-        protocol = protocols[event.table_id]
+        protocol = tables[event.table_id].protocol
         seen = event if player is None else event_seen_by(protocol, event, player)
         if seen is not None:
             yield (
                 event.id,
                 since(timeline, event.ts_ns),
+                tables[event.table_id].server,
                 event.game_id,
                 event.kind,
                 event.actor,

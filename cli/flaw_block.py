@@ -29,7 +29,8 @@ def reasons(flaw: Diagnostic | DiagnosticRow) -> Iterator[tuple[str, str]]:
         yield "expected", flaw.expected
     if flaw.clause is not None:
         yield "clause", flaw.clause
-    yield "blame", f"{flaw.blame} ({flaw.group})"
+    # A note blames nobody: a dialect, or something unusual, is no fault.
+    yield ("from", flaw.blame) if flaw.severity == "note" else ("blame", f"{flaw.blame} ({flaw.group})")
 
 
 def flaw_block(

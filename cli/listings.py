@@ -7,15 +7,22 @@ from typing import Any
 
 import click
 
-from cli.output import Column, Form, batches, output_options, seconds, show
+from cli.output import Form, output_options, show
 from cli.sessions import DEFAULT_DB, open_database, open_session, session_argument, since
+from cli.table import Column, address, batches, milliseconds, moment, number, of_several, seconds
 from storage.escaping import json_text
+from storage.results import named_result
 from storage.traffic import streams as stream_rows
 
 
 def _moment(value: Any) -> str:
     """A moment, written as ISO 8601 in UTC, on the user's clock and to the second."""
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _minute(value: Any) -> str:
+    """The same where there is little room."""
+    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%m-%d %H:%M}"
 
 
 def _utc(ns: int | None) -> str | None:
@@ -30,25 +37,28 @@ def _between(started_ns: int | None, ended_ns: int | None) -> float | None:
 
 
 def _result(value: Any) -> str:
-    """How a game ended, as in `losers bob, carl; reason MIA`."""
+    """How a game ended, as in `winner bob; points bob 9, carl 7`: first what is short."""
     if value is None:
         return "no end seen"
-    known = ((key, part) for key, part in value.items() if part is not None)
+    known = [(key, part) for key, part in value.items() if part not in (None, {}, [])]
+    known.sort(key=lambda one: isinstance(one[1], dict))
     return "; ".join(f"{key} {_plain(part)}" for key, part in known)
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
     return value if isinstance(value, str) else json_text(value)
 
 
 _SESSIONS = (
-    Column("id", "#", right=True),
-    Column("name", "name"),
+    number(),
+    Column("name", "name", least=12, stays=True),
     Column("kind", "kind"),
-    Column("started", "started", text=_moment),
-    Column("seconds", "seconds", right=True, text=seconds),
+    Column("started", "started (local)", text=_moment, short=_minute),
+    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
     Column("streams", "streams", right=True),
     Column("messages", "messages", right=True),
     Column("games", "games", right=True),
@@ -56,26 +66,28 @@ _SESSIONS = (
 )
 
 _STREAMS = (
-    Column("id", "#", right=True),
+    number(),
     Column("protocol", "protocol"),
     Column("transport", "over"),
-    Column("client", "client"),
-    Column("server", "server"),
-    Column("opened", "opened", right=True, text=seconds),
-    Column("closed", "closed", right=True, text=seconds),
+    address("client", "client"),
+    address("server", "server"),
+    moment("opened", "opened"),
+    moment("closed", "closed"),
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
 )
 
 _GAMES = (
-    Column("id", "#", right=True, width=4),
+    number(width=4),
     Column("protocol", "protocol"),
-    Column("label", "label", width=9),
-    Column("started", "started", right=True, width=12, text=seconds),
-    Column("ended", "ended", right=True, width=12, text=seconds),
-    Column("seconds", "seconds", right=True, text=seconds),
-    Column("result", "result", text=_result),
+    address("server", "server"),
+    Column("label", "label", width=9, least=8),
+    moment("started", "started", width=12),
+    moment("ended", "ended", width=12),
+    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
+    Column("result"),
+    Column("", "result", text=_result, least=16, stays=True),
 )
 
 
@@ -152,16 +164,19 @@ def games(session: str, form: Form | None) -> None:
       kiebitz games game.db
     """
     timeline = open_session(session)
+    servers = {table.id: table.server for table in timeline.tables()}
     rows = (
         (
             game.id,
             game.protocol,
+            servers[game.table_id],
             game.label,
             since(timeline, game.started_ns),
             since(timeline, game.ended_ns),
             _between(game.started_ns, game.ended_ns),
             game.result,
+            named_result(timeline, game),
         )
         for game in timeline.games()
     )
-    show(_GAMES, batches(rows), form, "there are no games in this session")
+    show(of_several(_GAMES, len(servers) > 1), batches(rows), form, "there are no games in this session")

@@ -7,13 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from cli.console import Line, Styled, flush, show_line, warn
+from cli.table import short_address
 from dissectors.records import Diagnostic, Findings, Message, TableInfo
+from dissectors.registry import dissector_of
 from storage.filters import Filter, FilterError, Predicate, Row
 from storage.recorder import Recorder
 from storage.sentences import describe
 
 _PATIENCE_S = 1.0
 """So much computing time the filter may take for what is shown at once; recording comes first."""
+
+_NAMES = 10_000
+"""So many clients are remembered by name."""
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -35,6 +40,8 @@ class LiveView:
         self._event_wanted = wanted.predicate("events") if wanted is not None else None
         self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
         self._tables = {table.id: table for table in tables}
+        self._names: dict[int, str] = {}
+        """What clients call themselves, by their streams."""
 
     def show(self, found: Findings) -> None:
         """Print one line for each event and for each diagnostic that is more than a note."""
@@ -70,6 +77,7 @@ class LiveView:
         by_id: dict[int, Message] = {}
         for message in found.messages:
             by_id[message.id] = message
+            self._learn_name(message)
             if message.event_id is not None:
                 telling[message.event_id].append(message)
         for flaw in found.diagnostics:
@@ -85,25 +93,55 @@ class LiveView:
                 event,
                 [flaw for message in messages for flaw in about[message.id]],
                 table,
+                self._recorder.session_id,
+                self._names,
             )
             if self._event_wanted is None or self._meets(self._event_wanted, row):
                 sentence = describe(table.protocol, event)
-                lines.append((event.ts_ns, [f"{self._time(event.ts_ns)}  {sentence}"]))
+                start = f"{self._time(event.ts_ns)}  {self._where(table.server)}"
+                lines.append((event.ts_ns, [f"{start}{sentence}"]))
         events = {event.id: event for event in found.events}
         for flaw in found.diagnostics:
             about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
             told = events.get(about_message.event_id or 0) if about_message is not None else None
-            row = Row(self._started_ns, [about_message] if about_message else [], told, [flaw])
+            row = Row(
+                self._started_ns,
+                [about_message] if about_message else [],
+                told,
+                [flaw],
+                session_id=self._recorder.session_id,
+                names=self._names,
+            )
             if self._flaw_wanted is None:
                 is_wanted = flaw.severity != "note"
             else:
                 is_wanted = self._meets(self._flaw_wanted, row)
             if is_wanted:
                 label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS.get(flaw.severity))
-                sender = flaw.stream.client if flaw.direction == "c2s" else flaw.stream.server
-                line: Line = [f"{self._time(flaw.ts_ns)}  ", label, f" {sender}: {flaw.text}"]
+                start = f"{self._time(flaw.ts_ns)}  {self._where(flaw.stream.server)}"
+                line: Line = [start, label, f" {self._sender(flaw)}: {flaw.text}"]
                 lines.append((flaw.ts_ns, line))
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    def _learn_name(self, message: Message) -> None:
+        protocol = message.stream.protocol
+        dissector = dissector_of(protocol) if protocol is not None else None
+        if dissector is None:
+            return
+        name = dissector.introduced(message.name, message.direction, message.fields)
+        if name is not None:
+            self._names[message.stream.id] = name
+            while len(self._names) > _NAMES:
+                del self._names[next(iter(self._names))]
+
+    def _where(self, server: str) -> str:
+        """Which table a line is about, where there are several."""
+        return f"{short_address(server)}  " if len(self._tables) > 1 else ""
+
+    def _sender(self, flaw: Diagnostic) -> str:
+        if flaw.direction == "s2c":
+            return flaw.stream.server
+        return self._names.get(flaw.stream.id, flaw.stream.client)
 
     @property
     def _started_ns(self) -> int:

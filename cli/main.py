@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import click
 
-from cli.console import accept_any_letter, flush, give_up_output, tell, warn
+from cli.console import accept_any_letter, colour_is_forced, flush, give_up_output, tell, warn
 from cli.faults import damaged_database, fault
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
@@ -49,6 +49,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Look it up": {
         "protocols": ("cli.protocols:protocols", "The protocols and their messages."),
         "addon-path": ("cli.addon_path:addon_path", "The script that shows and records games in mitmproxy."),
+        "help": ("cli.help:help_command", "The help of a command, or of filters."),
         "completion": ("cli.completion:completion", "Completion for bash, zsh or fish."),
     },
 }
@@ -134,6 +135,10 @@ def run(arguments: Sequence[str]) -> int:
         status = kiebitz.main(list(arguments), "kiebitz", standalone_mode=False, color=_colour())
     except click.Abort:
         return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        for line in error.format_message().split("\n"):
+            tell(line)
+        return USAGE
     except click.UsageError as error:
         warn(_of_usage(error), *_excerpt(error))
         if error.ctx is not None:
@@ -154,7 +159,9 @@ def main() -> None:
 
 def _colour() -> bool | None:
     """Whether click may colour what it writes; None lets it look at the terminal."""
-    return False if os.environ.get("NO_COLOR") else None
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if colour_is_forced() else None
 
 
 def _name(error: Exception) -> str:

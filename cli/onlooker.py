@@ -8,6 +8,7 @@ from cli.pictures import Scene, draw
 from cli.pictures.svg import draw_svg
 from cli.screen import Group, RenderableType, Text
 from cli.sessions import since
+from cli.table import short_address
 from dissectors.records import Event
 from dissectors.state import State, seen_by
 from storage.sentences import describe, event_seen_by, game_title
@@ -38,6 +39,10 @@ class Onlooker:
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
         return describe(self._protocol(event.table_id), self._seen(event) or event)
+
+    def where(self, event: Event) -> str:
+        """Which table an event is at, where the session has several; followed by blanks."""
+        return f"{short_address(self._tables[event.table_id].server)}  " if len(self._tables) > 1 else ""
 
     def seconds(self, event: Event) -> float:
         """When an event happened: seconds since the session's start."""

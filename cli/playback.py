@@ -153,7 +153,8 @@ class Stage(AbstractContextManager["Stage"]):
 
     def line(self, event: Event) -> str:
         """An event on one line, its time first."""
-        return f"{self._onlooker.seconds(event):12.6f}  {self._onlooker.sentence(event)}"
+        start = f"{self._onlooker.seconds(event):12.6f}  {self._onlooker.where(event)}"
+        return start + self._onlooker.sentence(event)
 
 
 class Paper(Stage):

@@ -10,15 +10,15 @@ import click
 from cli.catalog import field_catalog
 from cli.console import Candidate, Line, Styled, candidates, show_line, wrapped
 from cli.decode_as import unknown_protocol
-from cli.output import Column, Row, batches, show
+from cli.output import show
+from cli.table import Column, Row, batches
 from dissectors.dissector import Dissector
 from dissectors.grammar import MessageType
 from dissectors.registry import dissector_of, installed
 
 _COLUMNS = (
-    Column("name", "name"),
-    Column("title", "game"),
-    Column("plugin", aside=True),
+    Column("name", "name", stays=True),
+    Column("title", "game", least=12),
     Column("transport", "over"),
     Column("ports", "ports"),
     Column("messages", "messages", right=True),
@@ -59,10 +59,10 @@ def protocols(name: str | None) -> None:
 def _listed(dissector: Dissector) -> Row:
     grammar = dissector.grammar
     names = {(row.direction, row.name) for row in grammar.rows}
+    origin = installed().origins.get(grammar.protocol)
     return (
         grammar.protocol,
-        grammar.title,
-        installed().origins.get(grammar.protocol),
+        grammar.title if origin is None else f"{grammar.title} · {origin}",
         dissector.transport,
         _ports(dissector),
         len(names),

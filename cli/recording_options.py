@@ -9,6 +9,7 @@ import click
 
 from cli.console import warn
 from cli.sessions import DEFAULT_DB
+from cli.severities import in_words
 from storage.room import Room
 
 # Not all who take these options record.
@@ -73,7 +74,5 @@ class RecordingRoom:
 
 def summary(recorder: Recorder) -> str:
     """How much of what a session holds, and the name it has as a SESSION."""
-    counts = ", ".join(
-        f"{recorder.counts[kind]} {kind}" for kind in ("streams", "messages", "games", "diagnostics")
-    )
-    return f"{counts} -> {recorder.path}:{recorder.session_id}"
+    counts = ", ".join(f"{recorder.counts[kind]} {kind}" for kind in ("streams", "messages", "games"))
+    return f"{counts}, {in_words(recorder.counts)} -> {recorder.path}:{recorder.session_id}"

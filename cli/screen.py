@@ -8,7 +8,7 @@ Rich is imported here alone (ruff sees to that), apart from its widths of letter
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from rich.console import Console as RichConsole
@@ -23,7 +23,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text as RichText
 
-from cli.console import errors_are_seen
+from cli.console import colour_is_forced, errors_are_seen, is_terminal
 from storage.escaping import printable
 
 __all__ = [
@@ -130,7 +130,7 @@ class Console(RichConsole):
     """Rich's console, for which nothing in a string means anything; `more` is what rich's takes."""
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(highlight=False, emoji=False, markup=False, **more)
+        super().__init__(highlight=False, emoji=False, markup=False, **{**_colours(more), **more})
 
     def render_str(self, text: str, **more: Any) -> Text:
         """A string as a text."""
@@ -141,6 +141,18 @@ class Console(RichConsole):
         """What is written for a renderable: all but rich's own codes is escaped."""
         for segment in super().render(renderable, options):
             yield segment if segment.control or segment.text == "\n" else _harmless(segment)
+
+
+def _colours(more: Mapping[str, Any]) -> dict[str, Any]:
+    """What a console that writes to stdout is told where that is no terminal: whether to use colours.
+
+    The reader, such as `watch -c`, may know no more than the sixteen that every terminal has.
+    """
+    if "file" in more or "stderr" in more or is_terminal():
+        return {}
+    if colour_is_forced():
+        return {"force_terminal": True, "color_system": "standard"}
+    return {"force_terminal": False}
 
 
 AnyConsole = RichConsole | Console

@@ -26,12 +26,15 @@ _NUMBERED = re.compile(r"(.+):(\d{1,18})")
 _LISTED = 20
 """How many numbers a sentence names at the most."""
 
-session_argument = click.argument("session", metavar="SESSION", type=click.Path())
-"""A SESSION as `open_session` takes it."""
+session_argument = click.argument("session", metavar="SESSION", type=click.Path(), is_eager=True)
+"""A SESSION as `open_session` takes it; it is read before the options."""
+
+SESSION_ARGUMENTS = ("session", "a", "b")
+"""What arguments that are sessions are called."""
 
 
-def open_session(given: str) -> Timeline:
-    """The session that is meant; the latest of a database with several, which is then said on stderr.
+def open_session(given: str, is_told: bool = True) -> Timeline:
+    """The session that is meant; the latest of a database with several, which is then told on stderr.
 
     Raises StorageError and CaptureError.
     """
@@ -41,7 +44,7 @@ def open_session(given: str) -> Timeline:
     if not found:
         raise StorageError(f"{path}: there is no session in it yet")
     if number is None:
-        if len(found) > 1:
+        if len(found) > 1 and is_told:
             warn(f"{path} holds {len(found)} sessions; this is the latest, {path}:{found[-1].id}")
         return Timeline(connection, found[-1])
     return Timeline(connection, _numbered(found, number, path))

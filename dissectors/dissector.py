@@ -34,6 +34,9 @@ Likeness = Literal["certain", "similar"]
 _GLOSS = 60
 """A gloss has no more characters."""
 
+_NAME = 60
+"""What a client calls itself is shown with no more characters."""
+
 _SHOWN = 40
 """So much of fields that cannot be written is quoted (characters)."""
 
@@ -130,6 +133,22 @@ class Dissector(ABC):
 
         self.renamed(row, fields, note)
         return found
+
+    introductions: frozenset[str] = frozenset()
+    """The messages by which a client says what it is called; from the others nobody learns it."""
+
+    def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
+        """What a client calls itself in a message; None where it does not say."""
+        if direction != "c2s" or name not in self.introductions:
+            return None
+        row = self.row_of(name, direction, fields)
+        if row is None:
+            return None
+        with suppress(*UNWRITABLE):
+            for handle, called in self.names(row, fields):
+                if handle.of_player and isinstance(called, str) and called:
+                    return shortened(called, _NAME)
+        return None
 
     @abstractmethod
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:

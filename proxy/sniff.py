@@ -152,10 +152,8 @@ def _check_interface(interface: str) -> None:
     names = [name for _, name in socket.if_nameindex()]
     if interface not in names:
         near = difflib.get_close_matches(interface, names, n=1, cutoff=0.5)
-        suggestion = f"did you mean {near[0]}? " if near else ""
-        raise SniffError(
-            f"there is no network interface {interface}; {suggestion}There are: {', '.join(names)}"
-        )
+        suggestion = f"did you mean {near[0]}? There" if near else "there"
+        raise SniffError(f"there is no network interface {interface}; {suggestion} are: {', '.join(names)}")
 
 
 def _check_filter(interface: str, bpf_filter: str) -> None:

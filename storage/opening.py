@@ -39,6 +39,8 @@ _LOOK_EVERY_S = 0.02
 _SETTLE_MS = 200
 """So long who reads is waited for when a recording is over."""
 
+_NO_DATABASE = "this is no database, and only one can be recorded into: use another file with -w"
+
 _LONGEST_VALUE = 64 << 20
 """Bytes. A frame has at most 1 MiB; what is told of it in JSON may be several times as long."""
 
@@ -128,7 +130,7 @@ def open_for_writing(path: str) -> sqlite3.Connection:
         in_memory = sqlite3.connect(path)
         create_tables(in_memory)
         return in_memory
-    with _told(path):
+    with _told(path, _NO_DATABASE):
         if not check_to_write(path):
             make(path)
         is_new = os.stat(path).st_size == 0
@@ -164,11 +166,13 @@ def settle(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
-    """Raise whatever fails as a StorageError about the database at `path`."""
+def _told(path: str, no_database: str | None = None) -> Iterator[None]:
+    """Raise whatever fails as a StorageError about the database at `path`; `no_database` if it is none."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
+        if no_database is not None and getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise StorageError(f"{path}: {no_database}") from error
         raise StorageError(sentence(path, error)) from error
 
 

@@ -22,7 +22,7 @@ from dissectors.records import Chunk, Findings, Gap, Item
 from dissectors.table import Ids
 from storage.inspection import Inspect, Inspection, InspectionHere
 from storage.opening import open_for_writing, settle
-from storage.rows import INSERTS, no_rows
+from storage.rows import INSERTS, SEVERITY, no_rows
 from storage.schema import MEMORY, StorageError, create_indexes, sentence
 
 COMMIT_EVERY_S = 0.2
@@ -108,7 +108,10 @@ class Recorder:
         self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
         self._rows = no_rows()
         self.counts: Counter[str] = Counter()
-        """How many streams, games, messages, events and diagnostics the session has so far."""
+        """How many streams, games, messages, events and diagnostics the session has so far.
+
+        Of the last also by severity: `error`, `warning` and `note`.
+        """
         self._before = before
         self._indexed = True
         self._pending = 0
@@ -192,6 +195,8 @@ class Recorder:
                 self.counts[table] = max(self.counts[table], newest)
             else:
                 self.counts[table] += len(rows)
+            if table == "diagnostics":
+                self.counts.update(row[SEVERITY] for row in rows)
             rows.clear()
         self._pending = 0
         self._pending_bytes = 0

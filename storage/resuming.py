@@ -77,6 +77,15 @@ class ResumedRecorder(RotatingRecorder):
             (self.counts[table],) = self.connection.execute(
                 f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (self.session_id,)
             ).fetchone()
+        self.counts.update(
+            dict(
+                self.connection.execute(
+                    f"SELECT severity, count(*) FROM diagnostics WHERE {OF_SESSION['diagnostics']}"
+                    " GROUP BY severity",
+                    (self.session_id,),
+                ).fetchall()
+            )
+        )
         for table in ("streams", "chunks", "games"):
             self._before[table] = last[table] - self.counts[table]
 

@@ -69,8 +69,8 @@ class RotatingRecorder(Recorder):
             (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
             self._before[table] += self.counts[table] - carried
             self.counts[table] = carried
-        for table in ("messages", "events", "diagnostics"):
-            self.counts[table] = 0
+        for kind in ("messages", "events", "diagnostics", "error", "warning", "note"):
+            self.counts[kind] = 0
         self._before["chunks"] = self._chunk_id
         self._close_file()
         self.path, self.connection, self._lock = path, new, held

@@ -27,6 +27,10 @@ INSERTS = {
 """Table -> the statement that writes one of its rows."""
 
 
+SEVERITY = 4
+"""Where a row of `diagnostics` has it."""
+
+
 def no_rows() -> Rows:
     """An empty list for each table."""
     return {table: [] for table in INSERTS}

@@ -52,7 +52,7 @@ class MessageRow(msgspec.Struct, frozen=True):
 
 
 class DiagnosticRow(msgspec.Struct, frozen=True):
-    """A diagnostic as it is stored, with the name and place of the message it is about, if there is one."""
+    """A diagnostic as it is stored, with name, place and event of the message it is about, if any."""
 
     id: int
     stream_id: int
@@ -71,6 +71,16 @@ class DiagnosticRow(msgspec.Struct, frozen=True):
     message: str | None
     message_offset: int | None
     message_length: int | None
+    event_id: int | None
+
+
+class FlawOfMessage(msgspec.Struct, frozen=True):
+    """In short what is wrong with a message."""
+
+    id: int
+    severity: Severity
+    code: str
+    text: str
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
@@ -120,12 +130,26 @@ def diagnostics(
     """The session's diagnostics that meet an SQL condition on `diagnostics` (alias d), in order of time."""
     rows = timeline.connection.execute(
         "SELECT d.id, d.stream_id, d.direction, d.message_id, d.ts_ns, d.severity, d.grp, d.code, d.text,"
-        " d.offset, d.length, d.expected, d.clause, d.blame, about.name, about.offset, about.length"
+        " d.offset, d.length, d.expected, d.clause, d.blame, about.name, about.offset, about.length,"
+        " about.event_id"
         " FROM diagnostics AS d LEFT JOIN messages AS about ON about.id = d.message_id"
         f" WHERE d.{_OF_SESSION} AND ({condition}) ORDER BY d.ts_ns, d.id",
         [timeline.session.id, *parameters],
     )
     return (DiagnosticRow(*row) for row in rows)
+
+
+def flaws_of_messages(timeline: Timeline, messages: Sequence[int]) -> dict[int, list[FlawOfMessage]]:
+    """What is wrong with each of these messages; those with which nothing is are left out."""
+    rows = timeline.connection.execute(
+        "SELECT message_id, id, severity, code, text FROM diagnostics"
+        f" WHERE message_id IN ({', '.join('?' * len(messages))}) ORDER BY id",
+        messages,
+    )
+    flaws: dict[int, list[FlawOfMessage]] = {}
+    for message, *flaw in rows:
+        flaws.setdefault(message, []).append(FlawOfMessage(*flaw))
+    return flaws
 
 
 def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,7 @@ class Session:
     events: list[Event] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     first_diagnostic: int = 1
+    names: dict[int, str] = field(default_factory=dict)
 
     def rows(self, target: Target) -> list[tuple[int, Row]]:
         """Each live row of a kind with its id."""
@@ -36,19 +38,22 @@ class Session:
 
     def _message_row(self, message: Message) -> Row:
         about = [one for one in self.diagnostics if one.message_id == message.id]
-        return Row(self.started_ns, [message], self._event(message), about)
+        return self._row(messages=[message], event=self._event(message), diagnostics=about)
 
     def _event_row(self, event: Event) -> Row:
         messages = [message for message in self.messages if message.event_id == event.id]
         ids = {message.id for message in messages}
         about = [one for one in self.diagnostics if one.message_id in ids]
         table = next((table for table in self.tables if table.id == event.table_id), None)
-        return Row(self.started_ns, messages, event, about, table)
+        return self._row(messages=messages, event=event, diagnostics=about, table=table)
 
     def _diagnostic_row(self, diagnostic: Diagnostic) -> Row:
         messages = [message for message in self.messages if message.id == diagnostic.message_id]
         event = self._event(messages[0]) if messages else None
-        return Row(self.started_ns, messages, event, [diagnostic])
+        return self._row(messages=messages, event=event, diagnostics=[diagnostic])
+
+    def _row(self, **parts: Any) -> Row:
+        return Row(self.started_ns, **parts, session_id=self.id, names=self.names)
 
     def _event(self, message: Message) -> Event | None:
         return next((event for event in self.events if event.id == message.event_id), None)
@@ -73,7 +78,8 @@ def database(*sessions: Session) -> sqlite3.Connection:
     """A database in memory that holds these sessions and knows the filters' functions."""
     connection = open_for_writing(schema.MEMORY)
     schema.create_indexes(connection)
-    register_functions(connection)
+    names = {stream: name for session in sessions for stream, name in session.names.items()}
+    register_functions(connection, names.get)
     for session in sessions:
         session.store(connection)
     return connection

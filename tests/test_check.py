@@ -101,7 +101,7 @@ def test_a_block_says_where_what_and_whose() -> None:
         "   = clause: Anmelden",
         "   = blame: client (malformed)",
     ]
-    assert first[1].startswith("  --> 1.087402 s, stream ")
+    assert first[1].startswith("  --> 1.087402 s, message #10, stream ")
     assert first[1].endswith(" → 127.0.0.1:9000 (c2s), byte 8 of REGISTER (8 of that direction)")
     assert done.out.splitlines()[-1].endswith(" errors, no warnings, no notes")
 

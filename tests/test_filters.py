@@ -77,6 +77,7 @@ MAEXCHEN = Session(
         flaw(BOB, "note", "dialect", 4),
         flaw(BOB, "warning", "gap", None),
     ],
+    names={4: "bobby"},
 )
 OTHER = Session(
     id=2,
@@ -124,6 +125,22 @@ FOUND: list[tuple[str, list[int], list[int], list[int]]] = [
     ('diag.text matches "gap$"', [], [], [3]),
     ('diag.blame == "unknown" and diag.offset == 40 and diag.length == 2', [1, 4], [11, 12], [1, 2, 3]),
     ("diag.expected or diag.clause", [], [], []),
+    # What listings call them, and Wireshark:
+    ("# == 1", [1], [], [1]),
+    ("number in {4, 11}", [4], [11], [2]),
+    ("frame.number == 5", [5], [], []),
+    ("frame.time_relative == 12.5", [5], [], []),
+    ('actor == "bob"', [7], [13], []),
+    ("session == 2", [6, 7], [13], []),
+    ("tcp", [6, 7], [13], []),
+    ("udp && !(session == 1)", [], [], []),
+    # Who is named in whatever role, and what a client calls itself:
+    ('named == "bob"', [3, 4, 7], [12, 13], [2]),
+    ('named contains "rüß"', [7], [13], []),
+    ("named", [1, 2, 3, 4, 7], [11, 12, 13], [1, 2]),
+    ('who == "bobby"', [4, 5], [12], [2, 3]),
+    ('who == "10.0.0.2:4000"', [4, 5], [12], [2, 3]),
+    ('who matches "^[a-c]"', [4, 5], [12], [2, 3]),
     # Protocols and messages:
     ("maexchen", [1, 2, 3, 4, 5], [11, 12], [1, 2, 3]),
     ("maexchen.PLAYER_LOST", [3, 4], [12], [2]),
@@ -201,6 +218,8 @@ WRONG: list[tuple[str, str, str | None, str]] = [
     ("msg.x", 'no field "msg.x"', 'did you mean "msg"?', "msg.x"),
     ("maexchen[0]", 'no field "maexchen"', 'did you mean "maexchen"?', "maexchen[0]"),
     ("qqq", 'no field "qqq"', None, "qqq"),
+    ('tcp == "x"', '"tcp" is a transport and has no value', None, "tcp"),
+    ("frame.len", 'no field "frame.len"', 'did you mean "frame.number"?', "frame.len"),
     ("ROLL.dice", 'no field "ROLL.dice"', 'did you mean "maexchen.ROLLED.dice" or "dice"?', "ROLL.dice"),
     ("", "the filter ends too early: expected a field name", None, ""),
     ("dice ==", f"the filter ends too early: {NO_VALUE}", None, ""),

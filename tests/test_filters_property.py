@@ -52,6 +52,8 @@ def sessions(draw: st.DrawFn, number: int) -> Session:
             Stream(base + index, draw(st.sampled_from(transports)), draw(TEXTS), draw(TEXTS), 0, protocol)
         )
         session.tables.append(TableInfo(base + index, protocol or "catan", ""))
+    named = st.dictionaries(st.sampled_from([stream.id for stream in session.streams]), TEXTS)
+    session.names = draw(named)
     for index in range(draw(st.integers(1, 2))):
         session.events.append(draw(_events(base + index, session)))
     for index in range(draw(st.integers(1, 3))):
@@ -122,11 +124,26 @@ def written(value: object) -> str:
 
 
 TEXT_COLUMNS = st.sampled_from(
-    ["msg", "name", "kind", "player", "dir", "client", "server", "transport", "protocol"]
+    [
+        "msg",
+        "name",
+        "kind",
+        "player",
+        "actor",
+        "named",
+        "dir",
+        "who",
+        "client",
+        "server",
+        "transport",
+        "protocol",
+    ]
     + [f"diag.{name}" for name in ("severity", "group", "code", "text", "blame", "expected", "clause")]
 )
 NUMBER_COLUMNS = st.sampled_from(
-    ["offset", "length", "stream", "game", "event", "time", "diag.offset", "diag.length"]
+    ["offset", "length", "stream", "game", "event", "time", "number", "#", "session"]
+    + [f"diag.{name}" for name in ("offset", "length")]
+    + [f"frame.{name}" for name in ("number", "time_relative")]
 )
 SHORT_NAMES = ["chat", "dice", "chat", "a_b", "scores"]
 FIELD_NAMES = st.builds(
@@ -140,7 +157,9 @@ FIELD_NAMES = st.builds(
 EQUALITY = st.sampled_from(["==", "!="])
 ORDER = st.sampled_from(["<", "<=", ">", ">="])
 PATTERNS = st.sampled_from(["", "^PLAYER", "^a.b$", r"\d", r"\x00", "(?i)Ü", "[[a]"])
-BARE = st.sampled_from(["diag", "maexchen", "catan", "maexchen.PLAYER_LOST", "catan.Wurf", "maexchen.chat"])
+BARE = st.sampled_from(
+    ["diag", "tcp", "udp", "maexchen", "catan", "maexchen.PLAYER_LOST", "catan.Wurf", "maexchen.chat"]
+)
 
 
 def _joined(*parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

@@ -48,6 +48,14 @@ def test_the_list_of_commands_has_them_all() -> None:
         assert re.search(rf"^  {name} +\S", done.out, re.MULTILINE)
 
 
+def test_help_as_a_command() -> None:
+    assert kiebitz("help").out == kiebitz("-h").out
+    assert kiebitz("help", "state").out == kiebitz("state", "-h").out
+    done = kiebitz("help", "stat")
+    assert (done.status, done.out) == (2, "")
+    assert "there is no help on stat; did you mean state?" in done.err
+
+
 def test_version() -> None:
     assert kiebitz("--version").out == f"kiebitz {version('kiebitz')}\n"
 

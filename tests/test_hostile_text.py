@@ -160,6 +160,7 @@ FAILING = [
         [ODD],
         ["events", f"--{ODD}"],
         ["protocols", ODD],
+        ["help", ODD],
     ),
     *(["events", "DB", "-Y", f'msg == "{ODD}'], ["events", "DB", "-Y", ODD], ["state", "DB", "--at", ODD]),
     *(

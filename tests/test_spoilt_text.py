@@ -60,7 +60,7 @@ VARIANTS: dict[str, list[list[str]]] = {
 }
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
-NO_SESSION = {"relay", "sniff", "import", "protocols", "addon-path", "completion"}
+NO_SESSION = {"help", "relay", "sniff", "import", "protocols", "addon-path", "completion"}
 """Commands that show none. What the first three show of peers is tested where they are."""
 
 ELSEWHERE = {

@@ -24,6 +24,7 @@ class Catan(Dissector):
     transport = "tcp"
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()
+    introductions = frozenset({"Spieler"})
 
     def framer(self, direction: Direction) -> Framer:
         return CatanFramer(direction)

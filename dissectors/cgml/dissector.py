@@ -24,6 +24,7 @@ class Cgml(Dissector):
     grammar = GRAMMAR
     transport = "tcp"
     default_ports = frozenset((7001, 7002, 7003))
+    introductions = frozenset({"connect", "newgroup", "newgame"})
 
     def framer(self, direction: Direction) -> Framer:
         return CgmlFramer(direction)

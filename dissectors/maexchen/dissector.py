@@ -21,6 +21,7 @@ class Maexchen(Dissector):
     grammar = GRAMMAR
     transport = "udp"
     default_ports = frozenset({9000})
+    introductions = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
 
     def framer(self, direction: Direction) -> Framer:
         return DatagramFramer()

@@ -26,6 +26,7 @@ class Okey(Dissector):
     transport = "tcp"
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()
+    introductions = frozenset({"LOGI"})
 
     def framer(self, direction: Direction) -> Framer:
         return OkeyFramer(direction)

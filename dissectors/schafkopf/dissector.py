@@ -22,6 +22,7 @@ class Schafkopf(Dissector):
     grammar = GRAMMAR
     transport = "tcp"
     default_ports = frozenset({35555})
+    introductions = frozenset({"NAME"})
 
     def framer(self, direction: Direction) -> Framer:
         return SchafkopfFramer(direction)

@@ -12,6 +12,7 @@ import msgspec
 from dissectors.grammar import Grammar
 from dissectors.registry import dissector_of
 from storage.diff.meaning import Reader
+from storage.players import name_of_stream
 from storage.timeline import GameRow, TableRow, Timeline
 
 # The filter language takes its time to load, and most comparisons are asked without a filter.
@@ -113,7 +114,7 @@ def condition(timeline: Timeline, wanted: Filter | None, target: Target) -> Cond
         return "1", []
     from storage.filters import register_functions
 
-    register_functions(timeline.connection)
+    register_functions(timeline.connection, name_of_stream(timeline))
     return wanted.sql(target)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from storage.filters import predicate as _predicate
 from storage.filters import sql as _sql
 from storage.filters.errors import FilterError
-from storage.filters.fields import FieldCatalog, complete
-from storage.filters.meaning import Meaning, meaning
+from storage.filters.fields import Column, FieldCatalog, complete
+from storage.filters.meaning import Condition, Meaning, meaning
 from storage.filters.parser import parse
 from storage.filters.predicate import Predicate
 from storage.filters.rows import Row, Target
@@ -49,6 +49,17 @@ class Filter:
         """
         condition, parameters = _sql.condition(self.meaning, target)
         return f"({condition})", parameters
+
+    def asks(self, column: str) -> bool:
+        """Whether it asks for one of the language's own names, a key of `fields.COLUMNS`."""
+        waiting = [self.meaning]
+        while waiting:
+            term = waiting.pop()
+            if not isinstance(term, Condition):
+                waiting += term.terms
+            elif term.subject == Column(column):
+                return True
+        return False
 
     def predicate(self, target: Target) -> Predicate:
         """The same condition on a live row of this kind. It raises FilterError where it takes too long."""

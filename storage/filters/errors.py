@@ -12,11 +12,18 @@ class FilterError(ValueError):
     """A filter that cannot be understood.
 
     `message` says what is wrong and `hint` what was perhaps meant (None where nothing is near). `text` is the
-    whole filter; `position` and `length` count its characters.
+    whole filter; `position` and `length` count its characters. `unknown` is the name that nothing is called
+    by, if that is what is wrong.
     """
 
     def __init__(
-        self, message: str, text: str, position: int, length: int = 1, hint: str | None = None
+        self,
+        message: str,
+        text: str,
+        position: int,
+        length: int = 1,
+        hint: str | None = None,
+        unknown: tuple[str | int, ...] = (),
     ) -> None:
         super().__init__(message if hint is None else f"{message}; {hint}")
         self.message = message
@@ -24,6 +31,7 @@ class FilterError(ValueError):
         self.position = position
         self.length = max(length, 1)
         self.hint = hint
+        self.unknown = unknown
 
     def excerpt(self) -> list[str]:
         """Two lines to stand below the sentence: the filter, and carets under the place that is wrong."""

@@ -16,13 +16,17 @@ from storage.filters.parser import is_word
 from storage.filters.syntax import Step
 
 COLUMNS: dict[str, Literal["text", "number"]] = {
+    "number": "number",
     "msg": "text",
     "kind": "text",
     "player": "text",
+    "named": "text",
     "dir": "text",
     "offset": "number",
     "length": "number",
     "stream": "number",
+    "session": "number",
+    "who": "text",
     "client": "text",
     "server": "text",
     "transport": "text",
@@ -42,7 +46,20 @@ COLUMNS: dict[str, Literal["text", "number"]] = {
 }
 """The language's own names and the type of their values."""
 
-ALIASES = {"name": "msg"}
+ALIASES = {
+    "name": "msg",
+    "#": "number",
+    "actor": "player",
+    "frame.number": "number",
+    "frame.time_relative": "time",
+}
+"""Other words for them: what listings head their columns with, and what Wireshark calls it."""
+
+TRANSPORTS = ("tcp", "udp")
+"""Bare names, as in Wireshark: what carries it."""
+
+_OWN = {"diag", *TRANSPORTS, *(name.partition(".")[0] for name in (*COLUMNS, *ALIASES))}
+"""With what the language's own names begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +72,13 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class DiagnosticAsWhole:
     """The bare name `diag`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """The bare name of a transport."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +113,7 @@ class AnyField:
     path: tuple[Step, ...]
 
 
-Subject = Column | DiagnosticAsWhole | Protocol | MessageName | MessageField | AnyField
+Subject = Column | DiagnosticAsWhole | Carrier | Protocol | MessageName | MessageField | AnyField
 
 
 class UnknownName(Exception):
@@ -126,7 +150,7 @@ class FieldCatalog:
 
     def names(self) -> Iterator[str]:
         """Every name a filter may use, as it is written."""
-        yield from (*COLUMNS, *ALIASES, "diag")
+        yield from (*COLUMNS, *ALIASES, *TRANSPORTS, "diag")
         # Quotes only stand after a dot; and the language's own names hide fields called the same.
         yield from (name for name in map(written, self.all_fields()) if name[0] != '"' and not _is_own(name))
         for protocol in self.protocols():
@@ -175,12 +199,14 @@ def known_name(step: Step, names: Collection[str]) -> str | None:
 
 
 def _is_own(first: str) -> bool:
-    return first in COLUMNS or first in ALIASES or first == "diag"
+    return first in _OWN
 
 
 def _own(name: str) -> Subject | None:
     if name == "diag":
         return DiagnosticAsWhole()
+    if name in TRANSPORTS:
+        return Carrier(name)
     name = ALIASES.get(name, name)
     return Column(name) if name in COLUMNS else None
 

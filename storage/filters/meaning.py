@@ -16,6 +16,7 @@ from storage.filters.expressions import searching
 from storage.filters.fields import (
     COLUMNS,
     AnyField,
+    Carrier,
     Column,
     DiagnosticAsWhole,
     FieldCatalog,
@@ -87,14 +88,19 @@ class _Reader:
             subject = Column("diag.severity")  # every diagnostic has one
         if isinstance(subject, Protocol):
             return _spoken(subject.name)
+        if isinstance(subject, Carrier):
+            return Condition(Column("transport"), Test("in", (subject.name,)))
         return _asked(subject, Test("has"))
 
     def _comparison(self, comparison: Comparison) -> Meaning:
         subject = self._look_up(comparison.name, bare=False)
-        if isinstance(subject, Protocol | MessageName | DiagnosticAsWhole):
-            what = {Protocol: "a protocol", MessageName: "a message", DiagnosticAsWhole: "a diagnostic"}[
-                type(subject)
-            ]
+        if isinstance(subject, Protocol | MessageName | DiagnosticAsWhole | Carrier):
+            what = {
+                Protocol: "a protocol",
+                MessageName: "a message",
+                DiagnosticAsWhole: "a diagnostic",
+                Carrier: "a transport",
+            }[type(subject)]
             raise self._error(
                 f'"{self._source(comparison.name)}" is {what} and has no value', comparison.name
             )
@@ -120,7 +126,10 @@ class _Reader:
             hint = f"did you mean {nearest}?" if nearest else None
             if hint is None and len(name.steps) > 1:
                 hint = f"if {name.steps[0]} is a plug-in's protocol, install that with pip"
-            raise self._error(f'no field "{unknown.name}"', name, hint) from None
+            sentence = f'no field "{unknown.name}"'
+            raise FilterError(
+                sentence, self.text, name.position, name.length, hint, unknown=name.steps
+            ) from None
 
     def _check_constants(self, comparison: Comparison) -> None:
         operator, constant = comparison.operator, comparison.constants[0]

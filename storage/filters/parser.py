@@ -52,7 +52,7 @@ _OPEN_INDEX: "["
 CLOSE_INDEX: "]"
 _COMMA: ","
 _DOT: "."
-NAME: /[^\W\d]\w*/
+NAME: /#|[^\W\d]\w*/
 NUMBER: /-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
 // What is written with letters is lexed as a NAME first and retyped: `android` does not begin with `and`.

@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from storage.filters.fields import AnyField, Column, MessageName
 from storage.filters.meaning import AllOf, Condition, Meaning
-from storage.filters.rows import JSON, Owner, Row, Target, place
-from storage.filters.values import holds, holds_inside
+from storage.filters.rows import JSON, Owner, Place, Row, Target, places
+from storage.filters.values import Test, holds, holds_inside, texts_in
 
 Predicate = Callable[[Row], bool]
 _Owners = Callable[[Row], Iterable[object]]
@@ -28,11 +28,8 @@ def predicate(meaning: Meaning, target: Target) -> Predicate:
 def _single(single: Condition, target: Target) -> Predicate:
     subject, test = single.subject, single.test
     if isinstance(subject, Column):
-        where = place(subject.name, target)
-        owners, value, passes = _owners(where.owner, target), attrgetter(where.attribute), holds(test)
-        if subject.name == "time":
-            return lambda row: any(passes(value(owner) - row.session_started_ns) for owner in owners(row))
-        return lambda row: any((found := value(owner)) is not None and passes(found) for owner in owners(row))
+        ways = [_in_column(subject, test, where, target) for where in places(subject.name, target)]
+        return ways[0] if len(ways) == 1 else lambda row: any(way(row) for way in ways)
     if isinstance(subject, AnyField):
         where = JSON[target]
         owners, fields = _owners(where.owner, target), attrgetter(where.attribute)
@@ -46,12 +43,27 @@ def _single(single: Condition, target: Target) -> Predicate:
     )
 
 
+def _in_column(column: Column, test: Test, where: Place, target: Target) -> Predicate:
+    owners, value, passes = _owners(where.owner, target), attrgetter(where.attribute), holds(test)
+    if column.name == "time":
+        return lambda row: any(passes(value(owner) - row.session_started_ns) for owner in owners(row))
+    if where.reading == "name":
+        return lambda row: any(
+            (name := row.names.get(value(owner))) is not None and passes(name) for owner in owners(row)
+        )
+    if where.reading == "texts":
+        return lambda row: any(passes(text) for owner in owners(row) for text in texts_in(value(owner)))
+    return lambda row: any((found := value(owner)) is not None and passes(found) for owner in owners(row))
+
+
 def _owners(owner: Owner, target: Target) -> _Owners:
     """The records of one sort that a row has."""
     if owner == "stream":
         if target == "diagnostics":
             return lambda row: [diagnostic.stream for diagnostic in row.diagnostics]
         return lambda row: [message.stream for message in row.messages]
+    if owner == "session":
+        return lambda row: (row,)
     if owner == "message":
         return lambda row: row.messages
     if owner == "diagnostic":

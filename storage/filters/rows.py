@@ -5,14 +5,14 @@ This one table serves both the SQL condition and the live predicate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dissectors.records import Diagnostic, Event, Message, TableInfo
 
 Target = Literal["messages", "events", "diagnostics"]
-Owner = Literal["message", "event", "diagnostic", "stream", "table"]
+Owner = Literal["message", "event", "diagnostic", "stream", "table", "session"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Row:
     An event: in `event`, with its `table`, all `messages` that tell of it and all `diagnostics` about those.
     A diagnostic: alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with
     the `event` that message tells of.
+    `names` is what the clients of streams call themselves, as far as that is known.
     """
 
     session_started_ns: int
@@ -30,15 +31,22 @@ class Row:
     event: Event | None = None
     diagnostics: Sequence[Diagnostic] = ()
     table: TableInfo | None = None
+    session_id: int = 0
+    names: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value is: whose it is, the column in that table, and the attribute of that record."""
+    """Where a value is: whose it is, the column in that table, and the attribute of that record.
+
+    It is read as it is; or it is a stream's number, in place of which stands the name of its client; or it is
+    an object, of which all texts count, at whatever depth.
+    """
 
     owner: Owner
     column: str
     attribute: str
+    reading: Literal["plain", "name", "texts"] = "plain"
 
 
 ITSELF: dict[Target, Owner] = {"messages": "message", "events": "event", "diagnostics": "diagnostic"}
@@ -58,6 +66,7 @@ _FIXED = {
     "client": Place("stream", "client", "client"),
     "server": Place("stream", "server", "server"),
     "transport": Place("stream", "transport", "transport"),
+    "session": Place("session", "id", "session_id"),
 }
 
 # Where a row was on the wire; an event was where its messages were.
@@ -71,8 +80,17 @@ _ON_THE_WIRE = {
 _GROUP_COLUMN = "grp"  # GROUP is a word of SQL
 
 
+def places(column: str, target: Target) -> tuple[Place, ...]:
+    """Where a row of this kind has the values of a name in `fields.COLUMNS`: each counts."""
+    if column == "who":
+        return _FIXED["client"], Place("stream", "id", "id", "name")
+    if column == "named":
+        return _FIXED["player"], Place("event", "data", "data", "texts")
+    return (place(column, target),)
+
+
 def place(column: str, target: Target) -> Place:
-    """Where a row of this kind has the value of a name in `fields.COLUMNS`."""
+    """Where a row of this kind has the value of a name that has only one."""
     if column in _FIXED:
         return _FIXED[column]
     if column in _ON_THE_WIRE:
@@ -82,6 +100,9 @@ def place(column: str, target: Target) -> Place:
         return Place("diagnostic", _GROUP_COLUMN if attribute == "group" else attribute, attribute)
     on_event = target == "events"
     return {
+        "number": Place("diagnostic", "message_id", "message_id")
+        if target == "diagnostics"
+        else Place(ITSELF[target], "id", "id"),
         "time": Place(ITSELF[target], "ts_ns", "ts_ns"),
         "protocol": Place("table" if on_event else "stream", "protocol", "protocol"),
         "game": Place("event" if on_event else "message", "game_id", "game_id"),

@@ -10,20 +10,27 @@ import functools
 import json
 import sqlite3
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from dissectors.grammar import to_json
 from storage.filters.fields import AnyField, Column, MessageField
 from storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
-from storage.filters.rows import JSON, Owner, Place, Target, place
+from storage.filters.rows import JSON, Owner, Place, Target, places
 from storage.filters.syntax import Passage, Step
-from storage.filters.values import Test, holds, holds_inside
+from storage.filters.values import Test, holds, holds_inside, texts_in
 
 Parameters = list[str | int | float]
-_Function = Callable[[str | None, str], bool]
 
-_ALIASES: dict[Owner, str] = {"message": "m", "event": "e", "diagnostic": "d", "stream": "s", "table": "t"}
+_ALIASES: dict[Owner, str] = {
+    "message": "m",
+    "event": "e",
+    "diagnostic": "d",
+    "stream": "s",
+    "table": "t",
+    "session": "x",
+}
 
 # From one record to another: the condition on the other goes into the braces.
 _STREAM_OF_MESSAGE = "m.stream_id IN (SELECT s.id FROM streams AS s WHERE {})"
@@ -33,6 +40,8 @@ _DIAGNOSTICS_OF_MESSAGE = "EXISTS (SELECT 1 FROM diagnostics AS d WHERE d.messag
 _MESSAGES_OF_EVENT = "EXISTS (SELECT 1 FROM messages AS m WHERE m.event_id = e.id AND {})"
 _TABLE_OF_EVENT = "EXISTS (SELECT 1 FROM tables AS t WHERE t.id = e.table_id AND {})"
 _MESSAGE_OF_DIAGNOSTIC = "EXISTS (SELECT 1 FROM messages AS m WHERE m.id = d.message_id AND {})"
+_SESSION = "EXISTS (SELECT 1 FROM sessions AS x WHERE x.id = s.session_id AND {})"
+_SESSION_OF_EVENT = "EXISTS (SELECT 1 FROM sessions AS x WHERE x.id = e.session_id AND {})"
 
 _WAYS: dict[Target, dict[Owner, str]] = {
     "messages": {
@@ -40,6 +49,7 @@ _WAYS: dict[Target, dict[Owner, str]] = {
         "event": _EVENT_OF_MESSAGE,
         "diagnostic": _DIAGNOSTICS_OF_MESSAGE,
         "stream": _STREAM_OF_MESSAGE,
+        "session": _STREAM_OF_MESSAGE.format(_SESSION),
     },
     "events": {
         "event": "{}",
@@ -47,12 +57,14 @@ _WAYS: dict[Target, dict[Owner, str]] = {
         "diagnostic": _MESSAGES_OF_EVENT.format(_DIAGNOSTICS_OF_MESSAGE),
         "stream": _MESSAGES_OF_EVENT.format(_STREAM_OF_MESSAGE),
         "table": _TABLE_OF_EVENT,
+        "session": _SESSION_OF_EVENT,
     },
     "diagnostics": {
         "diagnostic": "{}",
         "message": _MESSAGE_OF_DIAGNOSTIC,
         "event": _MESSAGE_OF_DIAGNOSTIC.format(_EVENT_OF_MESSAGE),
         "stream": _STREAM_OF_DIAGNOSTIC,
+        "session": _STREAM_OF_DIAGNOSTIC.format(_SESSION),
     },
 }
 
@@ -84,12 +96,17 @@ def condition(meaning: Meaning, target: Target) -> tuple[str, Parameters]:
     return word.join(parts), parameters
 
 
-def register_functions(connection: sqlite3.Connection) -> None:
+def register_functions(
+    connection: sqlite3.Connection, name_of: Callable[[int], str | None] = lambda stream: None
+) -> None:
     """Give a connection the functions that the conditions call. Raises sqlite3.Error.
 
+    `name_of` knows what the client of a stream calls itself.
     Whatever such a function raises, as FilterError, comes as an OperationalError: see `reason_of`.
     """
     connection.create_function("kiebitz_field", 2, _keeping_reasons(_field_holds), deterministic=True)
+    connection.create_function("kiebitz_texts", 2, _keeping_reasons(_texts_hold), deterministic=True)
+    connection.create_function("kiebitz_name", 1, _keeping_reasons(name_of), deterministic=True)
     connection.create_function("kiebitz_matches", 2, _keeping_reasons(_matches), deterministic=True)
 
 
@@ -107,10 +124,10 @@ def reason_of(error: Exception) -> BaseException:
     return error
 
 
-def _keeping_reasons(function: _Function) -> _Function:
-    def called(value: str | None, question: str) -> bool:
+def _keeping_reasons(function: Callable[..., Any]) -> Callable[..., Any]:
+    def called(*values: Any) -> Any:
         try:
-            return function(value, question)
+            return function(*values)
         except BaseException as error:
             _reasons[:] = [error]
             raise
@@ -125,9 +142,10 @@ def _depth(meaning: Meaning) -> int:
 def _single(single: Condition, target: Target) -> tuple[str, Parameters]:
     subject, test = single.subject, single.test
     if isinstance(subject, Column):
-        where = place(subject.name, target)
-        sql, parameters = _compared(_value(subject, where, target), test)
-        return _WAYS[target][where.owner].format(sql), parameters
+        ways = [_in_column(subject, test, where, target) for where in places(subject.name, target)]
+        if len(ways) == 1:
+            return ways[0]
+        return f"({' OR '.join(sql for sql, _ in ways)})", [one for _, several in ways for one in several]
     if isinstance(subject, AnyField):
         where = JSON[target]
         sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path)
@@ -141,6 +159,14 @@ def _single(single: Condition, target: Target) -> tuple[str, Parameters]:
     return _WAYS[target]["message"].format(f"({sql})"), message_parameters
 
 
+def _in_column(column: Column, test: Test, where: Place, target: Target) -> tuple[str, Parameters]:
+    if where.reading == "texts":
+        value = f"{_ALIASES[where.owner]}.{where.column}"
+        return _WAYS[target][where.owner].format(f"kiebitz_texts({value}, ?)"), [_question(test)]
+    sql, parameters = _compared(_value(column, where, target), test)
+    return _WAYS[target][where.owner].format(sql), parameters
+
+
 def _inside(value: str, test: Test, path: tuple[Step, ...]) -> tuple[str, Parameters]:
     """A condition on a JSON object. Most have no such name, which SQLite sees sooner than Python."""
     name = next(step for step in path if isinstance(step, str))
@@ -149,6 +175,8 @@ def _inside(value: str, test: Test, path: tuple[Step, ...]) -> tuple[str, Parame
 
 def _value(column: Column, where: Place, target: Target) -> str:
     sql = f"{_ALIASES[where.owner]}.{where.column}"
+    if where.reading == "name":
+        return f"kiebitz_name({sql})"
     return f"{sql} - {_STARTED[target]}" if column.name == "time" else sql
 
 
@@ -186,6 +214,16 @@ def _field_holds(fields: str | None, question: str) -> bool:
         # Nested so deeply that it is no field of a game; one such message must not end the whole query.
         return False
     return _asked(question)(decoded)
+
+
+def _texts_hold(data: str | None, question: str) -> bool:
+    if data is None:
+        return False
+    try:
+        decoded = msgspec.json.decode(data)
+    except RecursionError:
+        return False
+    return any(map(_asked(question), texts_in(decoded)))
 
 
 # Names repeat: the cache answers for a million messages without running Python code for each.

@@ -8,7 +8,7 @@ that a hostile peer could make a stored row and the live one differ.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -79,6 +79,19 @@ def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]
         return False
 
     return any_holds
+
+
+def texts_in(whole: object) -> Iterator[str]:
+    """All texts in a JSON value, at whatever depth, the keys of its objects among them."""
+    waiting = [whole]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, (list, tuple)):
+            waiting += value
 
 
 def _matches(test: Test) -> Callable[[object], bool]:

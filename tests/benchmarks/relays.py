@@ -281,7 +281,7 @@ class OurRelay:
         """End it as Ctrl-C does. Raises RuntimeError unless it ends well and has nothing to complain of."""
         self._running.send_signal(signal.SIGINT)
         said = self._stderr.read()
-        if self._running.wait() != 0 or "kiebitz:" in said or " 0 diagnostics" not in said:
+        if self._running.wait() != 0 or "kiebitz:" in said or "no errors, no warnings, no notes" not in said:
             raise RuntimeError(f"kiebitz relay said: {said}")
 
     def _wait_for(self, finished: int) -> float:

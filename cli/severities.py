@@ -1,0 +1,17 @@
+"""How grave flaws are: in which colour, and how many there are of each, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dissectors.records import Severity
+
+COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
+"""The gravest first."""
+
+
+def in_words(count: Mapping[str, int]) -> str:
+    """As in `3 errors, 1 warning, no notes`."""
+    return ", ".join(
+        f"{count[severity] or 'no'} {severity}{'' if count[severity] == 1 else 's'}" for severity in COLOURS
+    )

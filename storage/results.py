@@ -1,0 +1,60 @@
+"""How games ended, with the names of those who are told of by number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dissectors.grammar import Handle, Handles, KeysOf
+from dissectors.registry import dissector_of
+from storage.timeline import GameRow, Timeline
+
+
+def named_result(timeline: Timeline, game: GameRow) -> dict[str, Any] | None:
+    """A game's result with players' names in place of their numbers, as far as the table knew them then."""
+    result = game.result
+    dissector = dissector_of(game.protocol)
+    if not result or dissector is None:
+        return result
+    handles: Handles = {**dissector.grammar.state_handles, **dissector.grammar.data_handles}
+    # Most games tell of players by name, and need no state.
+    if not any(_has_number(value, handles.get(key)) for key, value in result.items()):
+        return result
+    span = timeline.span(game.id)
+    if span is None:
+        return result
+    state = timeline.state_at(game.table_id, span[1].seq)
+    part = state.get("games", {}).get(str(game.id), {})
+    names = _names(state.get("players")) | _names(part.get("players"))
+    return {key: _named(value, handles.get(key), names) for key, value in result.items()}
+
+
+def _has_number(value: Any, handle: Handle | KeysOf | None) -> bool:
+    if isinstance(handle, KeysOf):
+        return handle.handle.of_player and isinstance(value, dict) and any(map(str.isdecimal, value))
+    parts = value if isinstance(value, list) else [value]
+    return handle is not None and handle.of_player and any(isinstance(part, int) for part in parts)
+
+
+def _names(players: Any) -> dict[str, str]:
+    """What the players of a state are called, by their numbers; many states have them by name anyway."""
+    if not isinstance(players, dict):
+        return {}
+    known = {number: player.get("name") for number, player in players.items() if isinstance(player, dict)}
+    return {number: name for number, name in known.items() if isinstance(name, str) and name}
+
+
+def _named(value: Any, handle: Handle | KeysOf | None, names: dict[str, str]) -> Any:
+    if isinstance(handle, KeysOf):
+        if not (handle.handle.of_player and isinstance(value, dict)):
+            return value
+        called = [names.get(key, key) for key in value]
+        # Two of one name stay apart.
+        return {
+            name if called.count(name) == 1 else f"{name} ({key})": inner
+            for (key, inner), name in zip(value.items(), called, strict=True)
+        }
+    if handle is None or not handle.of_player:
+        return value
+    if isinstance(value, list):
+        return [_named(part, handle, names) for part in value]
+    return names.get(str(value), value)

@@ -1,0 +1,92 @@
+"""What a user is told of filters: the reference, and what is said of a name that nothing is called by."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from command import CAPTURES, TINY, kiebitz
+from lark import Lark
+from lark.lexer import PatternStr
+from terminals import OnTerminal
+
+from cli.catalog import field_catalog
+from storage.filters import compile_filter
+from storage.filters.fields import ALIASES, COLUMNS, TRANSPORTS
+from storage.filters.parser import _GRAMMAR, _WORDS
+from storage.filters.reference import EXAMPLES, FIELDS, NAMES
+
+CATAN = str(CAPTURES / "catan-yaks-g1-3p.pcap.gz")
+
+
+def told() -> set[str]:
+    """All that stands between blanks and commas in the first column of the reference."""
+    done = kiebitz("help", "filters")
+    assert (done.status, done.err) == (0, "")
+    firsts = [line[2:].split("  ")[0] for line in done.out.splitlines() if re.match(r"  \S", line)]
+    return {word for first in firsts for word in re.split(r"[ ,]+", first)}
+
+
+def test_every_name_is_in_the_reference() -> None:
+    assert {*COLUMNS, *ALIASES, *TRANSPORTS, "diag"} <= told()
+
+
+def test_every_word_and_operator_is_in_the_reference() -> None:
+    assert {*_WORDS} <= told()
+    signs = {"==", "!=", "<=", ">=", "<", ">"}
+    for terminal in Lark(_GRAMMAR, parser="lalr", lexer="basic").terminals:
+        if isinstance(terminal.pattern, PatternStr):
+            signs.add(terminal.pattern.value)
+    text = kiebitz("help", "filters").out
+    assert {sign for sign in signs if sign not in text} == set()
+
+
+def test_what_the_reference_names_is_understood() -> None:
+    catalog = field_catalog()
+    for names in NAMES:
+        for name in names.split(", "):
+            compile_filter(name, catalog)
+    for text in (*FIELDS, *EXAMPLES):
+        compile_filter(text, catalog)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Holz > 0", "did you mean resources.Holz or gained.Holz or Spieler.Rohstoffe.Holz"),
+        ('actr == "x"', 'did you mean "actor"?'),
+        ("Rohstofe", 'did you mean "Rohstoffe" or "Rohstoff"?'),
+        # Near to a word of another game alone.
+        ("declarer", None),
+        ("trumfp", None),
+    ],
+)
+@pytest.mark.parametrize("order", ["session first", "filter first"])
+def test_suggestions_are_words_of_the_session(text: str, hint: str | None, order: str) -> None:
+    arguments = [CATAN, "-Y", text] if order == "session first" else ["-Y", text, CATAN]
+    done = kiebitz("events", *arguments)
+    assert (done.status, done.out) == (2, "")
+    sentence, *excerpt = done.err.splitlines()
+    assert sentence.startswith(f'kiebitz: no field "{text.split()[0]}"')
+    if hint is None:
+        assert "did you mean" not in sentence
+    else:
+        assert hint in sentence
+    assert excerpt[0] == f"  {text}"
+
+
+def test_the_words_of_the_headings_are_understood() -> None:
+    done = kiebitz("messages", TINY, "-Y", 'who == "alice" && # < 3', "--json")
+    assert [row["id"] for row in done.json] == [1, 2]
+    done = kiebitz("events", TINY, "-Y", 'actor == "alice" && kind == "rolled"', "--json")
+    assert [row["actor"] for row in done.json] == ["alice"]
+    assert kiebitz("check", TINY, "-Y", 'who == "alice"').status == 0
+
+
+def test_whoever_asks_for_a_player_is_told_how_to_ask_for_more() -> None:
+    lost = kiebitz("events", TINY, "-Y", 'named == "alice" && kind == "lost"', "--json").json
+    assert [row["data"]["names"] for row in lost] == [["alice"]]
+    for asked, is_told in (("player", True), ("named", False)):
+        with OnTerminal("events", TINY, "-Y", f'{asked} == "alice"') as command:
+            assert command.ended() == 0
+        assert any("named finds" in line or 'named == "alice"' in line for line in command.lines) == is_told
