@@ -29,7 +29,8 @@ def reasons(flaw: Diagnostic | DiagnosticRow) -> Iterator[tuple[str, str]]:
         yield "expected", flaw.expected
     if flaw.clause is not None:
         yield "clause", flaw.clause
-    yield "blame", f"{flaw.blame} ({flaw.group})"
+    if flaw.severity != "note":
+        yield "blame", f"{flaw.blame} ({flaw.group})"
 
 
 def flaw_block(
