@@ -19,6 +19,9 @@ PROOF = 5
 ENOUGH = 16
 """After so many messages in which nothing can be read a guess may be taken back."""
 
+MOST_HELD = 64
+"""So many accusations that come after the guess are held: if it is not taken back by then, it is right."""
+
 _WEIGHT = 1024
 """Of so many bytes in one frame each counts as a message more: a byte stream may be one long frame."""
 
@@ -40,6 +43,7 @@ class Guess:
         """Whether something came that may be another program's."""
         self.held: list[Diagnostic] = []
         """Who is to blame if the guess is right."""
+        self._held_since = 0
         self.streams: dict[int, Stream] = {}
         """The latest streams that were read by this guess."""
 
@@ -64,6 +68,11 @@ class Guess:
             self._foreign += weight * counts
             self.is_doubtful = True
 
+    def hold(self, flaws: list[Diagnostic], counts: bool) -> None:
+        """Keep what may be another program's."""
+        self.held += flaws
+        self._held_since += len(flaws) * counts
+
     def _weight(self, direction: Direction, decoded: Decoded, frame: Frame) -> int:
         """For how many messages of another program a frame counts in which no message can be made out."""
         if frame.cut == "gap" or (decoded.flaws and all(flaw.severity == "note" for flaw in decoded.flaws)):
@@ -74,8 +83,8 @@ class Guess:
 
     @property
     def is_proven(self) -> bool:
-        """Whether it is right, whatever comes."""
-        return len(self.names) >= PROOF
+        """Whether it is right, whatever comes, or nothing else can be waited for."""
+        return len(self.names) >= PROOF or self._held_since >= MOST_HELD
 
     @property
     def is_unlikely(self) -> bool:

@@ -319,12 +319,13 @@ class Inspector:
         """Hold what was found from `since` on while a guess may be wrong; confirm it, or take it back."""
         found = self._findings.diagnostics
         if guess.is_doubtful:
-            guess.held += [flaw for flaw in found[since:] if flaw.severity != "note"]
+            accused = [flaw for flaw in found[since:] if flaw.severity != "note"]
+            guess.hold(accused, not self._is_catching_up)
             found[since:] = [flaw for flaw in found[since:] if flaw.severity == "note"]
-        if guess.is_proven:
-            self._confirm(server, guess)
-        elif guess.is_disproved:
+        if guess.is_disproved:
             self._take_back(server, guess)
+        elif guess.is_proven:
+            self._confirm(server, guess)
 
     def _confirm(self, server: _Server, guess: Guess) -> None:
         self._findings.diagnostics += guess.held
