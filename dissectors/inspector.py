@@ -303,10 +303,6 @@ class Inspector:
                 conversation.stream.protocol = dissector.protocol
                 self._findings.streams.append(conversation.stream)
         waited = self._no_longer_wait(server)
-        if server.disproved:
-            # The others may be what came of the program that was taken for a game before.
-            waited = [item for item in waited if item.stream is stream]
-            waited = waited[-1:] if stream.transport == "udp" else waited
         # What makes it likely is the last of it, and all before may be anything.
         self._is_catching_up = is_likely
         for item in waited:
@@ -320,8 +316,12 @@ class Inspector:
         found = self._findings.diagnostics
         if guess.is_doubtful:
             accused = [flaw for flaw in found[since:] if flaw.severity != "note"]
-            guess.hold(accused, not self._is_catching_up)
             found[since:] = [flaw for flaw in found[since:] if flaw.severity == "note"]
+            if self._is_catching_up and server.disproved:
+                # It may be what came of the program that was taken for a game before.
+                found += as_notes(accused)
+            else:
+                guess.hold(accused, not self._is_catching_up)
         if guess.is_disproved:
             self._take_back(server, guess)
         elif guess.is_proven:
@@ -343,7 +343,8 @@ class Inspector:
             Diagnostic(stream, "c2s", self._latest_ns, "note", "state", TAKEN_BACK, guess.sentence, 0, 0)
         )
         server.disproved |= guess.names
-        server.given_up = not guess.names
+        # Of a byte stream it is not known where a message begins now.
+        server.given_up = not guess.names or stream.transport == "tcp"
         server.dissector = server.table = server.guess = None
         for conversation in self._conversations.values():
             if conversation.server is server:
@@ -552,12 +553,9 @@ class Inspector:
 
 
 def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:
-    """Whether there is nothing in these bytes that has not led to a wrong guess before."""
-    if not server.disproved:
-        return False
-    decoded = [dissector.decode(frame.data, direction) for frame in dissector.framer(direction).feed(0, data)]
-    names = {(direction, each.row.name) for each in decoded if each.sound and each.row is not None}
-    return names <= server.disproved
+    """Whether a datagram says what has led to a wrong guess before."""
+    row = dissector.decode(data, direction).row if server.disproved else None
+    return row is not None and (direction, row.name) in server.disproved
 
 
 def _beginning(server: _Server, chunk: Chunk) -> bytes:

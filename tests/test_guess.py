@@ -176,7 +176,12 @@ def test_an_unknown_protocol_is_told_that_there_is_none() -> None:
 def test_what_is_held_is_bounded() -> None:
     inspector = Inspector(BUILT_IN, Ids())
     # An echo server: half of what comes are words of the game, from the wrong side.
-    said: list[Said] = [("c2s", b"REGISTER;x"), ("s2c", b"REGISTER;x"), ("c2s", b"JOIN;1"), ("s2c", b"JOIN;1")]
+    said: list[Said] = [
+        ("c2s", b"REGISTER;x"),
+        ("s2c", b"REGISTER;x"),
+        ("c2s", b"JOIN;1"),
+        ("s2c", b"JOIN;1"),
+    ]
     for item in talk([*said, *said[:2] * 1000]):
         inspector.feed(item)
     assert inspector.is_settled
