@@ -167,7 +167,7 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.severity,
         flaw.group,
         flaw.code,
-        flaw.blame,
+        None if flaw.severity == "note" else flaw.blame,
         flaw.stream_id,
         *evidence.ends(flaw),
         flaw.direction,

@@ -18,17 +18,25 @@ TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}
 """By how they are written."""
 
 
-def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector]:
-    """The protocols by (transport, port). Raises click.BadParameter with what is wrong."""
-    forced: dict[tuple[str, int], Dissector] = {}
+NO_GAME = "none"
+"""Stands for a protocol where a port is no game's."""
+
+
+def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector | None]:
+    """The protocols by (transport, port), None for no game. Raises click.BadParameter with what is wrong."""
+    forced: dict[tuple[str, int], Dissector | None] = {}
     for spec in specs:
         form = _FORM.fullmatch(spec.strip())
         if form is None or int(form[2]) > 65_535:
             raise click.BadParameter(f"'{spec}' is not of the form udp.port==9000,maexchen", param_hint="-d")
         transport, port, protocol = TRANSPORTS[form[1]], int(form[2]), form[3]
+        if protocol == NO_GAME:
+            forced[transport, port] = None
+            continue
         dissector = dissector_of(protocol)
         if dissector is None:
-            raise click.BadParameter(unknown_protocol(protocol), param_hint="-d")
+            text = f"{unknown_protocol(protocol)}; {NO_GAME} says that it is no game"
+            raise click.BadParameter(text, param_hint="-d")
         if dissector.transport != transport:
             raise click.BadParameter(f"{protocol} goes over {dissector.transport}", param_hint="-d")
         forced[transport, port] = dissector
@@ -45,7 +53,7 @@ def unknown_protocol(name: str) -> str:
 
 
 def server_ports(forced: DecodeAs, transport: Transport) -> frozenset[int]:
-    """A transport's ports that are servers': the forced ones and each protocol's own."""
+    """A transport's ports that are servers': those that were named and each protocol's own."""
     return frozenset(port for through, port in forced if through == transport).union(
         *(
             dissector.default_ports
@@ -60,5 +68,6 @@ decode_as_option = click.option(
     "decode_as",
     multiple=True,
     metavar="PORT==N,PROTOCOL",
-    help="Take a server's port for a protocol's, as in udp.port==4711,maexchen. Else it is recognised.",
+    help="Take a server's port for a protocol's, as in udp.port==4711,maexchen, or for no game's: none in its"
+    " place. Else it is recognised.",
 )

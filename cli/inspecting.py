@@ -28,8 +28,8 @@ from storage.schema import StorageError
 _AHEAD = 4
 """Batches that may be on their way, there or back; so much is in memory."""
 
-_Ports = dict[tuple[str, int], str]
-"""Server (transport, port) to the name of the protocol that it is said to speak."""
+_Ports = dict[tuple[str, int], str | None]
+"""Server (transport, port) to the name of the protocol that it is said to speak; None for no game."""
 
 
 class _Batch(NamedTuple):
@@ -43,7 +43,10 @@ class InspectionElsewhere:
     """An inspection in another process. Raises StorageError if that dies."""
 
     def __init__(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> None:
-        ports: _Ports = {server: dissector.protocol for server, dissector in decode_as.items()}
+        ports: _Ports = {
+            server: dissector.protocol if dissector is not None else None
+            for server, dissector in decode_as.items()
+        }
         self._connection, theirs = multiprocessing.Pipe()
         self._process = start_child(_inspect, theirs, session_id, ids, ports)
         theirs.close()
@@ -105,7 +108,9 @@ def _death() -> StorageError:
 def _inspect(connection: Connection, session_id: int, ids: Ids, ports: _Ports) -> None:
     """Answer each batch of items with rows, and None with the last ones; to be run by `start_child`."""
     dissectors = installed().dissectors
-    decode_as = {server: dissectors[protocol] for server, protocol in ports.items()}
+    decode_as = {
+        server: dissectors[protocol] if protocol is not None else None for server, protocol in ports.items()
+    }
     inspection = InspectionHere(session_id, ids, decode_as)
     streams: dict[int, Stream] = {}
     # Whoever imports may be killed.

@@ -45,7 +45,7 @@ class RecordFlows:
             "kiebitz_decode_as",
             Sequence[str],
             [],
-            "Take a server's port for a game's, as in udp.port==4711,maexchen. Else it is recognised.",
+            "Take a server's port for a game's, as in udp.port==4711,maexchen, or for none. Else recognised.",
         )
 
     def configure(self, updated: set[str]) -> None:

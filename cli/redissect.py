@@ -9,6 +9,7 @@ from cli.decode_as import decode_as_option, parse_decode_as
 from cli.garbage import collecting_seldom
 from cli.screen import Progress
 from cli.sessions import is_database, open_session, split_number
+from dissectors.records import port_of
 from storage.redissect import redissect as redissect_database
 from storage.schema import StorageError
 
@@ -39,8 +40,9 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
             path, number, forced, lambda done, total: progress.update(bar, completed=done, total=total)
         )
     for transport, server, protocol in lost:
-        port = server.rpartition(":")[2]
-        warn(
-            f"{server} was read as {protocol} before and is not recognised now;"
-            f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}"
-        )
+        port = port_of(server)
+        if (transport, port) not in forced:
+            warn(
+                f"{server} was read as {protocol} before and is not recognised now;"
+                f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}"
+            )

@@ -153,6 +153,12 @@ class BroadcastLog(Generic[Told]):
         place = self._first + len(self._entries)
         self._cursors[stream_id] = _Cursor(place, place)
 
+    def clear(self) -> None:
+        """Nobody is there any more who could hear copies: whoever comes hears news, though it be the same."""
+        self._first += len(self._entries)
+        self._entries.clear()
+        self._cursors.clear()
+
     def forget(self, stream_id: int) -> None:
         """Drop the cursor of a stream that is over."""
         self._cursors.pop(stream_id, None)

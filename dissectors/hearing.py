@@ -158,6 +158,10 @@ class Hearing:
         self.silence(stream_id)
         self._log.forget(stream_id)
 
+    def clear(self) -> None:
+        """Nobody is there any more who could hear copies of what was told."""
+        self._log.clear()
+
     def finish(self) -> None:
         """Nothing more comes at all."""
         for fact in self._waiting:

@@ -16,6 +16,7 @@ import msgspec
 from dissectors.dissector import Dissector, recognise
 from dissectors.framing import FRAME_LIMIT, Frame, Framer
 from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
+from dissectors.guess import Guess, as_notes
 from dissectors.records import (
     OPPOSITE,
     Chunk,
@@ -66,8 +67,11 @@ DIVERGENCE = "divergence"
 DEAD_PORT = ("port-unreachable", "refused")
 """The codes of the Faults that say that nobody listens where a client sends to."""
 
-DecodeAs = Mapping[tuple[str, int], Dissector]
-"""Server (transport, port) to the protocol that it is said to speak."""
+TAKEN_BACK = "taken-back"
+"""The code of the note that a server does not speak the protocol that it was taken to speak."""
+
+DecodeAs = Mapping[tuple[str, int], Dissector | None]
+"""Server (transport, port) to the protocol that it is said to speak; None if it is said to be no game."""
 
 
 class _Head(msgspec.Struct, eq=False):
@@ -86,6 +90,10 @@ class _Server(msgspec.Struct, eq=False):
     waiting: list[Item] = msgspec.field(default_factory=list)
     heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
     given_up: bool = False
+    guess: Guess | None = None
+    """How sure the protocol is; None once it is."""
+    disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
+    """The messages that have led to a guess that was taken back."""
 
 
 class _Conversation(msgspec.Struct, eq=False):
@@ -118,6 +126,8 @@ class Inspector:
         """By protocol, all tables; what one server says may be about another."""
         self._memo: dict[tuple[str, Direction], dict[bytes, Decoded]] = defaultdict(dict)
         self._latest_ns = 0
+        self._is_catching_up = False
+        """Whether what is read has waited for the message by which the protocol was recognised."""
         self._waiting_bytes = 0
 
     def feed(self, item: Item) -> None:
@@ -155,14 +165,15 @@ class Inspector:
         for conversation in list(self._conversations.values()):
             self._eof(conversation, self._latest_ns, None)
         for server in self._servers.values():
-            if server.table is not None:
-                server.table.finish(self._latest_ns)
+            self._last_verdicts(server)
 
     @property
     def is_settled(self) -> bool:
         """Whether all that came is in what was found: no frame is unfinished, no message undecided."""
         return not any(
-            server.waiting or (server.table is not None and server.table.undecided() is not None)
+            server.waiting
+            or (server.table is not None and server.table.undecided() is not None)
+            or (server.guess is not None and server.guess.held)
             for server in self._servers.values()
         ) and not any(
             framer.is_unfinished
@@ -193,9 +204,11 @@ class Inspector:
         server = self._servers.get(key)
         if server is None:
             server = self._servers[key] = _Server()
-            forced = self._decode_as.get((stream.transport, port_of(stream.server)))
+            port = stream.transport, port_of(stream.server)
+            forced = self._decode_as.get(port)
             if forced is not None:
                 self._decide(server, forced, stream)
+            server.guess, server.given_up = None, port in self._decode_as and forced is None
         conversation = self._conversations[stream.id] = _Conversation(stream, server)
         server.streams += 1
         self._idle.pop(key, None)
@@ -213,9 +226,19 @@ class Inspector:
         server = self._servers.pop(key)
         if server.table is None:
             self._decide_by_likeness(server)
+        self._last_verdicts(server)
+        if server.table is not None:
+            self._tables[server.table.info.protocol].remove(server.table)
+
+    def _last_verdicts(self, server: _Server) -> None:
+        """Nothing more comes from a server: what waited for more is told."""
+        guess = server.guess
+        if guess is not None and guess.is_unlikely:
+            self._take_back(server, guess)
+        elif guess is not None:
+            self._confirm(server, guess)
         if server.table is not None:
             server.table.finish(self._latest_ns)
-            self._tables[server.table.info.protocol].remove(server.table)
 
     def _wait(self, server: _Server, item: Item) -> None:
         """Keep an item of a server whose protocol is unknown, unless it is what makes it known."""
@@ -228,7 +251,9 @@ class Inspector:
             self._waiting_bytes += len(item.data)
             beginning = item.data if stream.transport == "udp" else _beginning(server, item)
             for dissector, *seen in recognise(self._dissectors, stream.transport, beginning):
-                if seen == [item.direction, "certain"]:
+                if seen == [item.direction, "certain"] and not _is_disproved(
+                    server, dissector, item.direction, beginning
+                ):
                     self._decide(server, dissector, stream)
                     return
         elif isinstance(item, Gap):
@@ -239,7 +264,7 @@ class Inspector:
     def _decide_by_likeness(self, server: _Server) -> None:
         """Nothing certain came: take the protocol whose messages these look like, or give the server up."""
         looked_at: set[tuple[int, Direction]] = set()
-        for item in server.waiting:
+        for item in server.waiting if not server.disproved else ():
             if not isinstance(item, Chunk):
                 continue
             data = item.data
@@ -251,7 +276,7 @@ class Inspector:
                 data = bytes(server.heads[key].data)
             for dissector, direction, _ in recognise(self._dissectors, item.stream.transport, data):
                 if direction == item.direction:
-                    self._decide(server, dissector, item.stream)
+                    self._decide(server, dissector, item.stream, is_likely=False)
                     return
         server.given_up = True
         self._no_longer_wait(server)
@@ -262,11 +287,12 @@ class Inspector:
         self._waiting_bytes -= sum(len(item.data) for item in waiting if isinstance(item, Chunk))
         return waiting
 
-    def _decide(self, server: _Server, dissector: Dissector, stream: Stream) -> None:
+    def _decide(self, server: _Server, dissector: Dissector, stream: Stream, is_likely: bool = True) -> None:
         self._ids.table += 1
         info = TableInfo(self._ids.table, dissector.protocol, stream.server)
         self._findings.tables.append(info)
         server.dissector = dissector
+        server.guess = Guess(dissector)
         server.table = dissector.table(info, self._ids, self._findings)
         server.table.is_unfinished = self._is_unfinished
         neighbours = self._tables.setdefault(dissector.protocol, [])
@@ -276,20 +302,70 @@ class Inspector:
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
                 self._findings.streams.append(conversation.stream)
-        for item in self._no_longer_wait(server):
+        waited = self._no_longer_wait(server)
+        # What makes it likely is the last of it, and all before may be anything.
+        self._is_catching_up = is_likely
+        for item in waited:
             # A stream may have ended while its items waited.
             conversation = self._conversations.get(item.stream.id) or _Conversation(item.stream, server)
             self._dissect(conversation, item)
+        self._is_catching_up = False
+
+    def _judge(self, server: _Server, guess: Guess, since: int) -> None:
+        """Hold what was found from `since` on while a guess may be wrong; confirm it, or take it back."""
+        found = self._findings.diagnostics
+        if guess.is_doubtful:
+            accused = [flaw for flaw in found[since:] if flaw.severity != "note"]
+            found[since:] = [flaw for flaw in found[since:] if flaw.severity == "note"]
+            if self._is_catching_up and server.disproved:
+                # It may be what came of the program that was taken for a game before.
+                found += as_notes(accused)
+            else:
+                guess.hold(accused, not self._is_catching_up)
+        if guess.is_disproved:
+            self._take_back(server, guess)
+        elif guess.is_proven:
+            self._confirm(server, guess)
+
+    def _confirm(self, server: _Server, guess: Guess) -> None:
+        self._findings.diagnostics += guess.held
+        server.guess = None
+
+    def _take_back(self, server: _Server, guess: Guess) -> None:
+        """A server does not speak what it was taken to speak: nobody is accused, and what follows may be
+        anything."""
+        table = server.table
+        assert table is not None
+        self._tables[table.info.protocol].remove(table)
+        self._findings.diagnostics += as_notes(guess.held)
+        stream = next(reversed(guess.streams.values()))
+        self._findings.diagnostics.append(
+            Diagnostic(stream, "c2s", self._latest_ns, "note", "state", TAKEN_BACK, guess.sentence, 0, 0)
+        )
+        server.disproved |= guess.names
+        # Of a byte stream it is not known where a message begins now.
+        server.given_up = not guess.names or stream.transport == "tcp"
+        server.dissector = server.table = server.guess = None
+        for conversation in self._conversations.values():
+            if conversation.server is server:
+                conversation.framers.clear()
+                guess.streams[conversation.stream.id] = conversation.stream
+        for stream in guess.streams.values():
+            stream.protocol = None
+            self._findings.streams.append(stream)
 
     def _dissect(self, conversation: _Conversation, item: Item) -> None:
+        if conversation.server.table is None:
+            # It was just taken back.
+            return
         if isinstance(item, Chunk):
             self._read(conversation, item)
         elif isinstance(item, Gap):
             self._gap(conversation, item)
         elif isinstance(item, End):
             self._eof(conversation, item.ts_ns, item.reason)
-            assert conversation.server.table is not None
-            conversation.server.table.closed(item.stream, item.ts_ns)
+            if conversation.server.table is not None:
+                conversation.server.table.closed(item.stream, item.ts_ns)
 
     def _read(self, conversation: _Conversation, chunk: Chunk) -> None:
         if chunk.missing:
@@ -306,7 +382,7 @@ class Inspector:
 
     def _eof(self, conversation: _Conversation, ts_ns: int, reason: str | None) -> None:
         """Take what is left of both directions; `reason` says how the stream was ended, if it was."""
-        for direction, framer in conversation.framers.items():
+        for direction, framer in [*conversation.framers.items()]:
             for frame in framer.eof():
                 self._frame(conversation, direction, ts_ns, frame, reason)
 
@@ -338,8 +414,8 @@ class Inspector:
             count = "an unknown number of" if gap.length is None else f"{gap.length:,}"
             text = f"{count} bytes are not in the capture"
             self._network(gap, "warning", GAP, text, gap.length or 0)
-        assert conversation.server.table is not None
-        conversation.server.table.missing(gap.stream, gap.direction)
+        if conversation.server.table is not None:
+            conversation.server.table.missing(gap.stream, gap.direction)
 
     def _fault(self, fault: Fault) -> None:
         """Tell what the source says."""
@@ -386,8 +462,10 @@ class Inspector:
     ) -> None:
         """Make a message of a frame; `ended` says how the stream was ended, if it was."""
         server = conversation.server
-        table = server.table
-        assert table is not None
+        table, guess, since = server.table, server.guess, len(self._findings.diagnostics)
+        if table is None:
+            # The guess was taken back at a frame before.
+            return
         if frame.cut is None:
             decoded = self._decode(server, direction, frame.data)
         else:
@@ -418,6 +496,9 @@ class Inspector:
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
+        if guess is not None:
+            guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
+            self._judge(server, guess, since)
 
     def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
         """What can be said of a frame that is no whole message."""
@@ -469,6 +550,12 @@ class Inspector:
                     memo.clear()
                 memo[frame] = decoded
         return decoded
+
+
+def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:
+    """Whether a datagram says what has led to a wrong guess before."""
+    row = dissector.decode(data, direction).row if server.disproved else None
+    return row is not None and (direction, row.name) in server.disproved
 
 
 def _beginning(server: _Server, chunk: Chunk) -> bytes:

@@ -106,6 +106,14 @@ def test_a_block_says_where_what_and_whose() -> None:
     assert done.out.splitlines()[-1].endswith(" errors, no warnings, no notes")
 
 
+def test_nobody_is_blamed_for_a_note() -> None:
+    done = kiebitz("check", TINY, "-Y", 'diag.severity == "note"')
+    assert "note[dialect]" in done.out
+    assert "blame" not in done.out
+    notes = kiebitz("check", TINY, "-Y", 'diag.severity == "note"', "--json").json
+    assert {note["blame"] for note in notes} == {None}
+
+
 def test_notes_alone_are_no_failure() -> None:
     done = kiebitz("check", TINY)
     assert done.status == 0

@@ -99,7 +99,7 @@ def test_a_datagram_is_shown_with_fields_event_and_flaw() -> None:
         "  --> byte 0 of the message (21 of that direction)\n"
         "   | roll;t2\n"
         "   | ^^^^\n"
-        "   = expected: one of REGISTER, REGISTER_SPECTATOR, JOIN, ROLL, SEE, ANNOUNCE\n"
+        "   = expected: one of REGISTER, REGISTER_SPECTATOR, UNREGISTER, ECHO, JOIN, ROLL, SEE, ANNOUNCE\n"
         "   = clause: Grundlagen\n"
         "   = blame: client (malformed)"
     )

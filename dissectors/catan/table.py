@@ -179,6 +179,10 @@ class CatanTable(PlayTable):
         if game is not None and all(talk.player not in game.players for talk in self.conversations.values()):
             self.abort(ts_ns, LOST)
             self.leave_state()
+        if not self.conversations:
+            # Whoever comes next may find a server that was started anew, with others under these numbers.
+            self._hearing.clear()
+            self.players.clear()
 
     def undecided(self) -> int | None:
         return self._hearing.first_waiting()

@@ -13,6 +13,9 @@ from dissectors.cgml.seats import MOST_GROUPS, SeatTable, short
 from dissectors.hearing import Fact
 from dissectors.records import Event, Message
 
+_COPIES_NS = 100_000_000
+"""All players are told of their group within this time."""
+
 
 class Announced(msgspec.Struct, eq=False):
     """A group that the login server has announced, with where it plays."""
@@ -21,8 +24,11 @@ class Announced(msgspec.Struct, eq=False):
     players: list[int]
     told: dict[str, dict[str, Any]]
     """What was said of each player, by id."""
+    told_ns: int
     formed: Event | None = None
     """Its event, once all of its players are known."""
+    hearers: set[int] = msgspec.field(default_factory=set)
+    """On which streams it was told."""
 
 
 class Lobby:
@@ -57,10 +63,12 @@ class Lobby:
         """A group is complete: note it at once, as the game server hears of it next."""
         number: int = message.fields["id"]
         known = self.announced.get(number)
-        if known is None:
-            known = self.announced[number] = Announced(message.fields["url"], [], {})
+        if known is None or self._is_another(known, message):
+            self.announced.pop(number, None)
+            known = self.announced[number] = Announced(message.fields["url"], [], {}, message.ts_ns)
             if len(self.announced) > MOST_GROUPS:
                 del self.announced[next(iter(self.announced))]
+        known.hearers.add(message.stream.id)
         for player in message.fields["player"]:
             known.told[str(player["id"])] = player
         others = [player["id"] for player in message.fields["player"]]
@@ -69,6 +77,12 @@ class Lobby:
         for player in others + (own if len(own) == 1 else []):
             if player not in known.players and len(known.players) < SEATS:
                 known.players.append(player)
+
+    def _is_another(self, known: Announced, message: Message) -> bool:
+        """Whether a number is given to another group, by a server that was started anew: nobody is there any
+        more who was told of the one before."""
+        is_late = message.ts_ns - known.told_ns >= _COPIES_NS
+        return is_late and known.hearers.isdisjoint(self._table.conversations)
 
     def complete(self, fact: Fact) -> None:
         number: int = fact.fields["id"]

@@ -200,6 +200,8 @@ class CgmlTable(SeatTable):
         self._hearing.forget(stream.id)
         self.lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
         del self.conversations[stream.id]
+        if not self.conversations:
+            self._hearing.clear()
 
     def undecided(self) -> int | None:
         return self._hearing.first_waiting()

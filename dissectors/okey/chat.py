@@ -59,6 +59,10 @@ class Chat:
         event = self._hall.tell(message, "chat", sender, data, game)
         self._log.add(hearer, key, event)
 
+    def clear(self) -> None:
+        """Nobody is there any more who could hear copies."""
+        self._log.clear()
+
     def forget(self, stream_id: int) -> None:
         """A stream is over."""
         self._log.forget(stream_id)

@@ -159,8 +159,9 @@ def read_tiles(text: str, tokens: list[Token]) -> list[str | None]:
     """The tiles of a list that is cut already. Raises Mismatch."""
     tiles: list[str | None] = []
     for token in tokens:
-        inner = token.start + text[token.start : token.end].find(token.text)
-        tiles.append(read_tile(token.text, inner))
+        # A token of quoted and bare parts does not stand there as it reads.
+        inner = max(text[token.start : token.end].find(token.text), 0)
+        tiles.append(read_tile(token.text, token.start + inner))
     return tiles
 
 

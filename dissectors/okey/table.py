@@ -156,6 +156,9 @@ class OkeyTable(Hall):
         # That he has gone was logged as told on his stream.
         self.log.forget(stream.id)
         self._chat.forget(stream.id)
+        if not self.conversations:
+            self.log.clear()
+            self._chat.clear()
 
     def finish(self, ts_ns: int) -> None:
         """All verdicts were given at once."""

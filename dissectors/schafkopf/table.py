@@ -92,6 +92,8 @@ class SchafkopfTable(RoundTable):
         if conversation is not None:
             assert stream.close_reason is not None
             self._leaves(None, conversation, stream.close_reason, ts_ns)
+        if not self._conversations:
+            self.log.clear()
 
     def finish(self, ts_ns: int) -> None:
         """All verdicts were given at once."""
