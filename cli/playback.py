@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import termios
 import time
-import tty
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Self
+from typing import Any, Self
 
 from cli.console import show_line
+from cli.keyboard import Keyboard, is_quit
 from cli.onlooker import RECENT, Onlooker
 from cli.screen import AnyConsole, Console, ConsoleOptions, Live, RenderableType, RenderResult, Segment, Text
 from dissectors.records import Event
@@ -24,17 +22,28 @@ _FRAME_S = 1 / 30
 """Events that come closer together than this are not all drawn."""
 
 _NAP_S = 1.0
-_END_OF_INPUT = b"\x04"
 
 LINES_KEPT = 100
 """Events that are kept to be shown below the table."""
 
 
 class Timing(AbstractContextManager["Timing"]):
-    """What decides when the next event is shown; entered for as long as the replay lasts."""
+    """What decides when the next event is shown; entered for as long as the replay lasts.
 
-    def __exit__(self, *_: object) -> None:
-        """Nothing is to be undone."""
+    Where there is a `keyboard`, it is listened to meanwhile.
+    """
+
+    def __init__(self, keyboard: Keyboard | None = None) -> None:
+        self._keyboard = keyboard
+
+    def __enter__(self) -> Self:
+        if self._keyboard is not None:
+            self._keyboard.__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        if self._keyboard is not None:
+            self._keyboard.__exit__(*failure)
 
     @abstractmethod
     def pause_s(self, step: Step) -> float:
@@ -46,27 +55,38 @@ class Timing(AbstractContextManager["Timing"]):
 
 
 class Pace(Timing):
-    """The recorded pace, times `speed`; 0 waits for nothing.
+    """The recorded pace, times `speed`; 0 waits for nothing. With a keyboard, q ends.
 
     Each moment is reckoned from the first, so that the time it takes to draw adds up to nothing.
     """
 
-    def __init__(self, speed: float) -> None:
+    def __init__(self, speed: float, keyboard: Keyboard | None = None) -> None:
+        super().__init__(keyboard)
         self._speed = speed
         self._origin: tuple[int, float] | None = None
 
     def pause_s(self, step: Step) -> float:
         if step.next_ns is None or self._speed == 0:
             return 0.0
+        now = time.monotonic() - (self._keyboard.stopped_s if self._keyboard is not None else 0.0)
         if self._origin is None:
-            self._origin = (step.event.ts_ns, time.monotonic())
+            self._origin = (step.event.ts_ns, now)
         first_ns, started = self._origin
-        return (step.next_ns - first_ns) / 1e9 / self._speed - (time.monotonic() - started)
+        return (step.next_ns - first_ns) / 1e9 / self._speed - (now - started)
 
     def wait(self, step: Step) -> bool:
-        while (left := self.pause_s(step)) > 0:
-            time.sleep(min(left, _NAP_S))
-        return True
+        while True:
+            left = max(self.pause_s(step), 0.0)
+            if self._keyboard is None:
+                time.sleep(min(left, _NAP_S))
+            else:
+                key = self._keyboard.key(min(left, _NAP_S))
+                if key is not None:
+                    if is_quit(key):
+                        return False
+                    continue
+            if left <= _NAP_S:
+                return True
 
 
 class Lines(Timing):
@@ -83,20 +103,11 @@ class Lines(Timing):
 
 
 class Keys(Timing):
-    """Step by step: Enter or the space bar goes on, q ends.
+    """Step by step: Enter or the space bar goes on, q ends."""
 
-    The terminal stays without echo and line editing all the time: click.getchar would go back and forth, and
-    lose what is typed while the table is drawn.
-    """
-
-    def __enter__(self) -> Self:
-        self._keyboard = sys.stdin.fileno()
-        self._before = termios.tcgetattr(self._keyboard)
-        tty.setcbreak(self._keyboard, termios.TCSADRAIN)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._before)
+    def __init__(self, keyboard: Keyboard) -> None:
+        super().__init__(keyboard)
+        self._keys = keyboard
 
     def pause_s(self, step: Step) -> float:
         return _FRAME_S
@@ -105,10 +116,10 @@ class Keys(Timing):
         if step.next_ns is None:
             return True
         while True:
-            key = os.read(self._keyboard, 1)
+            key = self._keys.key(None)
             if key in (b"\r", b"\n", b" "):
                 return True
-            if key in (b"q", b"Q", _END_OF_INPUT, b""):
+            if is_quit(key):
                 return False
 
 
@@ -124,6 +135,12 @@ class Stage(AbstractContextManager["Stage"]):
 
     def __exit__(self, *_: object) -> None:
         """Nothing is to be undone."""
+
+    def leave(self) -> None:
+        """Give the terminal back for a while."""
+
+    def come_back(self) -> None:
+        """Go on as before."""
 
     def take(self, step: Step) -> None:
         """The next event."""
@@ -181,6 +198,12 @@ class Screen(Stage):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
+    def leave(self) -> None:
+        self._live.stop()
+
+    def come_back(self) -> None:
+        self._live.start(refresh=True)
+
     def take(self, step: Step) -> None:
         super().take(step)
         self._lines.append(self.line(step.event))
@@ -224,16 +247,17 @@ def play(steps: Iterable[Step], stage: Stage, timing: Timing) -> Step | None:
     """
     last: Step | None = None
     drawn = 0.0
-    with timing, stage:
-        for step in steps:
-            last = step
-            stage.take(step)
-            if timing.pause_s(step) >= _FRAME_S or time.monotonic() - drawn >= _FRAME_S:
-                stage.draw(step)
-                drawn = time.monotonic()
-            # After the last one nothing more is asked for: that would take its state away.
-            if not timing.wait(step) or step.next_ns is None:
-                break
-    if last is not None:
-        stage.finish(last)
+    with timing:
+        with stage:
+            for step in steps:
+                last = step
+                stage.take(step)
+                if timing.pause_s(step) >= _FRAME_S or time.monotonic() - drawn >= _FRAME_S:
+                    stage.draw(step)
+                    drawn = time.monotonic()
+                # After the last one nothing more is asked for: that would take its state away.
+                if not timing.wait(step) or step.next_ns is None:
+                    break
+        if last is not None:
+            stage.finish(last)
     return last

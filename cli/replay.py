@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 
 import click
@@ -11,6 +10,7 @@ from click.core import ParameterSource
 
 from cli.console import is_terminal, warn
 from cli.files import opened, svg_option
+from cli.keyboard import Keyboard, has_keyboard
 from cli.moment_options import game_option, moment_option, moments_explained, player_option
 from cli.onlooker import Onlooker
 from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
@@ -117,8 +117,9 @@ def replay(
 ) -> int | None:
     """Play a session again: in the terminal, or one side of it to a live peer.
 
-    In the terminal it is the table, and below it what happens. Where stdout is no terminal, each event is a
-    line, and the table is drawn at the end. With --step and no keyboard, each line of stdin is a step.
+    In the terminal it is the table, and below it what happens; q ends it. Where stdout is no terminal, each
+    event is a line, and the table is drawn at the end. With --step and no keyboard, each line of stdin is a
+    step.
 
     To a live peer it is the recorded messages, each when all has come that came before it in the record.
     Tokens, numbers, names and what else a live game has of its own are put in place of the recorded ones.
@@ -195,9 +196,11 @@ def _in_terminal(
         stage: Stage = Screen(timeline, onlooker, game, _how(speed, step))
     else:
         stage = Paper(timeline, onlooker, game)
-    timing: Timing = Pace(speed)
+    keyboard = Keyboard(stage.leave, stage.come_back) if has_keyboard() else None
     if step:
-        timing = Keys() if sys.stdin.isatty() else Lines()
+        timing: Timing = Keys(keyboard) if keyboard is not None else Lines()
+    else:
+        timing = Pace(speed, keyboard if is_terminal() else None)
     shown = play(steps, stage, timing)
     if shown is None:
         warn("nothing happens there")
@@ -209,7 +212,7 @@ def _in_terminal(
 def _how(speed: float, step: bool) -> str:
     if step:
         return "Enter: the next event   q: quit"
-    return f"{f'{speed:g} x the recorded speed' if speed else 'as fast as possible'}   Ctrl-C: quit"
+    return f"{f'{speed:g} x the recorded speed' if speed else 'as fast as possible'}   q: quit"
 
 
 def _bounds(

@@ -8,9 +8,11 @@ Rich is imported here alone (ruff sees to that), apart from its widths of letter
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from rich.color import blend_rgb
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.json import JSON
@@ -21,18 +23,21 @@ from rich.progress import Progress as RichProgress
 from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
+from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text as RichText
 
 from cli.console import colour_is_forced, errors_are_seen, is_terminal
 from storage.escaping import printable
 
 __all__ = [
+    "GROUND",
     "LINE_BREAK",
     "AnyConsole",
     "Console",
     "ConsoleOptions",
     "Group",
     "Live",
+    "Look",
     "Progress",
     "RenderResult",
     "RenderableType",
@@ -44,6 +49,7 @@ __all__ = [
     "as_json",
     "counting",
     "loading",
+    "look_of",
 ]
 
 _Style = str | Style
@@ -146,12 +152,14 @@ class Console(RichConsole):
 def _colours(more: Mapping[str, Any]) -> dict[str, Any]:
     """What a console that writes to stdout is told where that is no terminal: whether to use colours.
 
-    The reader, such as `watch -c`, may know no more than the sixteen that every terminal has.
+    The reader, such as `watch -c`, may know no more than the sixteen that every terminal has; it gets others
+    where they are asked for by their number, as many programs have it: FORCE_COLOR=2 is 256, 3 is all.
     """
     if "file" in more or "stderr" in more or is_terminal():
         return {}
     if colour_is_forced():
-        return {"force_terminal": True, "color_system": "standard"}
+        depth = {"2": "256", "3": "truecolor"}.get(os.environ.get("FORCE_COLOR", ""), "standard")
+        return {"force_terminal": True, "color_system": depth}
     return {"force_terminal": False}
 
 
@@ -175,6 +183,31 @@ class Progress(RichProgress):
     def add_task(self, description: str, *given: Any, **more: Any) -> TaskID:
         """A bar with its name."""
         return super().add_task(escape(printable(description)), *given, **more)
+
+
+class Look(NamedTuple):
+    """How a text looks in a picture: its colours as `#rrggbb`, and whether it is bold."""
+
+    ink: str
+    ground: str | None
+    bold: bool
+
+
+def look_of(style: Style | None) -> Look:
+    """How a text of this style looks on the dark ground of a terminal; that ground itself is None."""
+    style = style or Style.null()
+    theme = SVG_EXPORT_THEME
+    ink = style.color.get_truecolor(theme) if style.color is not None else theme.foreground_color
+    ground = style.bgcolor.get_truecolor(theme, foreground=False) if style.bgcolor is not None else None
+    if style.reverse:
+        ink, ground = ground or theme.background_color, ink
+    if style.dim:
+        ink = blend_rgb(ink, ground or theme.background_color, 0.4)
+    return Look(ink.hex, ground.hex if ground is not None else None, bool(style.bold))
+
+
+GROUND = SVG_EXPORT_THEME.background_color.hex
+"""The ground of a terminal in a picture."""
 
 
 def loading() -> Progress:

@@ -77,6 +77,9 @@ def _as_ipv6(address: Address) -> Address:
 
 
 def _checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071): modulo 65,535 is the sum of 16-bit digits, carries added."""
-    padded = data + b"\0" * (len(data) % 2)
-    return ~(int.from_bytes(padded, "big") % 0xFFFF) & 0xFFFF
+    """The Internet checksum (RFC 1071): modulo 65,535 is the sum of 16-bit digits, carries added.
+
+    Only of nothing but zeros that sum is 0; else it is 65,535 (RFC 1624, 3).
+    """
+    total = int.from_bytes(data + b"\0" * (len(data) % 2), "big")
+    return ~(total and (total - 1) % 0xFFFF + 1) & 0xFFFF

@@ -324,7 +324,8 @@ class _Comments:
         ).fetchone()
         said = f"{name} {field_words(json.loads(fields))}".rstrip()
         if kind is not None:
-            said += f": {sentence(protocol, kind, json.loads(data))}"
+            # What people read first comes first: fields may be long.
+            said = f"{sentence(protocol, kind, json.loads(data))} · {said}"
         return [said, *self._flaws("message_id", number)]
 
     def _each(self, numbers: list[int]) -> list[str]:

@@ -341,8 +341,8 @@ def test_a_block_has_everything(tmp_path: Path) -> None:
     assert done.status == 3
     assert done.out.split("\n\n")[0].splitlines() == [
         'error[bad-field]: ERSTE3: "NEI" is not known here: did you mean NEIN?',
-        "  --> 0.001000 s, stream 1, 127.0.0.1:40000 → 127.0.0.1:35555 (c2s), byte 8 of ERSTE3 (8 of that"
-        " direction)",
+        "  --> 0.001000 s, message #1, stream 1, 127.0.0.1:40000 → 127.0.0.1:35555 (c2s), byte 8 of"
+        " ERSTE3 (8 of that direction)",
         r" 0 | !ERSTE3\n",
         r" 8 | NEI\n",
         "   | ^^^",
@@ -385,6 +385,9 @@ def test_a_block_has_everything(tmp_path: Path) -> None:
         ],
         "resumed_offset": 17,
         "resumed_message": "BEENDEN",
+        "message": 1,
+        "event": None,
+        "player": None,
     }
 
 

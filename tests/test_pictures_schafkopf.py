@@ -324,8 +324,8 @@ def test_players_keep_their_colours_while_the_seats_move_on() -> None:
 @pytest.mark.parametrize(
     ("terminal", "hand"),
     [
-        ({"COLORTERM": "truecolor"}, ["1m♣K", "38;2;0;135;0m♠10", "38;2;215;0;0m♥O", "38;2;215;135;0m♦S"]),
-        ({"TERM": "xterm-256color"}, ["1m♣K", "38;5;28m♠10", "38;5;160m♥O", "38;5;172m♦S"]),
+        ({"FORCE_COLOR": "3"}, ["1m♣K", "38;2;0;135;0m♠10", "38;2;215;0;0m♥O", "38;2;215;135;0m♦S"]),
+        ({"FORCE_COLOR": "2"}, ["1m♣K", "38;5;28m♠10", "38;5;160m♥O", "38;5;172m♦S"]),
         ({"NO_COLOR": "1"}, ["♣K", "♠10", "♥O", "♦S"]),
     ],
 )

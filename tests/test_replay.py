@@ -177,6 +177,6 @@ def test_ctrl_c_while_waiting_for_a_key() -> None:
 
 def test_interrupt_while_playing() -> None:
     terminal = Terminal("--speed", "0.01")
-    terminal.until("Ctrl-C: quit")
+    terminal.until("q: quit")
     os.kill(terminal.pid, signal.SIGINT)
     assert terminal.ended() == 130

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import subprocess
 import sys
@@ -152,3 +153,39 @@ def test_colours_may_be_asked_for(variable: str, command: str) -> None:
     assert not re.search(r"\x1b\[[0-9;]*[34]8;", coloured)
     plain = [shown(), shown(**{variable: "0"}), shown(**{variable: "1", "NO_COLOR": "1"})]
     assert not any("\x1b[3" in text or "\x1b[4" in text for text in plain)
+
+
+def sniffed(capture: str, database: Path, *options: str) -> str:
+    """What is shown while a capture comes through a pipe."""
+    arguments = [sys.executable, "-m", "cli", "sniff", "-i", "-", "-w", str(database), *options]
+    # The command takes plain pcap only through a pipe.
+    data = (
+        gzip.decompress(Path(capture).read_bytes()) if capture.endswith(".gz") else Path(capture).read_bytes()
+    )
+    done = subprocess.run(arguments, cwd=ROOT, input=data, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode()
+
+
+def test_live_lines_say_which_table_where_there_are_several(tmp_path: Path) -> None:
+    lines = sniffed(FIVE, tmp_path / "five.db").splitlines()
+    last = lines[-1].split(maxsplit=2)
+    assert re.fullmatch(r":\d+", last[1])
+    assert len({line.split()[1] for line in lines if re.match(r" *\d+\.\d+  :\d+ ", line)}) >= 4
+    alone = sniffed(TINY, tmp_path / "one.db").splitlines()
+    assert not any(re.match(r" *\d+\.\d+  :\d+ ", line) for line in alone)
+
+
+def test_live_errors_name_the_client(tmp_path: Path) -> None:
+    out = sniffed(BADCARD, tmp_path / "game.db")
+    assert 'error[bad-field] Falsch: KARTE: "BLAU" is not known here' in out
+    assert "error[suit-not-followed] Falsch: Falsch plays GRAS OBER" in out
+
+
+def test_a_live_filter_knows_names_and_sessions(tmp_path: Path) -> None:
+    lines = sniffed(
+        BADCARD, tmp_path / "game.db", "-Y", 'who == "Falsch" && session == 1 && diag'
+    ).splitlines()
+    assert lines
+    assert any("Falsch: KARTE" in line for line in lines)
+    assert sniffed(BADCARD, tmp_path / "other.db", "-Y", 'who == "nobody"') == ""
