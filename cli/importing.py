@@ -20,6 +20,7 @@ from dissectors.registry import installed
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
+from proxy.tcp_order import TcpOrder
 from storage.inspection import Inspect, InspectionHere
 from storage.recorder import Recorder
 from storage.schema import MEMORY
@@ -44,8 +45,8 @@ class PacketRecording:
         self._udp = UdpConversations(
             recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
         )
-        self._tcp = TcpConversations(
-            recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")
+        self._tcp = TcpOrder(
+            TcpConversations(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp"))
         )
         self._items: list[Item] = []
         self._latest_ns = 0

@@ -107,6 +107,43 @@ class TcpConversations:
         if unsettled:
             self._settle(connection, ts_ns, items)
 
+    def lacks(self, segment: Segment) -> bool:
+        """Whether something was not seen that was sent before a segment: bytes, or the connection's SYN."""
+        side = self._sides.get(segment.flow)
+        flags = segment.flags
+        says = bool(segment.payload or segment.missing or flags & FIN)
+        if flags & SYN:
+            return False
+        if side is None:
+            return says and not flags & RST
+        assembly, peer = side.assembly, side.peer.assembly
+        if side.connection.is_over:
+            return False
+        if flags & RST:
+            # It may have overtaken anything, and does not tell what the other side has sent.
+            return side.connection.is_heard
+        # Nearly all are the next ones, and acknowledge what has been given.
+        if says and (
+            not assembly.begun or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.lacks(segment.seq))
+        ):
+            return True
+        return bool(
+            flags & ACK
+            and segment.ack != peer.next & 0xFFFFFFFF
+            and peer.begun
+            # Of whoever was waited for in vain and never heard the capture has nothing.
+            and (side.peer.last_ns is not None or peer.excused < 0)
+            and peer.lacks(segment.ack)
+        )
+
+    def excuse(self, segment: Segment) -> None:
+        """What a segment lacks has been waited for: it makes no other one wait."""
+        side = self._sides.get(segment.flow)
+        if side is not None:
+            side.assembly.excuse(segment.seq)
+            if segment.flags & ACK:
+                side.peer.assembly.excuse(segment.ack)
+
     def expire(self, ts_ns: int, items: list[Item]) -> None:
         """Append what has become certain by `ts_ns`, and an End for each connection that is idle.
 
