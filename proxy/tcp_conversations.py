@@ -127,14 +127,12 @@ class TcpConversations:
             not assembly.begun or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.lacks(segment.seq))
         ):
             return True
-        return bool(
-            flags & ACK
-            and segment.ack != peer.next & 0xFFFFFFFF
-            and peer.begun
-            # Of whoever was waited for in vain and never heard the capture has nothing.
-            and (side.peer.last_ns is not None or peer.excused < 0)
-            and peer.lacks(segment.ack)
-        )
+        if not flags & ACK or segment.ack == peer.next & 0xFFFFFFFF:
+            return False
+        if side.peer.last_ns is None:
+            # If it was waited for in vain, the capture has nothing of it.
+            return peer.excused < 0
+        return peer.begun and peer.lacks(segment.ack)
 
     def excuse(self, segment: Segment) -> None:
         """What a segment lacks has been waited for: it makes no other one wait."""

@@ -149,8 +149,7 @@ class Assembly:
 
     def excuse(self, number: int) -> None:
         """What is missing before this sequence number has been waited for."""
-        if self.begun:
-            self.excused = max(self.excused, unwrap(number, self.next))
+        self.excused = max(self.excused, unwrap(number, self.next) if self.begun else 0)
 
     def acknowledge(self, ack: int) -> bool:
         """The receiver has everything up to `ack`. True if that is behind the first hole."""

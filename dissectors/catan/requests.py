@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from dissectors.broadcast import SWAPPED_NS
 from dissectors.catan.board import Board, at, spot
 from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player
 from dissectors.catan.hand import plain, total
@@ -44,7 +45,8 @@ def against(fact: Fact, game: CatanGame, player: Player) -> Objection | None:
     if not game.whole or game.board is None:
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
-    if fact.name in _IN_ONES_TURN and whose is not None and whose is not player:
+    is_sure = fact.ts_ns - game.turned_ns >= SWAPPED_NS
+    if fact.name in _IN_ONES_TURN and whose is not None and whose is not player and is_sure:
         return Objection("out-of-turn", f"it is {whose.name}'s turn")
     question = _QUESTIONS.get(fact.name)
     return question(fact, game, game.board, player) if question is not None else None

@@ -230,8 +230,12 @@ class CatanTable(PlayTable):
         if fact.name == "Karten abgeben":
             player.discard = plain(fact.fields["Abgeben"])
         elif fact.name == "Seehandel":
-            for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"])):
-                self._resources.claim(Claim(fact, number, sign, plain(counts), "sea trade", firm=False))
+            self._resources.claim(
+                *(
+                    Claim(fact, number, sign, plain(counts), "sea trade", firm=False)
+                    for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"]))
+                )
+            )
 
     def _refused(self, fact: Fact) -> None:
         request = self._refusals.pop(fact.messages[0].id, None)

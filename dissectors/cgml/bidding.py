@@ -94,6 +94,8 @@ class Bidding:
             )
             return
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
+        if self._table.foretold(hand, ("bid", player, call), fact):
+            return
         standing = _standing(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             text = f"{call} is not above {standing}"
@@ -132,7 +134,9 @@ class Bidding:
         self._table.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
         self._table.put_in(hand, None, "turn")
         hand.told[key] = self._table.tell(fact, "bid", player, {"player": player, "call": call}, hand)
-        if not by_server:
+        if by_server:
+            hand.foretold.add(key)
+        else:
             hand.awaited.add(player)
 
     def result(self, fact: Fact, hand: Hand) -> None:

@@ -91,6 +91,9 @@ class Moves:
         if not self._hall.knows_places and game.places[seat - 1].stream_id is None:
             # Who has put it was not heard: it may have been told of another lobby's stack.
             return
+        if game.status is not None and message.ts_ns - game.status.ts_ns < SWAPPED_NS:
+            # What was told to another player may have been told after this.
+            return
         top = game.exchange[seat]
         if top is not None and top != tile:
             self._hall.diagnose(
