@@ -56,6 +56,7 @@ class PacketRecording:
         decode = self.decoder.decode
         feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
         items = self._items
+        ts_ns = self._latest_ns
         for ts_ns, linktype, data, wirelen in packets:
             self.packets += 1
             sent = decode(linktype, data, wirelen, ts_ns)
@@ -66,6 +67,8 @@ class PacketRecording:
                 feed_tcp(sent, ts_ns, items)
             else:
                 feed_udp(sent, ts_ns, items)
+        # Whatever a packet carries, it tells the time.
+        self._tcp.expire(ts_ns, items)
         self._record()
 
     def expire(self, now_ns: int) -> None:

@@ -111,19 +111,19 @@ class TcpConversations:
         """Whether something was not seen that was sent before a segment: bytes, or the connection's SYN."""
         side = self._sides.get(segment.flow)
         flags = segment.flags
-        says = bool(segment.payload or segment.missing or flags & FIN)
+        has_bytes = bool(segment.payload or segment.missing)
         if flags & SYN:
             return False
         if side is None:
-            return says and not flags & RST
-        assembly, peer = side.assembly, side.peer.assembly
+            return has_bytes and not flags & RST
         if side.connection.is_over:
             return False
         if flags & RST:
             # It may have overtaken anything, and does not tell what the other side has sent.
             return side.connection.is_heard
+        assembly, peer = side.assembly, side.peer.assembly
         # Nearly all are the next ones, and acknowledge what has been given.
-        if says and (
+        if (has_bytes or flags & FIN) and (
             not assembly.begun or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.lacks(segment.seq))
         ):
             return True

@@ -69,7 +69,8 @@ class TcpOrder:
         count = 0
         for captured_ns, segment in line:
             if self._conversations.lacks(segment):
-                if ts_ns - captured_ns < PATIENCE_NS and len(line) - count <= MOST_WAITING:
+                # Where times jump, back or ahead, they tell nothing: then the next packet was waited for.
+                if abs(ts_ns - captured_ns) < PATIENCE_NS and len(line) - count <= MOST_WAITING:
                     break
                 self._conversations.excuse(segment)
             self._conversations.feed(segment, captured_ns, items)

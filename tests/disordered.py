@@ -19,9 +19,9 @@ def swapped(packets: Packets, chance: random.Random, share: float, within_ns: in
     mixed = list(packets)
     place = 0
     while place + 1 < len(mixed):
-        (ts_ns, *first), (later_ns, *second) = mixed[place : place + 2]
-        if later_ns - ts_ns <= within_ns and chance.random() < share:
-            mixed[place], mixed[place + 1] = (ts_ns, *second), (later_ns, *first)
+        first, second = mixed[place : place + 2]
+        if second[0] - first[0] <= within_ns and chance.random() < share:
+            mixed[place : place + 2] = (first[0], *second[1:]), (second[0], *first[1:])
             place += 1
         place += 1
     return mixed
@@ -43,8 +43,9 @@ def with_late_acknowledgements(packets: Packets, chance: random.Random, share: f
     mixed = []
     for ts_ns, linktype, data, wirelen in packets:
         sent = decoder.decode(linktype, data, wirelen, ts_ns)
-        acknowledges = isinstance(sent, Segment) and sent.flags & (ACK | SYN | FIN | RST) == ACK
-        is_bare = acknowledges and not sent.payload
+        is_bare = False
+        if isinstance(sent, Segment):
+            is_bare = sent.flags & (ACK | SYN | FIN | RST) == ACK and not sent.payload
         late_ns = chance.randrange(NEAR_NS) if is_bare and chance.random() < share else 0
         mixed.append((ts_ns + late_ns, linktype, data, wirelen))
     return sorted(mixed, key=lambda packet: packet[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dissectors.broadcast import SWAPPED_NS
 from dissectors.grammar import MessageType
 from dissectors.okey.codec import argument_place
 from dissectors.okey.conversation import Conversation, Request
