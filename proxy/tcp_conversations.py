@@ -111,11 +111,11 @@ class TcpConversations:
         """Whether something was not seen that was sent before a segment: bytes, or the connection's SYN."""
         side = self._sides.get(segment.flow)
         flags = segment.flags
-        has_bytes = bool(segment.payload or segment.missing)
+        says = bool(segment.payload or segment.missing or flags & FIN)
         if flags & SYN:
             return False
         if side is None:
-            return has_bytes and not flags & RST
+            return says and not flags & RST
         if side.connection.is_over:
             return False
         if flags & RST:
@@ -123,7 +123,7 @@ class TcpConversations:
             return side.connection.is_heard
         assembly, peer = side.assembly, side.peer.assembly
         # Nearly all are the next ones, and acknowledge what has been given.
-        if (has_bytes or flags & FIN) and (
+        if says and (
             not assembly.begun or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.lacks(segment.seq))
         ):
             return True

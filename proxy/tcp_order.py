@@ -9,9 +9,10 @@ it wait, too, so that nothing else changes places. Where nothing is lacking, not
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 
 from dissectors.records import Item
-from proxy.packets import ACK, RST, SYN, Segment
+from proxy.packets import ACK, FIN, RST, SYN, Segment
 from proxy.servers import reverse
 from proxy.tcp_conversations import TcpConversations
 
@@ -83,18 +84,20 @@ class TcpOrder:
     def _enter(self, segment: Segment, ts_ns: int) -> None:
         """Put a segment into the line: last, or before whatever must have been sent after it."""
         line, flow = self._line, segment.flow
-        place = len(line)
+        place = behind = len(line)
         peer = reverse(flow)
+        following: Segment | None = None
         ours_looked_at, theirs_looked_at = not self._flows[flow], not self._flows[peer]
-        behind = len(line)
-        # Numbers grow along the line, so whoever waits before one that was sent earlier was, too.
+        # Numbers grow along the line, so whoever waits before one that was sent earlier was, too. A SYN may
+        # begin another connection between the same ports.
         while behind and not (ours_looked_at and theirs_looked_at):
             behind -= 1
             waiting = line[behind][1]
             if waiting.flow == flow:
-                if _is_after(waiting.seq, segment.seq):
-                    place = behind
-                else:
+                is_older = waiting.seq == segment.seq and _is_after(waiting.ack, segment.ack)
+                if _is_after(waiting.seq, segment.seq) or (is_older and not segment.payload):
+                    place, following = behind, waiting
+                elif not waiting.flags & SYN:
                     ours_looked_at = True
             elif waiting.flow == peer:
                 if waiting.flags & RST and not segment.flags & (SYN | RST):
@@ -102,11 +105,24 @@ class TcpOrder:
                     place = behind
                 elif waiting.flags & ACK and _is_after(waiting.ack, segment.seq):
                     place = behind
-                else:
+                elif not waiting.flags & SYN:
                     theirs_looked_at = True
-        if place == len(line):
-            line.append((ts_ns, segment))
-        else:
-            # It was sent no later than what waits behind it, so that is its time.
-            line.insert(place, (line[place][0], segment))
+        again = None
+        if following is not None and not segment.flags & SYN:
+            segment, again = _parted(segment, following.seq)
+        # It was sent no later than what waits behind it, so that is its time.
+        line.insert(place, (line[place][0] if place < len(line) else ts_ns, segment))
         self._flows[flow] += 1
+        if again is not None:
+            self._enter(again, ts_ns)
+
+
+def _parted(segment: Segment, number: int) -> tuple[Segment, Segment | None]:
+    """A segment up to a sequence number, and the rest of its bytes: these were captured before."""
+    size = (number - segment.seq) % (1 << 32)
+    if size >= len(segment.payload):
+        return segment, None
+    first, rest = copy(segment), copy(segment)
+    first.payload, first.missing, first.flags = segment.payload[:size], 0, segment.flags & ~FIN
+    rest.seq, rest.payload = number, segment.payload[size:]
+    return first, rest
