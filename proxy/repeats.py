@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 REPEATED_NS = 50_000_000
 """So long after a packet the same one may come again."""
 
-ALIKE_NS = 5_000_000
+ALIKE_NS = 2_000_000
 """So long after a datagram without an identification one that is equal counts as the same."""
 
 MOST_REMEMBERED = 4096

@@ -6,6 +6,8 @@ Nothing is taken away: who reads them right finds what was in the capture that t
 from __future__ import annotations
 
 import random
+import struct
+from pathlib import Path
 
 from proxy.packets import ACK, FIN, RST, SYN, PacketDecoder, RawPacket, Segment
 
@@ -51,7 +53,7 @@ def with_late_acknowledgements(packets: Packets, chance: random.Random, share: f
     return sorted(mixed, key=lambda packet: packet[0])
 
 
-def by_two_clocks(packets: Packets, chance: random.Random, ahead_ns: int, sort: bool) -> Packets:
+def by_two_clocks(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
     """What goes to the higher port has the time of another clock, which is `ahead_ns` of the first.
 
     Two captures merged by time if they are to be sorted; else one, whose times jump.
@@ -64,3 +66,12 @@ def by_two_clocks(packets: Packets, chance: random.Random, ahead_ns: int, sort: 
         ahead = ahead_ns if flow[-4:-2] < flow[-2:] else 0
         mixed.append((ts_ns + ahead, linktype, data, wirelen))
     return sorted(mixed, key=lambda packet: packet[0]) if sort else mixed
+
+
+def write_packets(path: Path, packets: Packets) -> None:
+    """A capture file of these packets, which have one link type, with times in nanoseconds."""
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, packets[0][1]))
+        for ts_ns, _, data, wirelen in packets:
+            seconds, nanoseconds = divmod(ts_ns, 1_000_000_000)
+            file.write(struct.pack("<IIII", seconds, nanoseconds, len(data), wirelen) + data)

@@ -185,6 +185,10 @@ class Bidding:
         """Two cards go to the talon: whoever discards says which, the others are told that he did."""
         cards: list[str | None] = fact.fields["card"]
         if self._table.told_before(hand, "discards", fact):
+            if hand.discards is not None and None in hand.discards and None not in cards:
+                # The others were heard to be told before the player was heard to say which.
+                self._put_discards(hand, player, cards)
+                self._table.put_hands(hand, player)
             return
         held = hand.cards_of(player)
         if len(cards) != TALON:
@@ -206,14 +210,18 @@ class Bidding:
                     expected="one of " + ", ".join(held),
                 )
                 return
-        hand.discards = cards.copy()
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
         self._table.put_in(hand, len(cards), "talon")
+        self._put_discards(hand, player, cards)
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-            self._table.put_in(hand, cards.copy(), "private", str(player), "talon")
         self._table.put_hands(hand, player)
         hand.told["discards"] = self._table.tell(fact, "discarded", player, data, hand)
+
+    def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
+        hand.discards = cards.copy()
+        if None not in cards:
+            self._table.put_in(hand, cards.copy(), "private", str(player), "talon")
 
     # Trumps.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.broadcast import SWAPPED_NS
+from dissectors.broadcast import REORDERED_NS
 from dissectors.grammar import MessageType
 from dissectors.okey.codec import argument_place
 from dissectors.okey.conversation import Conversation, Request
@@ -92,7 +92,7 @@ class Moves:
         if not self._hall.knows_places and game.places[seat - 1].stream_id is None:
             # Who has put it was not heard: it may have been told of another lobby's stack.
             return
-        if game.status is not None and message.ts_ns - game.status.ts_ns < SWAPPED_NS:
+        if game.status is not None and message.ts_ns - game.status.ts_ns < REORDERED_NS:
             # What was told to another player may have been told after this.
             return
         top = game.exchange[seat]
