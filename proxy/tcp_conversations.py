@@ -23,7 +23,8 @@ DEFAULT_MAX_STREAMS = 16_384
 ACKED_NS = 200_000_000
 """So long after the receiver has acknowledged it, what is missing is not merely captured late.
 
-Once the receiver answers with bytes of its own it is given up at once: a question comes before its answer.
+Once the receiver answers with bytes of its own it is given up at once: a question comes before its answer
+(`tcp_order` has waited for it by then).
 """
 
 SILENCE_NS = 5_000_000_000

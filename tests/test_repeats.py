@@ -101,7 +101,7 @@ def test_the_same_game(
     if prepare is without_identification:
         # What was really sent twice at once counts once there, and makes nothing of its own.
         assert after[1] == before[1]
-        assert not Counter(after[2]) - Counter(before[2])
+        assert not accused(after[2]) - accused(before[2])
     else:
         assert after[:3] == before[:3]
 
