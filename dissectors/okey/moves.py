@@ -92,8 +92,10 @@ class Moves:
         if not self._hall.knows_places and game.places[seat - 1].stream_id is None:
             # Who has put it was not heard: it may have been told of another lobby's stack.
             return
-        if game.status is not None and message.ts_ns - game.status.ts_ns < REORDERED_NS:
-            # What was told to another player may have been told after this.
+        told = game.status
+        by_another = game.status_stream != message.stream.id
+        if told is not None and by_another and message.ts_ns - told.ts_ns < REORDERED_NS:
+            # What another player was told may have been told after this.
             return
         top = game.exchange[seat]
         if top is not None and top != tile:
