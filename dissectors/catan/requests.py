@@ -40,12 +40,16 @@ class Objection(NamedTuple):
     path: tuple[str, ...] = ()
 
 
-def against(fact: Fact, game: CatanGame, player: Player) -> Objection | None:
-    """What speaks against a client's request, as far as that is known; None if nothing does."""
+def against(fact: Fact, game: CatanGame, player: Player, told_ns: int) -> Objection | None:
+    """What speaks against a client's request, as far as that is known; None if nothing does.
+
+    `told_ns` is when the client had been told something last.
+    """
     if not game.whole or game.board is None:
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
-    is_sure = fact.ts_ns - game.turned_ns >= SWAPPED_NS
+    # If only others were told yet whose turn it is, that may have been after the request.
+    is_sure = told_ns >= game.turned_ns or fact.ts_ns - game.turned_ns >= SWAPPED_NS
     if fact.name in _IN_ONES_TURN and whose is not None and whose is not player and is_sure:
         return Objection("out-of-turn", f"it is {whose.name}'s turn")
     question = _QUESTIONS.get(fact.name)

@@ -226,7 +226,7 @@ class CatanTable(PlayTable):
         if request is None or game is None or number not in game.players:
             return
         player = game.players[number]
-        request.fact, request.objection = fact, against(fact, game, player)
+        request.fact, request.objection = fact, against(fact, game, player, request.told_ns)
         if fact.name == "Karten abgeben":
             player.discard = plain(fact.fields["Abgeben"])
         elif fact.name == "Seehandel":
