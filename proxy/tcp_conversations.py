@@ -136,7 +136,7 @@ class TcpConversations:
         return peer.begun and peer.lacks(segment.ack)
 
     def excuse(self, segment: Segment) -> None:
-        """What a segment lacks has been waited for: it makes no other one wait."""
+        """No other segment waits for what this one lacks: it has been waited for."""
         side = self._sides.get(segment.flow)
         if side is not None:
             side.assembly.excuse(segment.seq)

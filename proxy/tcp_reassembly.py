@@ -56,7 +56,7 @@ class Assembly:
     Positions are sequence numbers that do not wrap around. `begun` tells whether the `start` is known, which
     is offset 0; `next` is the first position that has not been given yet. `acked` is up to where the receiver
     has acknowledged, None while it has not been heard; `fin` is where the sender has said that it ends.
-    What is missing up to `excused` has been waited for.
+    Nobody waits any more for what is missing up to `excused`.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class Assembly:
         return unwrap(number, self.next) > max(seen, self.excused)
 
     def excuse(self, number: int) -> None:
-        """What is missing before this sequence number has been waited for."""
+        """Nobody waits any more for what is missing before this sequence number."""
         self.excused = max(self.excused, unwrap(number, self.next) if self.begun else 0)
 
     def acknowledge(self, ack: int) -> bool:
