@@ -20,6 +20,7 @@ from dissectors.registry import installed
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
+from proxy.tcp_order import TcpOrder
 from storage.inspection import Inspect, InspectionHere
 from storage.recorder import Recorder
 from storage.schema import MEMORY
@@ -44,8 +45,8 @@ class PacketRecording:
         self._udp = UdpConversations(
             recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
         )
-        self._tcp = TcpConversations(
-            recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")
+        self._tcp = TcpOrder(
+            TcpConversations(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp"))
         )
         self._items: list[Item] = []
         self._latest_ns = 0
@@ -55,6 +56,7 @@ class PacketRecording:
         decode = self.decoder.decode
         feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
         items = self._items
+        ts_ns = self._latest_ns
         for ts_ns, linktype, data, wirelen in packets:
             self.packets += 1
             sent = decode(linktype, data, wirelen, ts_ns)
@@ -65,6 +67,8 @@ class PacketRecording:
                 feed_tcp(sent, ts_ns, items)
             else:
                 feed_udp(sent, ts_ns, items)
+        # Whatever a packet carries, it tells the time.
+        self._tcp.expire(ts_ns, items)
         self._record()
 
     def expire(self, now_ns: int) -> None:

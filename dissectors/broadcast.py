@@ -23,6 +23,9 @@ LATEST_COPY_NS = 2_000_000_000
 REORDERED_NS = 100_000_000
 """How far back a copy may have been overtaken by a later message on its own stream."""
 
+SWAPPED_NS = 10_000_000
+"""Messages of several streams that were captured this close together may have been sent in another order."""
+
 _MOST_OVERTAKEN = 4
 """So many copies overtake another on its stream at the most, however quickly they follow each other."""
 

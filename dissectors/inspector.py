@@ -424,7 +424,7 @@ class Inspector:
                 fault.stream,
                 fault.direction,
                 fault.ts_ns,
-                "warning",
+                fault.severity,
                 fault.group,
                 fault.code,
                 fault.text,

@@ -87,6 +87,7 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     group: Group = "network"
     blame: Blame = "network"
     expected: str | None = None
+    severity: Severity = "warning"
 
 
 LOST = "connection lost"

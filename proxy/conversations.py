@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import nsmallest
 
-from dissectors.records import Chunk, Direction, End, Item, Stream
+from dissectors.records import Chunk, Direction, End, Fault, Item, Stream
 from proxy.packets import Datagram, endpoints
+from proxy.repeats import Repeats
 from proxy.servers import Orient, Servers, reverse
 
 DEFAULT_IDLE_NS = 600_000_000_000
@@ -22,7 +23,7 @@ DEFAULT_MAX_STREAMS = 16_384
 class _Pair:
     """Two endpoints and their current stream, if they have one that has not ended."""
 
-    __slots__ = ("client_flow", "last_ns", "server_flow", "stream")
+    __slots__ = ("client_flow", "has_repeats", "last_ns", "server_flow", "stream")
 
     def __init__(self, client_flow: bytes, server_flow: bytes) -> None:
         # The flow of the datagrams that the client sends, and of those that the server sends.
@@ -30,6 +31,7 @@ class _Pair:
         self.server_flow = server_flow
         self.last_ns = 0
         self.stream: Stream | None = None
+        self.has_repeats = False
 
 
 class _Side:
@@ -70,20 +72,37 @@ class UdpConversations:
         # Sides of open streams by their flow; all pairs, also those whose stream has ended, by both flows.
         self._sides: dict[bytes, _Side] = {}
         self._pairs: dict[bytes, _Pair] = {}
+        self._repeats = Repeats()
         self._next_sweep_ns = 0
 
     def feed(self, datagram: Datagram, ts_ns: int, items: list[Item]) -> None:
         """Append the Chunk of a datagram to `items`, after the End of streams that are idle by now."""
-        flow, payload, missing = datagram
+        flow, payload, missing, identification = datagram
         if ts_ns >= self._next_sweep_ns:
             self.expire(ts_ns, items)
         side = self._sides.get(flow)
+        if self._repeats.is_repeated(datagram, ts_ns) and side is not None:
+            self._tell_repeated(side, ts_ns, identification, items)
+            return
         if side is None or ts_ns - side.pair.last_ns > self._idle_ns:
             side = self._open(flow, payload, ts_ns, items)
         side.pair.last_ns = ts_ns
         offset = side.offset
         side.offset = offset + len(payload) + missing
         items.append(Chunk(side.stream, side.direction, ts_ns, offset, payload, missing))
+
+    def _tell_repeated(self, side: _Side, ts_ns: int, identification: int, items: list[Item]) -> None:
+        """Tell of the first datagram of a stream that came again."""
+        if side.pair.has_repeats:
+            return
+        side.pair.has_repeats = True
+        how = (
+            "captured twice" if identification else "captured twice, or sent twice without an identification"
+        )
+        text = f"a datagram was {how}: it counts once, as does whatever else of this stream comes again so"
+        items.append(
+            Fault(side.stream, side.direction, ts_ns, side.offset, "captured-twice", text, severity="note")
+        )
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
         """Append an End for each stream that is idle at `ts_ns`; a live source calls this now and then."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from proxy.pieces import PIECE_COST, Pieces
+from proxy.repeats import REPEATED_NS
 
 TIMEOUT_NS = 30_000_000_000
 MAX_PACKETS = 1024
@@ -48,12 +49,15 @@ class Reassembly:
     """Packets in assembly. `malformed` counts what was given up, by reason.
 
     Bounded: at most MAX_PACKETS packets and about MAX_BYTES bytes, else the oldest is given up; a packet
-    that is not complete TIMEOUT_NS after its first fragment, in capture time, is given up.
+    that is not complete TIMEOUT_NS after its first fragment, in capture time, is given up. Fragments of one
+    that was complete right before were captured twice, and are passed over.
     """
 
     def __init__(self, malformed: Counter[str]) -> None:
         self._malformed = malformed
         self._packets: dict[Hashable, _Packet] = {}
+        # The latest that were complete, and when: a fragment that was captured twice begins none.
+        self._complete: dict[Hashable, int] = {}
         self._cost = 0
 
     def __len__(self) -> int:
@@ -74,6 +78,9 @@ class Reassembly:
             return None
         self._drop_old(ts_ns)
         packet = self._packets.get(key)
+        complete_ns = self._complete.get(key)
+        if complete_ns is not None and abs(ts_ns - complete_ns) < REPEATED_NS:
+            return None
         if packet is None:
             packet = self._packets[key] = _Packet(ts_ns)
             self._cost += packet.cost
@@ -99,6 +106,9 @@ class Reassembly:
         if pieces.held == packet.length:
             del self._packets[key]
             self._cost -= packet.cost
+            self._complete[key] = ts_ns
+            if len(self._complete) > MAX_PACKETS:
+                del self._complete[next(iter(self._complete))]
             return packet.joined(), pieces.held, packet.first_header
         return None
 

@@ -19,8 +19,9 @@ from proxy.fragments import Reassembly
 RawPacket = tuple[int, int, bytes, int]
 """(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, bytes sent."""
 
-Datagram = tuple[bytes, bytes, int]
-"""(flow, payload, missing): what was sent from where to where, and how many bytes the capture cut off it.
+Datagram = tuple[bytes, bytes, int, int]
+"""(flow, payload, missing, identification): what was sent from where to where, how many bytes the capture cut
+off it, and the identification of its IP packet, 0 where it has none.
 
 `flow` is as in the packet: source address, destination address (4 or 16 bytes each), source port,
 destination port (2 bytes each, big-endian). That makes it a key that costs one slice; see `endpoints`.
@@ -50,8 +51,8 @@ class Segment(msgspec.Struct, gc=False):
 
 _ETHERNET = 1
 # Ethernet, an IPv4 header without options, UDP: ethertype, version and header length, total length,
-# flags and fragment offset, protocol, UDP length.
-_COMMON = Struct(">12xHBxH2xHxB14xH").unpack_from
+# identification, flags and fragment offset, protocol, UDP length.
+_COMMON = Struct(">12xHBxHHHxB14xH").unpack_from
 # Sequence and acknowledgment number, data offset and flags, window (RFC 9293, 3.1).
 _TCP_HEADER = Struct(">IIHH").unpack_from
 _SHORT = Struct(">H").unpack_from
@@ -116,7 +117,7 @@ class PacketDecoder:
         """
         if linktype == _ETHERNET and len(data) >= 42:
             # Nearly every packet is of this form, so it is checked as a whole; all others take the long way.
-            ethertype, version_and_length, total, fragment, protocol, length = _COMMON(data)
+            ethertype, version_and_length, total, identification, fragment, protocol, length = _COMMON(data)
             if (
                 ethertype == _IPV4
                 and version_and_length == 0x45
@@ -131,7 +132,7 @@ class PacketDecoder:
                         payload = data[start : 14 + total]
                         return Segment(data[26:38], payload, 0, seq, ack, offset_and_flags & 0xFF, window)
                 elif protocol == _UDP and length + 20 == total >= 28:
-                    return data[26:38], data[42 : 14 + total], 0
+                    return data[26:38], data[42 : 14 + total], 0, identification
         try:
             return self._link(linktype, data, max(wirelen, len(data)), ts_ns)
         except _Flaw as flaw:
@@ -185,20 +186,20 @@ class PacketDecoder:
             raise _Flaw("impossible IP header")
         if total > wirelen - start:
             raise _Flaw("packet shorter than its IP length")
-        (fragment,) = _SHORT(data, start + 6)
+        identification, fragment = _PORTS(data, start + 4)
         protocol = data[start + 9]
         addresses = data[start + 12 : start + 20]
         payload = data[start + header : start + total]
         length = total - header
         if fragment & 0x3FFF and protocol in (_UDP, _TCP):
             # RFC 791, 3.2: source, destination, protocol and identification say what belongs together.
-            key = (addresses, protocol, data[start + 4 : start + 6])
+            key = (addresses, protocol, identification)
             more = bool(fragment & 0x2000)
             whole = self._fragments.add(key, ts_ns, (fragment & 0x1FFF) * 8, more, length, payload, protocol)
             if whole is None:
                 return None
             payload, length, _ = whole
-        return self._transport(addresses, protocol, payload, length)
+        return self._transport(addresses, protocol, payload, length, identification)
 
     def _ipv6(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
         if len(data) < start + 40:
@@ -218,7 +219,7 @@ class PacketDecoder:
         self, addresses: bytes, header: int, payload: bytes, length: int, ts_ns: int
     ) -> Datagram | Segment | None:
         """Walk the extension headers of an IPv6 packet (RFC 8200, 4) to what it carries."""
-        position = 0
+        position = identification = 0
         assembled = False
         while True:
             if header in _OPTIONS:
@@ -233,7 +234,9 @@ class PacketDecoder:
             elif header == _FRAGMENT:
                 size = 8
             else:
-                return self._transport(addresses, header, payload[position:], length - position)
+                return self._transport(
+                    addresses, header, payload[position:], length - position, identification
+                )
             if position + size > length:
                 raise _Flaw("impossible IPv6 extension header")
             if position + size > len(payload):
@@ -244,6 +247,7 @@ class PacketDecoder:
             if previous != _FRAGMENT:
                 continue
             (fragment,) = _SHORT(payload, start + 2)
+            identification = int.from_bytes(payload[start + 4 : start + 8], "big")
             if not fragment & 0xFFF9:
                 # RFC 6946: a fragment that is all of its packet is processed on its own.
                 continue
@@ -251,7 +255,7 @@ class PacketDecoder:
                 raise _Flaw("impossible fragment")
             # RFC 8200, 4.5: only the first fragment's next header counts, so all kinds have to be kept.
             whole = self._fragments.add(
-                (addresses, payload[start + 4 : start + 8]),
+                (addresses, identification),
                 ts_ns,
                 fragment & 0xFFF8,
                 bool(fragment & 1),
@@ -266,18 +270,18 @@ class PacketDecoder:
             assembled = True
 
     def _transport(
-        self, addresses: bytes, protocol: int, payload: bytes, length: int
+        self, addresses: bytes, protocol: int, payload: bytes, length: int, identification: int
     ) -> Datagram | Segment | None:
         """Read what IP carries. `payload` is what was captured of its `length` bytes."""
         if protocol == _UDP:
-            return _datagram(addresses, payload, length)
+            return _datagram(addresses, payload, length, identification)
         if protocol == _TCP:
             return _segment(addresses, payload, length)
         self.ignored[_PROTOCOL_NAMES.get(protocol) or f"IP protocol {protocol}"] += 1
         return None
 
 
-def _datagram(addresses: bytes, payload: bytes, length: int) -> Datagram:
+def _datagram(addresses: bytes, payload: bytes, length: int, identification: int) -> Datagram:
     """Read a UDP header (RFC 768)."""
     if length < 8:
         raise _Flaw("impossible UDP length")
@@ -291,7 +295,7 @@ def _datagram(addresses: bytes, payload: bytes, length: int) -> Datagram:
         # No receiver takes it, as it says that bytes belong to it which are not there.
         raise _Flaw("impossible UDP length")
     content = payload[8:stated]
-    return addresses + payload[:4], content, stated - 8 - len(content)
+    return addresses + payload[:4], content, stated - 8 - len(content), identification
 
 
 def _segment(addresses: bytes, payload: bytes, length: int) -> Segment:

@@ -23,7 +23,8 @@ DEFAULT_MAX_STREAMS = 16_384
 ACKED_NS = 200_000_000
 """So long after the receiver has acknowledged it, what is missing is not merely captured late.
 
-Once the receiver answers with bytes of its own it is given up at once: a question comes before its answer.
+Once the receiver answers with bytes of its own it is given up at once: a question comes before its answer
+(`tcp_order` has waited for it by then).
 """
 
 SILENCE_NS = 5_000_000_000
@@ -106,6 +107,41 @@ class TcpConversations:
                 unsettled = True
         if unsettled:
             self._settle(connection, ts_ns, items)
+
+    def lacks(self, segment: Segment) -> bool:
+        """Whether something was not seen that was sent before a segment: bytes, or the connection's SYN."""
+        side = self._sides.get(segment.flow)
+        flags = segment.flags
+        says = bool(segment.payload or segment.missing or flags & FIN)
+        if flags & SYN:
+            return False
+        if side is None:
+            return says and not flags & RST
+        if side.connection.is_over:
+            return False
+        if flags & RST:
+            # It may have overtaken anything, and does not tell what the other side has sent.
+            return side.connection.is_heard
+        assembly, peer = side.assembly, side.peer.assembly
+        # Nearly all are the next ones, and acknowledge what has been given.
+        if says and (
+            not assembly.begun or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.lacks(segment.seq))
+        ):
+            return True
+        if not flags & ACK or segment.ack == peer.next & 0xFFFFFFFF:
+            return False
+        if side.peer.last_ns is None:
+            # If it was waited for in vain, the capture has nothing of it.
+            return peer.excused < 0
+        return peer.begun and peer.lacks(segment.ack)
+
+    def excuse(self, segment: Segment) -> None:
+        """No other segment waits for what this one lacks: it has been waited for."""
+        side = self._sides.get(segment.flow)
+        if side is not None:
+            side.assembly.excuse(segment.seq)
+            if segment.flags & ACK:
+                side.peer.assembly.excuse(segment.ack)
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
         """Append what has become certain by `ts_ns`, and an End for each connection that is idle.

@@ -56,6 +56,7 @@ class Assembly:
     Positions are sequence numbers that do not wrap around. `begun` tells whether the `start` is known, which
     is offset 0; `next` is the first position that has not been given yet. `acked` is up to where the receiver
     has acknowledged, None while it has not been heard; `fin` is where the sender has said that it ends.
+    Nobody waits any more for what is missing up to `excused`.
     """
 
     __slots__ = (
@@ -66,6 +67,7 @@ class Assembly:
         "acked",
         "begun",
         "direction",
+        "excused",
         "fin",
         "next",
         "start",
@@ -80,6 +82,7 @@ class Assembly:
         self.next = 0
         self.acked: int | None = None
         self.fin: int | None = None
+        self.excused = -1
         # Whether nothing waits and nothing has ended: then the next bytes can be given at once.
         self._in_order = False
         self._pieces: Pieces | None = None
@@ -134,6 +137,19 @@ class Assembly:
             self._pieces = Pieces()
         self._tell_differences(self._pieces.add(position, end, data), ts_ns, items)
         self._give(ts_ns, items)
+
+    def lacks(self, number: int) -> bool:
+        """Whether something was sent before this sequence number that was not seen, nor waited for.
+
+        The direction must have begun.
+        """
+        # A FIN counts like a byte (RFC 9293, 3.4).
+        seen = self.sent_end + (self.fin is not None)
+        return unwrap(number, self.next) > max(seen, self.excused)
+
+    def excuse(self, number: int) -> None:
+        """Nobody waits any more for what is missing before this sequence number."""
+        self.excused = max(self.excused, unwrap(number, self.next) if self.begun else 0)
 
     def acknowledge(self, ack: int) -> bool:
         """The receiver has everything up to `ack`. True if that is behind the first hole."""

@@ -55,7 +55,7 @@ class RecordedItems:
             Fault(self._streams[number], *rest)
             for number, *rest in self._rows(
                 "SELECT d.stream_id, d.direction, d.ts_ns, d.offset, d.code, d.text, d.length,"
-                " d.grp, d.blame, d.expected"
+                " d.grp, d.blame, d.expected, d.severity"
                 " FROM diagnostics AS d"
                 f" JOIN streams AS s ON s.id = d.stream_id WHERE s.session_id = ? AND {_IS_FAULT}"
                 " ORDER BY d.id"

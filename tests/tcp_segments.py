@@ -12,6 +12,7 @@ from typing import Literal
 from dissectors.records import Chunk, Direction, End, Fault, Gap, Item
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
+from proxy.tcp_order import TcpOrder
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -76,9 +77,9 @@ def handshake(ms: float = 0, client: str = CLIENT, server: str = SERVER) -> list
 
 
 def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) -> list[Item]:
-    """What TcpConversations makes of captured packets, where content does not tell who is the server."""
+    """What comes of captured packets, where content does not tell who is the server."""
     decoder = PacketDecoder()
-    conversations = TcpConversations(itertools.count(1), lambda *_: None, frozenset(ports))
+    conversations = TcpOrder(TcpConversations(itertools.count(1), lambda *_: None, frozenset(ports)))
     items: list[Item] = []
     last_ns = 0
     for ts_ns, linktype, data, wirelen in packets:

@@ -54,7 +54,7 @@ def conversation(
     conversations = UdpConversations(itertools.count(1), orient, ports, max_streams=streams)
     items: list[Item] = []
     for second, source, destination, payload in sent:
-        conversations.feed((flow(source, destination), payload, 0), second * SECOND, items)
+        conversations.feed((flow(source, destination), payload, 0, 0), second * SECOND, items)
     conversations.close(10_000 * SECOND, items)
     return items
 
@@ -96,8 +96,8 @@ def test_both_ways_are_one_stream_and_offsets_count_per_direction() -> None:
 def test_missing_bytes_count() -> None:
     conversations = UdpConversations(itertools.count(1), cannot_tell, frozenset())
     items: list[Item] = []
-    conversations.feed((flow(A, S), b"abc", 4), 5, items)
-    conversations.feed((flow(A, S), b"d", 0), 6, items)
+    conversations.feed((flow(A, S), b"abc", 4, 0), 5, items)
+    conversations.feed((flow(A, S), b"d", 0, 0), 6, items)
     first, second = items
     assert isinstance(first, Chunk)
     assert isinstance(second, Chunk)
@@ -170,7 +170,7 @@ def test_silence_ends_a_stream() -> None:
 def test_expire_without_traffic() -> None:
     conversations = UdpConversations(itertools.count(1), cannot_tell, frozenset(), idle_ns=5)
     items: list[Item] = []
-    conversations.feed((flow(A, S), b"a", 0), 10, items)
+    conversations.feed((flow(A, S), b"a", 0, 0), 10, items)
     conversations.expire(15, items)
     assert len(items) == 1
     conversations.expire(16, items)

@@ -32,6 +32,7 @@ from proxy.capture_files import CaptureError, open_capture
 from proxy.conversations import UdpConversations
 from proxy.packets import PacketDecoder, RawPacket, Segment
 from proxy.tcp_conversations import TcpConversations
+from proxy.tcp_order import TcpOrder
 
 INPUTS = 2_000
 """Inputs of one target in one test."""
@@ -88,7 +89,7 @@ def read_packets(packets: Iterable[RawPacket]) -> None:
     udp_items: list[Item] = []
     tcp_items: list[Item] = []
     udp = UdpConversations(itertools.count(1_000_000), lambda *_: None, frozenset({9000}))
-    tcp = TcpConversations(itertools.count(1), lambda *_: None, frozenset({7001, 8080}))
+    tcp = TcpOrder(TcpConversations(itertools.count(1), lambda *_: None, frozenset({7001, 8080})))
     inspector = Inspector(BUILT_IN, Ids())
     last_ns = 0
     for ts_ns, linktype, data, wirelen in packets:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ PAYLOAD = "ROLL;Mäxchen".encode()
 UDP = struct.pack(">HHHH", 50000, 9000, 8 + len(PAYLOAD), 0xBEEF) + PAYLOAD
 FLOW4 = SOURCE4 + TARGET4 + UDP[:4]
 FLOW6 = SOURCE6 + TARGET6 + UDP[:4]
+NUMBER = 7
+"""The identification of all packets but whole ones of IPv6."""
 
 
 def ipv4(
@@ -33,7 +36,7 @@ def ipv4(
 ) -> bytes:
     if total is None:
         total = 20 + len(options) + len(content)
-    start = struct.pack(">BBHHHBBH", 0x45 + len(options) // 4, 0, total, 7, flags, 64, protocol, 0)
+    start = struct.pack(">BBHHHBBH", 0x45 + len(options) // 4, 0, total, NUMBER, flags, 64, protocol, 0)
     return start + SOURCE4 + TARGET4 + options + content
 
 
@@ -53,7 +56,7 @@ def fragment4(start: int, more: bool, content: bytes, protocol: int = 17) -> byt
 
 
 def fragment6(start: int, more: bool, content: bytes, header: int = 17) -> bytes:
-    return ipv6(struct.pack(">BBHI", header, 0, start | more, 7) + content, 44)
+    return ipv6(struct.pack(">BBHI", header, 0, start | more, NUMBER) + content, 44)
 
 
 def tcp(
@@ -124,7 +127,8 @@ WHOLE = [
 def test_one_datagram(linktype: int, data: bytes) -> None:
     datagram, counts = decode(linktype, data)
     assert counts == {}
-    assert datagram in ((FLOW4, PAYLOAD, 0), (FLOW6, PAYLOAD, 0))
+    assert isinstance(datagram, tuple)
+    assert datagram[:3] in ((FLOW4, PAYLOAD, 0), (FLOW6, PAYLOAD, 0))
     trailer = len(data) - data.index(PAYLOAD) - len(PAYLOAD)
     # The same cut by a snap length: as long as the UDP header is there, it is known how much is missing.
     for cut in range(1, len(data)):
@@ -134,8 +138,19 @@ def test_one_datagram(linktype: int, data: bytes) -> None:
             assert short is None
             assert sum(counts.values()) == 1
         elif data[-trailer:][:4] != b"rest" or not trailer:
-            assert isinstance(datagram, tuple)
-            assert short == (datagram[0], PAYLOAD[: len(PAYLOAD) - missing], missing)
+            assert short == (datagram[0], PAYLOAD[: len(PAYLOAD) - missing], missing, datagram[3])
+
+
+@pytest.mark.parametrize(
+    ("packet", "identification"),
+    [(V4, NUMBER), (ipv4(UDP, options=b"\x01" * 4), NUMBER), (V6, 0), (fragment6(0, False, UDP), NUMBER)],
+    ids=["IPv4", "IPv4 options", "IPv6", "atomic fragment"],
+)
+def test_identification(packet: bytes, identification: int) -> None:
+    for linktype, data in ((1, ethernet(packet)), (101, packet)):
+        datagram, _ = decode(linktype, data)
+        assert isinstance(datagram, tuple)
+        assert datagram[3] == identification
 
 
 def test_endpoints() -> None:
@@ -144,7 +159,7 @@ def test_endpoints() -> None:
 
 
 def test_empty_datagram() -> None:
-    assert decode(1, ethernet(ipv4(UDP[:4] + b"\0\x08\0\0"))) == ((FLOW4, b"", 0), {})
+    assert decode(1, ethernet(ipv4(UDP[:4] + b"\0\x08\0\0"))) == ((FLOW4, b"", 0, NUMBER), {})
 
 
 NOP = b"\x01"
@@ -208,7 +223,7 @@ def test_fragments_of_a_segment_and_of_a_datagram_with_one_number() -> None:
     assert found[:2] == [None, None]
     assert isinstance(found[2], Segment)
     assert found[2].payload == b"x" * 44
-    assert found[3] == (FLOW4, PAYLOAD, 0)
+    assert found[3] == (FLOW4, PAYLOAD, 0, NUMBER)
 
 
 QUOTED = b"\x03\x03" + bytes(6) + V4
@@ -279,8 +294,9 @@ def test_fragments_in_any_order(data: st.DataObject, version6: bool) -> None:
     decoder = PacketDecoder()
     found = [decoder.decode(101, packet, len(packet), 0) for packet in packets]
     flow = FLOW6 if version6 else FLOW4
-    # The datagram may be complete before its duplicates have come; these can even make it a second time.
-    assert set(found) - {None} == {(flow, LONG[8:], 0)}
+    # One of them may be the whole datagram, which then comes twice.
+    assert set(found) - {None} == {(flow, LONG[8:], 0, NUMBER)}
+    decoder.close()
     assert not decoder.malformed
 
 
@@ -290,7 +306,7 @@ def test_fragments_of_an_extension_header() -> None:
     packets = [fragment6(400, False, content[400:], 99), fragment6(0, True, content[:400], 60)]
     assert [decoder.decode(101, packet, len(packet), 0) for packet in packets] == [
         None,
-        (FLOW6, LONG[8:], 0),
+        (FLOW6, LONG[8:], 0, NUMBER),
     ]
 
 
@@ -307,7 +323,21 @@ def test_fragments_cut_by_the_snap_length() -> None:
     decoder = PacketDecoder()
     packets = [fragment4(0, True, LONG[:400]), fragment4(400, False, LONG[400:])]
     assert decoder.decode(101, packets[1], len(packets[1]), 0) is None
-    assert decoder.decode(101, packets[0][:220], len(packets[0]), 0) == (FLOW4, LONG[8:200], 708)
+    found = decoder.decode(101, packets[0][:220], len(packets[0]), 0)
+    assert found == (FLOW4, LONG[8:200], 708, NUMBER)
+
+
+@pytest.mark.parametrize("build", [fragment4, fragment6])
+@pytest.mark.parametrize("order", [(0, 0, 1, 1), (0, 1, 0, 1), (1, 1, 0, 0), (1, 0, 0, 1)])
+def test_fragments_captured_twice(build: Callable[[int, bool, bytes], bytes], order: tuple[int, ...]) -> None:
+    pieces = build(0, True, LONG[:400]), build(400, False, LONG[400:])
+    decoder, found = feed([(number * 1_000_000, pieces[piece]) for number, piece in enumerate(order)])
+    assert len([datagram for datagram in found if datagram is not None]) == 1
+    assert not decoder.malformed
+    # The number may be used again.
+    later = [(number * 60_000_000_000 + piece, pieces[piece]) for number in range(2) for piece in (0, 1)]
+    decoder, found = feed(later)
+    assert len([datagram for datagram in found if datagram is not None]) == 2
 
 
 def feed(packets: list[tuple[int, bytes]]) -> tuple[PacketDecoder, list[Datagram | Segment | None]]:
@@ -338,7 +368,7 @@ def test_fragments_that_contradict_each_other(packets: list[bytes], reason: str)
 def test_fragments_wait_for_30_seconds() -> None:
     first, last = fragment4(0, True, LONG[:400]), fragment4(400, False, LONG[400:])
     decoder, found = feed([(0, first), (30_000_000_000, last)])
-    assert found == [None, (FLOW4, LONG[8:], 0)]
+    assert found == [None, (FLOW4, LONG[8:], 0, NUMBER)]
     assert not decoder.malformed
     decoder, found = feed([(0, first), (30_000_000_001, last)])
     assert found == [None, None]
@@ -384,8 +414,8 @@ def test_any_flipped_bytes(case: tuple[str, int, bytes], changes: list[tuple[int
     datagram, _ = decode(case[1], bytes(changed))
     if datagram is not None:
         if isinstance(datagram, Segment):
-            datagram = (datagram.flow, datagram.payload, datagram.missing)
-        flow, payload, missing = datagram
+            datagram = (datagram.flow, datagram.payload, datagram.missing, 0)
+        flow, payload, missing, _ = datagram
         assert len(flow) in (12, 36)
         assert len(payload) <= len(changed)
         assert missing >= 0

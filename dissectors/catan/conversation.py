@@ -40,6 +40,8 @@ class Request(msgspec.Struct, eq=False):
     """Something a client has asked for, and what speaks against it."""
 
     message: Message
+    told_ns: int
+    """When the client had been told something last."""
     performed: bool = False
     fact: Fact | None = None
     objection: Objection | None = None
@@ -61,7 +63,7 @@ class Conversation(msgspec.Struct, eq=False):
 
     def asks(self, message: Message) -> Request:
         """The client asks for something."""
-        request = Request(message)
+        request = Request(message, self.told_ns)
         self.requests.append(request)
         del self.requests[:-_MOST]
         return request

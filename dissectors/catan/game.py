@@ -85,6 +85,8 @@ class CatanGame(msgspec.Struct, eq=False):
     whole: bool = True
     in_setup: bool = True
     turn: int | None = None
+    turned_ns: int = 0
+    """When it became the turn of whoever has it."""
     roller: int | None = None
     """Whose turn it is by the latest roll; what the status of a player says may run ahead of it."""
     yielding: bool = False
@@ -104,6 +106,11 @@ class CatanGame(msgspec.Struct, eq=False):
     """The latest roll of the dice."""
     winner: int | None = None
     ended: bool = False
+
+    def has_turn(self, player: Player, ts_ns: int) -> None:
+        """It is a player's turn, since this time at the latest."""
+        if self.turn != player.id:
+            self.turn, self.turned_ns = player.id, ts_ns
 
     def owned(self, owner: int, *types: str) -> list[Spot]:
         """Where a player's buildings of these types stand."""

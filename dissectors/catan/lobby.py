@@ -80,7 +80,7 @@ class Lobby:
             known.status = status
             table.put_lobby(known)
             table.put_player(player, "status", status)
-            self._turn(player, status)
+            self._turn(fact, player, status)
         elif table.pending_changes == pending:
             return
         if status == VERBINDUNG_VERLOREN and status != before:
@@ -114,12 +114,12 @@ class Lobby:
             self._table.put_cards(player)
         self._table.tell(fact, "configured", known, {"colour": known.colour})
 
-    def _turn(self, player: Player, status: str) -> None:
+    def _turn(self, fact: Fact, player: Player, status: str) -> None:
         game = self._table.game
         if game is not None and status == HANDELN_ODER_BAUEN:
             game.yielding = False
         if game is not None and status in _HAS_THE_TURN:
-            game.turn = player.id
+            game.has_turn(player, fact.ts_ns)
             self._table.put_in(player.id, "turn")
             self._table.put_in(status, "phase")
 

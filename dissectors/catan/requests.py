@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from dissectors.broadcast import SWAPPED_NS
 from dissectors.catan.board import Board, at, spot
 from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player
 from dissectors.catan.hand import plain, total
@@ -39,12 +40,17 @@ class Objection(NamedTuple):
     path: tuple[str, ...] = ()
 
 
-def against(fact: Fact, game: CatanGame, player: Player) -> Objection | None:
-    """What speaks against a client's request, as far as that is known; None if nothing does."""
+def against(fact: Fact, game: CatanGame, player: Player, told_ns: int) -> Objection | None:
+    """What speaks against a client's request, as far as that is known; None if nothing does.
+
+    `told_ns` is when the client had been told something last.
+    """
     if not game.whole or game.board is None:
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
-    if fact.name in _IN_ONES_TURN and whose is not None and whose is not player:
+    # If only others were told yet whose turn it is, that may have been after the request.
+    is_sure = told_ns >= game.turned_ns or fact.ts_ns - game.turned_ns >= SWAPPED_NS
+    if fact.name in _IN_ONES_TURN and whose is not None and whose is not player and is_sure:
         return Objection("out-of-turn", f"it is {whose.name}'s turn")
     question = _QUESTIONS.get(fact.name)
     return question(fact, game, game.board, player) if question is not None else None

@@ -33,10 +33,13 @@ class Resources:
         """A player pays, or loses, resources."""
         self._enter(fact, -1)
 
-    def claim(self, claim: Claim) -> None:
-        """Something must, or may, come or go."""
-        if self._table.game is not None:
-            for entry in self._table.game.ledger.claim(claim):
+    def claim(self, *claims: Claim) -> None:
+        """Something must, or may, come or go; several claims together are of one fact."""
+        game = self._table.game
+        if game is not None:
+            found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
+            # Only the last can complete what was claimed.
+            for entry, claim in found[-1:]:
                 self._explained(entry, claim)
 
     def _enter(self, fact: Fact, sign: int) -> None:

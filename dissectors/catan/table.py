@@ -230,12 +230,16 @@ class CatanTable(PlayTable):
         if request is None or game is None or number not in game.players:
             return
         player = game.players[number]
-        request.fact, request.objection = fact, against(fact, game, player)
+        request.fact, request.objection = fact, against(fact, game, player, request.told_ns)
         if fact.name == "Karten abgeben":
             player.discard = plain(fact.fields["Abgeben"])
         elif fact.name == "Seehandel":
-            for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"])):
-                self._resources.claim(Claim(fact, number, sign, plain(counts), "sea trade", firm=False))
+            self._resources.claim(
+                *(
+                    Claim(fact, number, sign, plain(counts), "sea trade", firm=False)
+                    for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"]))
+                )
+            )
 
     def _refused(self, fact: Fact) -> None:
         request = self._refusals.pop(fact.messages[0].id, None)

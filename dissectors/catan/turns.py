@@ -45,7 +45,8 @@ class Turns:
                 other.bought, other.played, other.free_roads = {}, 0, 0
             game.trades.clear()
             table.put_in(None, "trades")
-            game.turn = game.roller = player.id
+            game.roller = player.id
+            game.has_turn(player, fact.ts_ns)
             table.put_in(player.id, "turn")
         table.put_in(dice, "dice")
         event = table.tell(fact, "rolled", player, {"dice": dice})

@@ -94,6 +94,8 @@ class Bidding:
             )
             return
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
+        if self._table.foretold(hand, ("bid", player, call), fact):
+            return
         standing = _standing(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             text = f"{call} is not above {standing}"
@@ -132,7 +134,9 @@ class Bidding:
         self._table.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
         self._table.put_in(hand, None, "turn")
         hand.told[key] = self._table.tell(fact, "bid", player, {"player": player, "call": call}, hand)
-        if not by_server:
+        if by_server:
+            hand.foretold.add(key)
+        else:
             hand.awaited.add(player)
 
     def result(self, fact: Fact, hand: Hand) -> None:
@@ -181,6 +185,10 @@ class Bidding:
         """Two cards go to the talon: whoever discards says which, the others are told that he did."""
         cards: list[str | None] = fact.fields["card"]
         if self._table.told_before(hand, "discards", fact):
+            if hand.discards is not None and None in hand.discards and None not in cards:
+                # The others were heard to be told before the player was heard to say which.
+                self._put_discards(hand, player, cards)
+                self._table.put_hands(hand, player)
             return
         held = hand.cards_of(player)
         if len(cards) != TALON:
@@ -202,14 +210,18 @@ class Bidding:
                     expected="one of " + ", ".join(held),
                 )
                 return
-        hand.discards = cards.copy()
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
         self._table.put_in(hand, len(cards), "talon")
+        self._put_discards(hand, player, cards)
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-            self._table.put_in(hand, cards.copy(), "private", str(player), "talon")
         self._table.put_hands(hand, player)
         hand.told["discards"] = self._table.tell(fact, "discarded", player, data, hand)
+
+    def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
+        hand.discards = cards.copy()
+        if None not in cards:
+            self._table.put_in(hand, cards.copy(), "private", str(player), "talon")
 
     # Trumps.
 

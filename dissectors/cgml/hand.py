@@ -45,6 +45,8 @@ class Hand(msgspec.Struct, eq=False):
     """By player the cards that he was dealt; None for each that nobody was shown."""
     told: dict[Hashable, Event] = msgspec.field(default_factory=dict)
     """What was told, for copies that come late."""
+    foretold: set[Hashable] = msgspec.field(default_factory=set)
+    """What the server has told of a player before they were heard to say it."""
     bids: list[tuple[int, str]] = msgspec.field(default_factory=list)
     awaited: set[int] = msgspec.field(default_factory=set)
     """Whose bids the server has not told yet."""

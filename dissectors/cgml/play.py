@@ -27,6 +27,8 @@ class Play:
     def plays(self, fact: Fact, hand: Hand, player: int) -> None:
         """A client plays a card, or lays down all that he has left."""
         cards: list[str] = fact.fields["card"]
+        if self._table.foretold(hand, ("played", player, *cards), fact):
+            return
         if self._objection(fact, hand, player, cards):
             return
         self._played(fact, hand, player, cards)
@@ -116,7 +118,10 @@ class Play:
         self._next_turn(hand, player, len(cards) > 1)
         self._table.put_hands(hand, player)
         data = {"player": player, "cards": cards.copy()}
-        hand.told["played", player, *cards] = self._table.tell(fact, "played", player, data, hand)
+        key = ("played", player, *cards)
+        hand.told[key] = self._table.tell(fact, "played", player, data, hand)
+        if fact.message.direction == "s2c":
+            hand.foretold.add(key)
 
     def _put_table(self, hand: Hand) -> None:
         table = [{"player": player, "card": card} for player, card in hand.table]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from dissectors.broadcast import SWAPPED_NS
 from dissectors.cgml.conversation import Conversation
 from dissectors.cgml.hand import MOST_TOLD, Group, Hand
 from dissectors.cgml.places import place_of
@@ -177,6 +178,17 @@ class SeatTable(GameTable):
         fact.event = event
         fact.game_id = event.game_id
         return True
+
+    def foretold(self, hand: Hand, key: Hashable, fact: Fact) -> bool:
+        """Whether the server was heard to tell what a client says only now; then it is part of that event.
+
+        In a capture packets of several connections may have changed places.
+        """
+        event = hand.told.get(key)
+        if event is None or key not in hand.foretold or fact.ts_ns - event.ts_ns >= SWAPPED_NS:
+            return False
+        hand.foretold.discard(key)
+        return self.told_before(hand, key, fact)
 
     def flaw(
         self,

@@ -62,6 +62,8 @@ class OkeyGame(msgspec.Struct, eq=False):
     """Whether it has left the state."""
     status: Event | None = None
     """The latest event that told of the exchange stacks."""
+    status_stream: int | None = None
+    """On which stream it was told first."""
     ending: Event | None = None
     """The event that ended it."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dissectors.broadcast import REORDERED_NS
 from dissectors.grammar import MessageType
 from dissectors.okey.codec import argument_place
 from dissectors.okey.conversation import Conversation, Request
@@ -90,6 +91,11 @@ class Moves:
             return
         if not self._hall.knows_places and game.places[seat - 1].stream_id is None:
             # Who has put it was not heard: it may have been told of another lobby's stack.
+            return
+        told = game.status
+        by_another = game.status_stream != message.stream.id
+        if told is not None and by_another and message.ts_ns - told.ts_ns < REORDERED_NS:
+            # What another player was told may have been told after this.
             return
         top = game.exchange[seat]
         if top is not None and top != tile:

@@ -172,7 +172,7 @@ class Status:
         event: Event = hall.tell(
             message, "status", name, {"exchange": stacks, "turn": turn, "name": name}, game
         )
-        game.status = event
+        game.status, game.status_stream = event, message.stream.id
         hall.log.add(message.stream.id, ("status", game.game.id, tuple(stacks), turn), event)
 
 

@@ -1,0 +1,77 @@
+"""Captures as they might have been made: packets in another order than they were sent, late, or twice.
+
+Nothing is taken away: who reads them right finds what was in the capture that they are made of.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+
+from proxy.packets import ACK, FIN, RST, SYN, PacketDecoder, RawPacket, Segment
+
+Packets = list[RawPacket]
+NEAR_NS = 2_000_000
+"""Packets that were captured this far apart may have been sent in the other order."""
+
+
+def swapped(packets: Packets, chance: random.Random, share: float, within_ns: int = NEAR_NS) -> Packets:
+    """A share of all neighbours in each other's place; the times stay in order."""
+    mixed = list(packets)
+    place = 0
+    while place + 1 < len(mixed):
+        first, second = mixed[place : place + 2]
+        if second[0] - first[0] <= within_ns and chance.random() < share:
+            mixed[place : place + 2] = (first[0], *second[1:]), (second[0], *first[1:])
+            place += 1
+        place += 1
+    return mixed
+
+
+def doubled(packets: Packets, chance: random.Random, share: float) -> Packets:
+    """A share of all packets again, a moment later, some behind what followed them."""
+    copies = [
+        (ts_ns + chance.randrange(1_000_000), linktype, data, wirelen)
+        for ts_ns, linktype, data, wirelen in packets
+        if chance.random() < share
+    ]
+    return sorted(packets + copies, key=lambda packet: packet[0])
+
+
+def with_late_acknowledgements(packets: Packets, chance: random.Random, share: float) -> Packets:
+    """A share of what only acknowledges up to 2 ms later than it was sent."""
+    decoder = PacketDecoder()
+    mixed = []
+    for ts_ns, linktype, data, wirelen in packets:
+        sent = decoder.decode(linktype, data, wirelen, ts_ns)
+        is_bare = False
+        if isinstance(sent, Segment):
+            is_bare = sent.flags & (ACK | SYN | FIN | RST) == ACK and not sent.payload
+        late_ns = chance.randrange(NEAR_NS) if is_bare and chance.random() < share else 0
+        mixed.append((ts_ns + late_ns, linktype, data, wirelen))
+    return sorted(mixed, key=lambda packet: packet[0])
+
+
+def by_two_clocks(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
+    """What goes to the higher port has the time of another clock, which is `ahead_ns` of the first.
+
+    Two captures merged by time if they are to be sorted; else one, whose times jump.
+    """
+    decoder = PacketDecoder()
+    mixed = []
+    for ts_ns, linktype, data, wirelen in packets:
+        sent = decoder.decode(linktype, data, wirelen, ts_ns)
+        flow = b"" if sent is None else sent.flow if isinstance(sent, Segment) else sent[0]
+        ahead = ahead_ns if flow[-4:-2] < flow[-2:] else 0
+        mixed.append((ts_ns + ahead, linktype, data, wirelen))
+    return sorted(mixed, key=lambda packet: packet[0]) if sort else mixed
+
+
+def write_packets(path: Path, packets: Packets) -> None:
+    """A capture file of these packets, which have one link type, with times in nanoseconds."""
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, packets[0][1]))
+        for ts_ns, _, data, wirelen in packets:
+            seconds, nanoseconds = divmod(ts_ns, 1_000_000_000)
+            file.write(struct.pack("<IIII", seconds, nanoseconds, len(data), wirelen) + data)
