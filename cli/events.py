@@ -14,7 +14,7 @@ from cli.players import check_player
 from cli.plugins import tell_missing
 from cli.sessions import open_session, session_argument, since
 from cli.table import Column, Row, address, batches, moment, number, of_several
-from storage.sentences import describe, event_seen_by
+from storage.hearers import Hearers
 from storage.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
 
 def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iterator[Row]:
     tables = {table.id: table for table in timeline.tables()}
+    hearers = Hearers(timeline)
     for event in timeline.events(*sql_condition(timeline, wanted, "events")):
-        protocol = tables[event.table_id].protocol
-        seen = event if player is None else event_seen_by(protocol, event, player)
+        seen = event if player is None else hearers.seen(event, player)
         if seen is not None:
             yield (
                 event.id,
@@ -71,7 +71,7 @@ def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iter
                 event.game_id,
                 event.kind,
                 event.actor,
-                describe(protocol, seen),
+                hearers.sentence(seen),
                 seen.data,
                 event.table_id,
                 event.seq,

@@ -11,7 +11,8 @@ from cli.sessions import since
 from cli.table import short_address
 from dissectors.records import Event
 from dissectors.state import State, seen_by
-from storage.sentences import describe, event_seen_by, game_title
+from storage.hearers import Hearers
+from storage.sentences import game_title
 from storage.timeline import Timeline
 
 RECENT = 60
@@ -24,6 +25,7 @@ class Onlooker:
     def __init__(self, timeline: Timeline, player: str | None) -> None:
         self._timeline = timeline
         self._player = player
+        self._hearers = Hearers(timeline)
         self._tables = {table.id: table for table in timeline.tables()}
         self._names = {number: self._everybody(number) for number in self._tables}
 
@@ -38,7 +40,7 @@ class Onlooker:
 
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
-        return describe(self._protocol(event.table_id), self._seen(event) or event)
+        return self._hearers.sentence(self._seen(event) or event)
 
     def where(self, event: Event) -> str:
         """Which table an event is at, where the session has several; followed by blanks."""
@@ -85,7 +87,7 @@ class Onlooker:
     def _seen(self, event: Event) -> Event | None:
         if self._player is None:
             return event
-        return event_seen_by(self._protocol(event.table_id), event, self._player)
+        return self._hearers.seen(event, self._player)
 
     def _protocol(self, table_id: int) -> str:
         return self._tables[table_id].protocol

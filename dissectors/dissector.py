@@ -16,6 +16,7 @@ from dissectors.grammar import (
     Decoded,
     EventKind,
     Flaw,
+    Follows,
     Grammar,
     Handle,
     MessageType,
@@ -177,7 +178,10 @@ class Dissector(ABC):
 
     def describe(self, event: Event) -> str:
         """A sentence that says what happened; what is not known is a question mark."""
-        return self._sentence.vformat(self.grammar.events[event.kind].sentence, (), event.data)
+        kind = self.grammar.events[event.kind]
+        sentence = self._sentence.vformat(kind.sentence, (), event.data)
+        to = event.data.get("to") if kind.spoken else None
+        return sentence if to is None else said_to(self.words(to), sentence)
 
     def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
         """Which of the rows of a name a message is of that has these fields."""
@@ -209,8 +213,12 @@ class Dissector(ABC):
     def _sentence(self) -> Formatter:
         return _Sentence(self.words)
 
+    def follows(self, event: Event) -> Follows | None:
+        """From what an event follows of which no message of one's own tells; None if from nothing."""
+        return self.grammar.events[event.kind].follows
+
     def seen_by(self, event: Event, player: str) -> Event | None:
-        """An event as `player` could know it; None if he could not.
+        """An event as `player` could know it who is told of it; None if it is another's secret.
 
         Its data may say to whom all of it is `known_to`, and what `others_see` in place of it.
         """
@@ -221,6 +229,11 @@ class Dissector(ABC):
             return event
         data = {key: part for key, part in event.data.items() if key not in ("known_to", "others_see")}
         return msgspec.structs.replace(event, data=data | event.data.get("others_see", {}))
+
+
+def said_to(hearer: str, sentence: str) -> str:
+    """A sentence that was said to one client alone."""
+    return f"to {hearer}: {sentence}"
 
 
 def likeness(decoded: Sequence[Decoded]) -> Likeness | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,6 +21,9 @@ from dissectors.records import Blame, Direction, Group, Severity
 
 UNREADABLE = "unreadable"
 """The name of a message in which no message type could be made out; its diagnostic says why."""
+
+Follows = Literal["before", "after"]
+"""From what an event follows that only one player was told: from what was told last, or is told next."""
 
 _MEANT = 40
 """So much of a text (characters) is compared with the words that may have been meant."""
@@ -157,6 +160,10 @@ class EventKind:
     """A kind of event: its data fields, a sentence with them in braces, and who could know of it.
 
     A `secret` event is known only to its actor. The field `ending` may say how a connection ended.
+
+    The messages named in `own` tell it on its actor's own connection; of a kind that `introduces`, the first
+    does. Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows
+    it, too. A `spoken` one may have been said to one client alone; `to` in its data names it, if it is known.
     """
 
     kind: str
@@ -164,6 +171,10 @@ class EventKind:
     sentence: str
     secret: bool = False
     ending: str | None = None
+    own: tuple[str, ...] = ()
+    introduces: bool = False
+    follows: Follows | None = None
+    spoken: bool = False
 
 
 class Flaw(msgspec.Struct, frozen=True):

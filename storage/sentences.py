@@ -1,4 +1,4 @@
-"""What a stored event says, and to whom: asked of its protocol's grammar.
+"""What a stored event says: asked of its protocol's grammar; to whom it was said, `hearers.py` knows.
 
 A session may have been recorded with a plug-in that is not installed now. Its events are then shown as they
 are stored.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dissectors.records import Event
-from dissectors.registry import dissector_of, not_installed
+from dissectors.registry import dissector_of
 from storage.escaping import field_words, printable
 from storage.schema import StorageError
 
@@ -32,14 +32,6 @@ def describe(protocol: str, event: Event) -> str:
 def sentence(protocol: str, kind: str, data: dict[str, Any]) -> str:
     """The same on one line, for an event of which no more is at hand. Raises StorageError as `describe`."""
     return printable(describe(protocol, Event(0, 0, None, 0, 0, kind, None, data, [])))
-
-
-def event_seen_by(protocol: str, event: Event, player: str) -> Event | None:
-    """An event as `player` could know it; None if he could not. Raises StorageError without its grammar."""
-    dissector = dissector_of(protocol)
-    if dissector is None:
-        raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
-    return dissector.seen_by(event, player)
 
 
 def game_title(protocol: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -132,6 +132,16 @@ class Timeline:
             (table_id, seq - count, seq),
         )
         return [_event(row) for row in rows]
+
+    def near(self, event: Event, side: Literal["before", "after"]) -> Iterator[Event]:
+        """The events of a table before one of them, latest first, or after it; read one by one."""
+        which, order = ("<", "DESC") if side == "before" else (">", "ASC")
+        rows = self.connection.execute(
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq {which} ?"
+            f" ORDER BY e.seq {order}",
+            (event.table_id, event.seq),
+        )
+        return map(_event, rows)
 
     def state_at(self, table_id: int, seq: int) -> State:
         """A table's state after its event number `seq`; `first_seq` is before the first."""

@@ -6,8 +6,8 @@ from dissectors.catan.handles import NAME, PLAYER, TRADE
 from dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
-    EventKind("joined", ("player", "name"), "{name} joins"),
-    EventKind("configured", ("player", "name", "colour"), "{name} plays {colour}"),
+    EventKind("joined", ("player", "name"), "{name} joins", own=("Willkommen",), introduces=True),
+    EventKind("configured", ("player", "name", "colour", "before"), "{name} plays {colour}"),
     EventKind("ready", ("player", "name"), "{name} is ready"),
     EventKind("started", ("map",), "the game begins"),
     EventKind("rolled", ("player", "name", "dice"), "{name} rolls {dice}"),
@@ -43,7 +43,7 @@ EVENTS = (
     EventKind("longest_road", ("player", "name"), "longest road: {name}"),
     EventKind("largest_army", ("player", "name"), "largest army: {name}"),
     EventKind("status", ("player", "name", "status", "points"), "{name}: {status}"),
-    EventKind("chat", ("from", "name", "text"), "{name}: {text}"),
+    EventKind("chat", ("from", "name", "text"), "{name}: {text}", spoken=True),
     EventKind("refused", ("player", "name", "what", "why"), "{name} is refused {what}: {why}"),
     EventKind("ended", ("winner", "name", "points"), "the game is over; {name} wins"),
     EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}", ending="reason"),
@@ -54,6 +54,7 @@ DATA_HANDLES: Handles = {
     "actor": NAME,
     "player": PLAYER,
     "name": NAME,
+    "before": NAME,
     "from_player": PLAYER,
     "from_name": NAME,
     "partner": PLAYER,

@@ -36,6 +36,8 @@ class Player(msgspec.Struct, eq=False):
     colour: str | None = None
     status: str | None = None
     gone: bool = False
+    joined: Event | None = None
+    """The event that told of his coming."""
     points: int | None = None
     knights: int | None = None
     hand: Hand = msgspec.field(default_factory=lambda: Hand(ROHSTOFFE, False))

@@ -43,7 +43,11 @@ class Lobby:
 
     def willkommen(self, fact: Fact) -> None:
         """A client gets his number."""
-        self._join(fact, fact.fields["id"])
+        number = fact.fields["id"]
+        self._join(fact, number)
+        if fact.event is None:
+            # The others have heard of him first.
+            fact.event = self._table.players[number].joined
 
     def _join(self, fact: Fact, number: int, plays: bool = False) -> Player:
         """A player who is connected; who `plays` is in the game that is on, if there is one."""
@@ -53,7 +57,7 @@ class Lobby:
         if before is None or before.gone:
             known.gone = False
             table.put_lobby(known)
-            table.tell(fact, "joined", known, {})
+            known.joined = table.tell(fact, "joined", known, {})
         # A latecomer waits for the next game.
         in_game = table.game is not None and number in table.game.players
         return table.player(number) if plays or in_game else known
@@ -112,7 +116,8 @@ class Lobby:
             self._table.put_player(player, "colour", player.colour)
             self._table.put_hand(player)
             self._table.put_cards(player)
-        self._table.tell(fact, "configured", known, {"colour": known.colour})
+        named = {"before": before[0]} if known.name != before[0] else {}
+        self._table.tell(fact, "configured", known, {"colour": known.colour, **named})
 
     def _turn(self, fact: Fact, player: Player, status: str) -> None:
         game = self._table.game

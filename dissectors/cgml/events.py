@@ -8,12 +8,21 @@ from __future__ import annotations
 from dissectors.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
 from dissectors.grammar import EventKind, Handles, KeysOf
 
+_ANSWERS = ("newgroup", "newgame")
+_QUESTIONS = ("licite", "gametype", "flek", "playcard")
+
 EVENTS = (
     # Of a game server there is its url in place of a name.
-    EventKind("connected", ("name", "id", "role"), "{name} ({role}, {id}) logs in"),
+    EventKind(
+        "connected",
+        ("name", "id", "role"),
+        "{name} ({role}, {id}) logs in",
+        own=("connect",),
+        introduces=True,
+    ),
     EventKind("group_formed", ("group", "players"), "group {group}: {players}"),
-    EventKind("accepted", ("player", "group", "what"), "{player} accepts the {what}"),
-    EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}"),
+    EventKind("accepted", ("player", "group", "what"), "{player} accepts the {what}", own=_ANSWERS),
+    EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}", own=_ANSWERS),
     EventKind("hand_asked", ("group", "players"), "another hand? {players}"),
     EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),
     EventKind("bid", ("player", "call"), "{player} bids {call}"),
@@ -26,7 +35,7 @@ EVENTS = (
         "{player} plays {game}, trumps {trump}",
     ),
     EventKind("flek", ("player", "level"), "{player}: flek {level}"),
-    EventKind("turn", ("player",), "it is {player}'s turn"),
+    EventKind("turn", ("player",), "it is {player}'s turn", own=_QUESTIONS, follows="before"),
     EventKind("played", ("player", "cards"), "{player} plays {cards}"),
     EventKind("trick", ("number", "cards", "winner"), "trick {number}: {cards} goes to {winner}"),
     EventKind(

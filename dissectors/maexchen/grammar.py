@@ -323,16 +323,17 @@ ROWS = (
 )
 
 EVENTS = (
-    EventKind("registered", ("name",), "{name} is registered"),
-    EventKind("rejected", ("name", "reason"), "{name} is refused: {reason}", secret=True),
+    EventKind("registered", ("name",), "{name} is registered", own=("REGISTERED",), introduces=True),
+    EventKind("rejected", ("name", "reason"), "{name} is refused: {reason}", secret=True, own=("REJECTED",)),
     EventKind("unregistered", ("name",), "{name} is no longer registered"),
     EventKind("round_starting", ("round",), "a round is about to start"),
-    EventKind("joined", ("name",), "{name} joins the round", secret=True),
+    EventKind("joined", ("name",), "{name} joins the round", secret=True, own=("JOIN",)),
     EventKind("round_started", ("round", "players"), "round {round} starts with {players}"),
     EventKind("round_canceled", ("reason",), "the round is canceled: {reason}"),
-    EventKind("turn", ("name",), "it is {name}'s turn"),
+    # Each knows the order, and hears what those before do.
+    EventKind("turn", ("name",), "it is {name}'s turn", own=("YOUR TURN",), follows="before"),
     EventKind("rolls", ("name",), "{name} rolls"),
-    EventKind("rolled", ("name", "dice"), "{name} has rolled {dice}", secret=True),
+    EventKind("rolled", ("name", "dice"), "{name} has rolled {dice}", secret=True, own=("ROLLED",)),
     EventKind("announced", ("name", "dice"), "{name} announces {dice}"),
     EventKind("wants_to_see", ("name",), "{name} wants to see"),
     EventKind("actual_dice", ("dice",), "the dice were {dice}"),

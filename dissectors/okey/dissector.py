@@ -7,12 +7,12 @@ from typing import Any
 
 from dissectors.dissector import Dissector, Likeness
 from dissectors.framing import Framer
-from dissectors.grammar import Decoded, MessageType
+from dissectors.grammar import Decoded, Follows, MessageType
 from dissectors.okey.codec import decode, encode, respelt, shape, truncated
 from dissectors.okey.framer import OkeyFramer
 from dissectors.okey.grammar import GRAMMAR
 from dissectors.okey.table import OkeyTable
-from dissectors.records import Direction, Findings, TableInfo
+from dissectors.records import Direction, Event, Findings, TableInfo
 from dissectors.table import GameTable, Ids
 
 _ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
@@ -39,6 +39,10 @@ class Okey(Dissector):
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         return encode(name, direction, fields)
+
+    def follows(self, event: Event) -> Follows | None:
+        # A put that is not valid is told to nobody else, whatever comes next.
+        return None if event.data.get("valid") is False else super().follows(event)
 
     def respelt(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]

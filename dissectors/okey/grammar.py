@@ -637,19 +637,36 @@ ROWS = (
 )
 
 EVENTS = (
-    EventKind("logged_in", ("name",), "{name} is logged in"),
-    EventKind("renamed", ("name", "before"), "{before} is now called {name}"),
+    EventKind("logged_in", ("name",), "{name} is logged in", own=("+LOGI",), introduces=True),
+    EventKind("renamed", ("name", "before"), "{before} is now called {name}", own=("+NAME",)),
     EventKind("joined_lobby", ("name", "lobby"), "{name} joins lobby {lobby}"),
-    EventKind("ready", ("name", "lobby"), "{name} is ready"),
-    EventKind("dealt", ("seat", "name", "deck"), "{name} gets his tiles at seat {seat}: {deck}"),
-    EventKind("returned", ("seat", "name", "deck"), "{name} is back at seat {seat} with {deck}"),
-    EventKind("drew", ("seat", "name", "stack", "tile"), "{name} draws {tile} from {stack}"),
-    EventKind("put", ("seat", "name", "tile", "deck", "valid"), "{name} puts {tile}; valid: {valid}"),
+    EventKind("ready", ("name", "lobby"), "{name} is ready", own=("+REDY",)),
+    EventKind(
+        "dealt", ("seat", "name", "deck"), "{name} gets his tiles at seat {seat}: {deck}", own=("STRT",)
+    ),
+    EventKind(
+        "returned", ("seat", "name", "deck"), "{name} is back at seat {seat} with {deck}", own=("STRT",)
+    ),
+    # The others see it in the STAT that comes next.
+    EventKind(
+        "drew",
+        ("seat", "name", "stack", "tile"),
+        "{name} draws {tile} from {stack}",
+        own=("+DRAW",),
+        follows="after",
+    ),
+    EventKind(
+        "put",
+        ("seat", "name", "tile", "deck", "valid"),
+        "{name} puts {tile}; valid: {valid}",
+        own=("+PUTT",),
+        follows="after",
+    ),
     EventKind("status", ("exchange", "turn", "name"), "it is {name}'s turn; exchange stacks: {exchange}"),
-    EventKind("cheated", ("seat", "name", "deck"), "{name} takes a winning deck: {deck}"),
+    EventKind("cheated", ("seat", "name", "deck"), "{name} takes a winning deck: {deck}", own=("+WINC",)),
     EventKind("won", ("name",), "{name} wins"),
     EventKind("drawn_game", (), "the main stack is empty: nobody wins"),
-    EventKind("chat", ("scope", "from", "to", "text"), "{from} says: {text}"),
+    EventKind("chat", ("scope", "from", "to", "text"), "{from} says: {text}", spoken=True),
     EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}", ending="reason"),
 )
 

@@ -456,18 +456,19 @@ ROWS = (
 )
 
 EVENTS = (
-    EventKind("joined", ("name",), "{name} joins"),
+    EventKind("joined", ("name",), "{name} joins", own=("NAME",), introduces=True),
     EventKind("round_started", ("round", "names"), "round {round}: {names}"),
-    EventKind("dealt", ("seat", "name", "cards"), "{name} gets {cards}", secret=True),
+    EventKind("dealt", ("seat", "name", "cards"), "{name} gets {cards}", secret=True, own=("MODEL",)),
     EventKind(
         "answered",
         ("seat", "name", "question", "answer"),
         "{name} answers {question} with {answer}",
         secret=True,
+        own=("ERSTE3", "KONTRA", "HOCHZEIT"),
     ),
     EventKind("knocked", ("seats", "names"), "knocked: {names}"),
-    EventKind("best_bid", ("mode",), "the best bid so far is {mode}"),
-    EventKind("bid", ("seat", "name", "mode"), "{name} bids {mode}", secret=True),
+    EventKind("best_bid", ("mode",), "the best bid so far is {mode}", spoken=True),
+    EventKind("bid", ("seat", "name", "mode"), "{name} bids {mode}", secret=True, own=("SPIELSTDU",)),
     EventKind("hochzeit", ("seat", "name", "proposer", "taken"), "Hochzeit, offered to {name}"),
     EventKind("player", ("seat", "name"), "{name} is to play"),
     EventKind("declared", ("mode", "player", "partner"), "{player} plays {mode}"),
