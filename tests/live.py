@@ -18,12 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dissectors.records import Direction, Transport
+from kiebitz.dissectors.records import Direction, Transport
 
 PATIENCE_S = 10.0
 """So long a peer is waited for."""
 
-KIEBITZ = [sys.executable, "-m", "cli"]
+KIEBITZ = [sys.executable, "-m", "kiebitz"]
 
 
 def free_port(transport: Transport) -> int:

@@ -17,7 +17,7 @@ from live import KIEBITZ, PATIENCE_S, free_port, rows, running
 from maexchen_live import Player, Server
 from recorded import CAPTURES
 
-from dissectors.records import Transport
+from kiebitz.dissectors.records import Transport
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}

@@ -95,8 +95,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """An environment with Kiebitz and the plug-in; building them leaves nothing in the checkout."""
     sources = tmp_path_factory.mktemp("sources")
     no_caches = shutil.ignore_patterns("__pycache__")
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, sources / "kiebitz" / room, ignore=no_caches)
+    for folder in ("kiebitz", *ROOMS):
+        # As git has them: the rooms are links in the package.
+        shutil.copytree(ROOT / folder, sources / "kiebitz" / folder, symlinks=True, ignore=no_caches)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources / "kiebitz")
     shutil.copytree(PLUGIN, sources / "knobeln", ignore=no_caches)
@@ -121,12 +122,43 @@ def database(fresh: Environment) -> str:
 
 
 def test_what_runs_is_the_installed_copy_and_has_every_file(fresh: Environment) -> None:
-    program = f"import {', '.join(ROOMS)}; print(*({', '.join(f'{room}.__file__' for room in ROOMS)},))"
+    program = "import kiebitz; print(kiebitz.__file__)"
     # Isolated: the folder that it runs in does not count.
-    found = fresh.run("python", "-I", "-c", program).stdout.split()
-    assert found == [str(fresh.packages / room / "__init__.py") for room in ROOMS]
+    found = fresh.run("python", "-I", "-c", program).stdout.strip()
+    assert found == str(fresh.packages / "kiebitz" / "__init__.py")
     for room in ROOMS:
-        assert _files(fresh.packages / room) == _files(ROOT / room)
+        assert _files(fresh.packages / "kiebitz" / room) == _files(ROOT / room)
+
+
+def test_it_takes_one_name_and_leaves_the_others_theirs(fresh: Environment) -> None:
+    """PyPI's package proxy.py brings a package `proxy`, too."""
+    record = next(fresh.packages.glob("kiebitz-*.dist-info")) / "RECORD"
+    tops = {line.split("/")[0] for line in record.read_text().splitlines() if not line.startswith("..")}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"kiebitz"}
+    other = fresh.folder / "proxy.py"
+    (other / "proxy").mkdir(parents=True)
+    (other / "proxy" / "__init__.py").write_text("name = 'the other one'\n")
+    (other / "pyproject.toml").write_text('[project]\nname = "proxy.py"\nversion = "2.4"\n')
+    fresh.install(other)
+    assert fresh.run("python", "-I", "-c", "import proxy; print(proxy.name)").stdout == "the other one\n"
+    assert fresh.run("kiebitz", "protocols", "knobeln").stdout
+    assert fresh.run("python", "-I", "-m", "kiebitz", "protocols", "knobeln").stdout
+
+
+def test_a_plug_in_passes_strict_type_checks_against_it(fresh: Environment) -> None:
+    plugin = fresh.folder / "checked"
+    shutil.copytree(PLUGIN / "kiebitz_knobeln", plugin / "kiebitz_knobeln")
+    done = fresh.run(
+        "python", "-m", "mypy", "--strict", "--cache-dir", str(fresh.folder / "mypy"), str(plugin)
+    )
+    assert "no issues found" in done.stdout
+    # What is not so is found: the check has seen Kiebitz's types.
+    table = plugin / "kiebitz_knobeln" / "table.py"
+    table.write_text(table.read_text() + "\nTableInfo(id='one', protocol=1, server=None)\n")
+    done = fresh.run(
+        "python", "-m", "mypy", "--strict", "--cache-dir", str(fresh.folder / "mypy"), str(plugin), status=1
+    )
+    assert 'Argument "id" to "TableInfo" has incompatible type "str"' in done.stdout
 
 
 def _files(folder: Path) -> set[Path]:

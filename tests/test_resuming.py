@@ -16,13 +16,13 @@ from command import CAPTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.sessions import open_session
-from dissectors.records import Item, Stream
-from storage.items import RecordedItems
-from storage.recorder import Recorder
-from storage.resuming import ResumedRecorder
-from storage.schema import OF_SESSION, StorageError
-from storage.timeline import Timeline
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.records import Item, Stream
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.resuming import ResumedRecorder
+from kiebitz.storage.schema import OF_SESSION, StorageError
+from kiebitz.storage.timeline import Timeline
 
 ONE_OF_EACH = [
     "catan-yaks-lobby.pcap.gz",

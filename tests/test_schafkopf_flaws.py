@@ -24,8 +24,8 @@ from schafkopf_broken import (
     where,
 )
 
-from dissectors.inspector import Inspector
-from dissectors.records import (
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import (
     DIRECTIONS,
     Chunk,
     Diagnostic,
@@ -36,9 +36,9 @@ from dissectors.records import (
     Severity,
     Stream,
 )
-from dissectors.schafkopf.dissector import SCHAFKOPF
-from dissectors.schafkopf.grammar import GRAMMAR, String, line_count, terminals
-from dissectors.table import Ids
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, String, line_count, terminals
+from kiebitz.dissectors.table import Ids
 
 ANNA = 1
 """The number of Anna's stream."""

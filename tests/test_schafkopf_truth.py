@@ -20,7 +20,7 @@ from recorded import (
     told,
 )
 
-from dissectors.records import Findings, Game, Item
+from kiebitz.dissectors.records import Findings, Game, Item
 
 NAMES = [
     "schafkopf-1.3-1human-tiny",

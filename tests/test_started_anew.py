@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from recorded import inspected, items_of
 
-from dissectors.records import End, Event, Findings, Item, Stream
+from kiebitz.dissectors.records import End, Event, Findings, Item, Stream
 
 CAPTURES = (
     "schafkopf-1.3-1human-round.pcap",
