@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.catalog import filter_option, sql_condition
+from kiebitz.cli.catalog import filter_option
 from kiebitz.cli.console import Line as Shown
 from kiebitz.cli.console import Styled, show_line, terminal_columns
 from kiebitz.cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
@@ -19,6 +19,7 @@ from kiebitz.cli.output import Form, output_options, show
 from kiebitz.cli.sessions import open_session, session_argument, since
 from kiebitz.cli.severities import COLOURS, in_words
 from kiebitz.cli.table import Column, Row, batches, seconds
+from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.catalog import filter_option, sql_condition
+from kiebitz.cli.catalog import filter_option
 from kiebitz.cli.console import errors_are_seen, warn
 from kiebitz.cli.output import Form, output_options, show
 from kiebitz.cli.players import check_player
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session, session_argument, since
 from kiebitz.cli.table import Column, Row, address, batches, moment, number, of_several
+from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.timeline import Timeline
 

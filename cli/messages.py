@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from kiebitz.cli.catalog import filter_option, sql_condition
+from kiebitz.cli.catalog import filter_option
 from kiebitz.cli.console import warn
 from kiebitz.cli.excerpt import shown_bytes
 from kiebitz.cli.output import Form, output_options, show
@@ -18,6 +18,7 @@ from kiebitz.cli.sessions import open_session, session_argument, since, split_nu
 from kiebitz.cli.severities import COLOURS
 from kiebitz.cli.table import BATCH, Column, Row, address, batches, moment, number, of_several, short_address
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.escaping import field_words
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch

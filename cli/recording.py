@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 
 from kiebitz.cli import console
-from kiebitz.cli.catalog import compile_wanted
 from kiebitz.cli.decode_as import parse_decode_as
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.garbage import collecting_seldom
@@ -28,6 +27,7 @@ from kiebitz.dissectors.records import TableInfo
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 from kiebitz.proxy.processes import follow, give_way
+from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S
 from kiebitz.storage.resuming import ResumedRecorder
 from kiebitz.storage.room import DiskLow, Room, spare

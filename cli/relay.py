@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import click
 
-from kiebitz.cli.catalog import compile_wanted
 from kiebitz.cli.console import tell, warn
 from kiebitz.cli.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.plugins import tell_left_out
@@ -22,6 +21,7 @@ from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, pars
 from kiebitz.proxy.processes import get_ready
 from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
+from kiebitz.storage.conditions import compile_wanted
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told again after this time, with how often it came."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.catalog import compile_wanted
 from kiebitz.cli.conditions import Condition, ConditionType
 from kiebitz.cli.console import tell, warn
 from kiebitz.cli.decode_as import decode_as_option, parse_decode_as
@@ -19,6 +18,7 @@ from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording_options import RecordingRoom, database_option, max_size_option, summary
 from kiebitz.cli.spool import refuse_if_kept
 from kiebitz.proxy.sniff import Sniffer
+from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare
 
