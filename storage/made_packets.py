@@ -27,13 +27,18 @@ def endpoint(text: str) -> tuple[Address, int]:
     return ipaddress.ip_address(host.strip("[]").partition("%")[0]), int(port)
 
 
-def udp_packet(ends: Ends, data: bytes, missing: int) -> bytes:
-    """A packet with a datagram (RFC 768), of which `missing` bytes at the end are not there."""
+def udp_packet(ends: Ends, number: int, data: bytes, missing: int) -> bytes:
+    """A packet with a datagram (RFC 768), of which `missing` bytes at the end are not there.
+
+    In IPv4 its `number` makes its identification, or one that is equal would be taken for its copy.
+    """
     (_, source), (_, destination) = ends
     start = struct.pack("!HHH", source, destination, 8 + len(data) + missing)
+    identification = 1 + number % 0xFFFF
     if missing:
-        return _packet(ends, _UDP, start + b"\0\0" + data, missing)  # no sum (RFC 768)
-    return _packet(ends, _UDP, _with_sum(ends, _UDP, start, data, none=0xFFFF), 0)
+        # Without a sum (RFC 768).
+        return _packet(ends, _UDP, start + b"\0\0" + data, missing, identification)
+    return _packet(ends, _UDP, _with_sum(ends, _UDP, start, data, none=0xFFFF), 0, identification)
 
 
 def tcp_packet(ends: Ends, seq: int, ack: int, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
@@ -46,11 +51,14 @@ def tcp_packet(ends: Ends, seq: int, ack: int, flags: int, data: bytes = b"", mi
     return _packet(ends, _TCP, _with_sum(ends, _TCP, start, b"\0\0" + data, none=0), 0)
 
 
-def _packet(ends: Ends, protocol: int, content: bytes, missing: int) -> bytes:
+def _packet(ends: Ends, protocol: int, content: bytes, missing: int, identification: int = 0) -> bytes:
     version, addresses = _addresses(ends)
     length = len(content) + missing
     if version == 4:
-        before, after = struct.pack("!BxHxxxxBB", 0x45, 20 + length, _HOP_LIMIT, protocol), addresses
+        before, after = (
+            struct.pack("!BxHHxxBB", 0x45, 20 + length, identification, _HOP_LIMIT, protocol),
+            addresses,
+        )
         return before + struct.pack("!H", _checksum(before + after)) + after + content
     return struct.pack("!IHBB", 6 << 28, length, protocol, _HOP_LIMIT) + addresses + content
 

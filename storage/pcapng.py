@@ -124,9 +124,8 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
                 writer.put(packet, row.ts_ns, len(packet), [])
         elif row.data is not None:
             client, server = ends[row.stream_id]
-            packet = udp_packet(
-                (client, server) if row.direction == "c2s" else (server, client), row.data, missing
-            )
+            ways = (client, server) if row.direction == "c2s" else (server, client)
+            packet = udp_packet(ways, row.id, row.data, missing)
             writer.put(packet, row.ts_ns, len(packet) + missing, comments.of(row))
     for ts_ns, packet, said in turns.before(None):
         writer.put(packet, ts_ns, len(packet), said)

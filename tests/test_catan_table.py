@@ -75,7 +75,7 @@ THREE = {"player": 3, "name": "Cleo"}
 STOLEN = {"known_to": ["Anna", "Cleo"], "others_see": {"resources": 1}}
 EVENTS: list[tuple[str, dict[str, Any]]] = [
     ("joined", {"player": 1, "name": "player 1"}),
-    ("configured", ONE),
+    ("configured", {**ONE, "before": "player 1"}),
     ("configured", {**ONE, "colour": "Rot"}),
     ("ready", ONE),
     ("rolled", {**ONE, "dice": [5, 1]}),
@@ -349,7 +349,8 @@ def test_a_player_takes_another_name() -> None:
     server = Server("Anna")
     server.tell("Statusupdate", {"Spieler": {"id": 1, "Name": "Annika", "Farbe": "Blau"}})
     assert players(server) == {"Annika": {"id": 1, "colour": "Blau", "status": "Spiel starten"}}
-    assert told(server.found(), "configured")[-1] == {"player": 1, "name": "Annika", "colour": "Blau"}
+    configured = told(server.found(), "configured")[-1]
+    assert configured == {"player": 1, "name": "Annika", "colour": "Blau", "before": "Anna"}
 
 
 def test_a_colour_that_is_taken_is_refused() -> None:

@@ -130,6 +130,10 @@ def test_pieces_before_the_protocol_is_recognised_are_read_once_it_is() -> None:
     # Times that repeat themselves or go back change nothing: each datagram is one message.
     for number in range(3, 6):
         conversation.take("c2s", 1, b"")
+        assert len(conversation.messages(number)) == 1
+    # What is wrong with them is told once it is sure that this is the game.
+    conversation.end()
+    for number in range(3, 6):
         assert [flaw.code for flaw in conversation.flaws(conversation.messages(number)[0])] == [
             "empty-datagram"
         ]

@@ -72,7 +72,18 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
         ("Chunk", 42, "c2s", 2, 0, b"ROLL", 0),
         ("Chunk", 42, "s2c", 3, 0, b"", 0),
         ("Chunk", 42, "c2s", 3, 4, bytes(range(256)) * 256, 0),
-        ("Fault", 42, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort", 0, *OF_NETWORK),
+        (
+            "Fault",
+            42,
+            "c2s",
+            4,
+            65540,
+            "port-unreachable",
+            "nobody listens – dort",
+            0,
+            *OF_NETWORK,
+            "warning",
+        ),
         ("End", 42, 5, "idle"),
     ]
     stream = items[0].stream
@@ -190,7 +201,7 @@ def journal_of_three_streams(directory: Path) -> list[tuple[object, ...]]:
         wanted.append(("Chunk", 7 + number, "c2s", ts, ts % 10 * 20, bytes(20), 0))
         if ts % 10 == 5:
             writer.fault(number, "s2c", ts, 0, "code", "text")
-            wanted.append(("Fault", 7 + number, "s2c", ts, 0, "code", "text", 0, *OF_NETWORK))
+            wanted.append(("Fault", 7 + number, "s2c", ts, 0, "code", "text", 0, *OF_NETWORK, "warning"))
         # The first stream ends late, the last never.
         if ts in (19, 29, 35):
             ended = {19: 2, 29: 3, 35: 1}[ts]
@@ -303,7 +314,7 @@ def test_a_journal_cut_anywhere_gives_a_prefix(
                 ended.add(number)
             else:
                 writer.fault(number, direction, ts, 7, "code", what)
-                wanted.append(("Fault", number, direction, ts, 7, "code", what, 0, *OF_NETWORK))
+                wanted.append(("Fault", number, direction, ts, 7, "code", what, 0, *OF_NETWORK, "warning"))
             writer.flush()
         writer.close()
         whole = JournalReader(path)

@@ -17,7 +17,7 @@ from test_tcp_follow import CAPTURES
 from cli.importing import import_capture
 from proxy.capture_files import open_capture
 from proxy.packets import RawPacket
-from proxy.repeats import ALIKE_NS, MOST_REMEMBERED, REPEATED_NS, Repeats
+from proxy.repeats import ALIKE_NS, MOST_REMEMBERED, OFTEN_ALIKE_NS, REPEATED_NS, Repeats
 from storage.schema import MEMORY
 
 GAMES = ("maexchen-head-port4711.pcap", "maexchen-old-20111003.pcap")
@@ -146,22 +146,41 @@ def test_what_is_the_same(identification: int, later_ns: int, payload: bytes, is
     assert not repeats.is_repeated((b"other flow", b"a", 0, 7), 10**12)
 
 
-def test_without_identification_only_what_comes_right_after() -> None:
+def test_without_identification_what_comes_right_after_is_the_same() -> None:
     repeats = Repeats()
     assert not repeats.is_repeated((b"flow", b"a", 0, 0), 0)
-    assert repeats.is_repeated((b"flow", b"a", 0, 0), ALIKE_NS - 1)
+    assert repeats.is_repeated((b"flow", b"a", 0, 0), REPEATED_NS - 1)
     # It counts from the first, or who says the same again and again would be heard once.
-    assert not repeats.is_repeated((b"flow", b"a", 0, 0), ALIKE_NS)
+    assert not repeats.is_repeated((b"flow", b"a", 0, 0), REPEATED_NS)
+
+
+@pytest.mark.parametrize(
+    ("told", "limit_ns"),
+    [
+        # When each was told: nothing else came between; something did; and it is said again and again.
+        ([(b"a", 0)], REPEATED_NS),
+        ([(b"a", 0), (b"b", 1)], ALIKE_NS),
+        ([(b"a", -REPEATED_NS), (b"a", 0), (b"b", 1)], OFTEN_ALIKE_NS),
+    ],
+)
+def test_without_identification_news_may_be_the_same_words(
+    told: list[tuple[bytes, int]], limit_ns: int
+) -> None:
+    for later_ns, is_repeated in ((limit_ns - 1, True), (limit_ns, False)):
+        repeats = Repeats()
+        for payload, ts_ns in told:
+            assert not repeats.is_repeated((b"flow", payload, 0, 0), ts_ns)
+        assert repeats.is_repeated((b"flow", b"a", 0, 0), later_ns) == is_repeated
 
 
 def test_what_is_remembered_is_bounded() -> None:
     repeats = Repeats()
     for number in range(3 * MOST_REMEMBERED):
-        repeats.is_repeated((b"flow", b"%d" % number, 0, number), 1)
-        assert len(repeats._order) <= MOST_REMEMBERED
+        for ts_ns in (0, REPEATED_NS):
+            repeats.is_repeated((b"flow %d" % number, b"", 0, number % 2), ts_ns)
         assert len(repeats._first_ns) <= MOST_REMEMBERED
-    repeats.is_repeated((b"flow", b"", 0, 1), 10 * REPEATED_NS)
-    assert len(repeats._first_ns) == 1
+        assert len(repeats._latest) <= MOST_REMEMBERED
+        assert len(repeats._sent_often) <= MOST_REMEMBERED
 
 
 def test_the_note_lasts(tmp_path: Path) -> None:

@@ -110,10 +110,12 @@ def test_a_flood_is_recorded_as_far_as_there_is_room(tmp_path: Path) -> None:
 
 
 def bomb() -> bytes:
-    """A small file that stands for a big capture: one packet 150,000 times."""
+    """A small file that stands for a big capture: one packet 150,000 times, and no two at one time."""
     capture = CAPTURE.read_bytes()
     length = 16 + int.from_bytes(capture[32:36], "little")
-    return gzip.compress(capture[:24] + capture[24 : 24 + length] * 150_000)
+    later = (int.from_bytes(capture[24:28], "little") + 1).to_bytes(4, "little")
+    packet = capture[24 : 24 + length]
+    return gzip.compress(capture[:24] + (packet + later + packet[4:]) * 75_000)
 
 
 def test_an_import_keeps_what_was_read_until_there_was_no_more_room(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ RUNS: dict[str, list[list[str]]] = {
     "protocols": [[]],
     "addon-path": [[]],
     "completion": [["bash"]],
+    "help": [["filters"]],
 }
 """Command -> arguments, each list for a run of its own; `{udp}` and `{tcp}` are free ports."""
 

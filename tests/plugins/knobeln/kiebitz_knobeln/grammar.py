@@ -25,7 +25,7 @@ ROWS = (
     ),
 )
 EVENTS = (
-    EventKind("joined", ("name",), "{name} joins"),
+    EventKind("joined", ("name",), "{name} joins", own=("WILLKOMMEN",), introduces=True),
     EventKind("rolled", ("name", "zahl"), "{name} rolls {zahl}"),
 )
 GRAMMAR = Grammar(
