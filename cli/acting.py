@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-from cli.addresses import Place
-from dissectors.part import Call, Divergence, Hang, Listen, Part, Reaction, Say
-from dissectors.script import Role
-from proxy import peers_tcp, peers_udp
-from proxy.peers import Came, Happening, Peers, Said
+from kiebitz.cli.addresses import Place
+from kiebitz.dissectors.part import Call, Divergence, Hang, Listen, Part, Reaction, Say
+from kiebitz.dissectors.script import Role
+from kiebitz.proxy import peers_tcp, peers_udp
+from kiebitz.proxy.peers import Came, Happening, Peers, Said
 
 APART_SECONDS = 0.003
 """Between messages on different streams, so that they arrive in the order in which they are sent: whoever

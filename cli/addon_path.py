@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.console import show_line
+from kiebitz.cli.console import show_line
 
 
 @click.command("addon-path")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from dissectors.records import port_of
-from dissectors.script import Role
-from proxy.modes import parse_endpoint
+from kiebitz.dissectors.records import port_of
+from kiebitz.dissectors.script import Role
+from kiebitz.proxy.modes import parse_endpoint
 
 Place = tuple[str, int]
 """Host and port."""

@@ -10,17 +10,17 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from cli.sessions import nearest_number
-from dissectors.dissector import UNWRITABLE, Dissector
-from dissectors.grammar import nearest_word, to_json
-from dissectors.records import OPPOSITE, Direction
-from dissectors.registry import dissector_of, not_installed
-from storage.assigning import Target
-from storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
-from storage.schema import StorageError
-from storage.splicing import Splice
-from storage.timeline import Timeline
-from storage.traffic import Bytes, MessageRow, messages
+from kiebitz.cli.sessions import nearest_number
+from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.grammar import nearest_word, to_json
+from kiebitz.dissectors.records import OPPOSITE, Direction
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.storage.assigning import Target
+from kiebitz.storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.splicing import Splice
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import Bytes, MessageRow, messages
 
 Verb = Literal["drop", "edit", "insert"]
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cli.console import errors_are_seen, tell
-from cli.recording import Left, Report, Task, record_journal
-from cli.rotation import Limits
-from cli.spool import Spool
-from proxy.processes import start_child
-from storage.schema import StorageError
+from kiebitz.cli.console import errors_are_seen, tell
+from kiebitz.cli.recording import Left, Report, Task, record_journal
+from kiebitz.cli.rotation import Limits
+from kiebitz.cli.spool import Spool
+from kiebitz.proxy.processes import start_child
+from kiebitz.storage.schema import StorageError
 
 if TYPE_CHECKING:
-    from cli.screen import Progress
+    from kiebitz.cli.screen import Progress
 
 
 class _Note(msgspec.Struct):
@@ -78,7 +78,7 @@ class Remaining:
             return
         if self._progress is None:
             # Rich is loaded only where it takes longer.
-            from cli.screen import counting
+            from kiebitz.cli.screen import counting
 
             self._progress = self._stack.enter_context(counting())
             self._bar = self._progress.add_task("recording", total=messages)

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.console import Candidate, candidates
-from cli.sessions import SESSION_ARGUMENTS, open_session
-from dissectors.registry import installed
-from storage.paths import paths_to, spoken
-from storage.players import name_of_stream
-from storage.timeline import Timeline
+from kiebitz.cli.console import Candidate, candidates
+from kiebitz.cli.sessions import SESSION_ARGUMENTS, open_session
+from kiebitz.dissectors.registry import installed
+from kiebitz.storage.paths import paths_to, spoken
+from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.timeline import Timeline
 
 # The filter language takes its time to load, and most commands are asked without a filter.
 if TYPE_CHECKING:
-    from storage.filters import FieldCatalog, Filter, Parameters, Target
+    from kiebitz.storage.filters import FieldCatalog, Filter, Parameters, Target
 
 
 def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
     """The messages and events of every protocol, or of those `spoken`, with the names of their fields."""
-    from storage.filters import FieldCatalog
+    from kiebitz.storage.filters import FieldCatalog
 
     messages: dict[str, dict[str, dict[str, str]]] = {}
     events: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -44,7 +44,7 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     """
     if wanted is None:
         return "1", []
-    from storage.filters import register_functions
+    from kiebitz.storage.filters import register_functions
 
     register_functions(timeline.connection, name_of_stream(timeline))
     return wanted.sql(target)
@@ -54,7 +54,7 @@ def compile_wanted(text: str | None) -> Filter | None:
     """The filter of a -Y, None if there is none. Raises FilterError."""
     if text is None:
         return None
-    from storage.filters import compile_filter
+    from kiebitz.storage.filters import compile_filter
 
     return compile_filter(text, field_catalog())
 
@@ -62,7 +62,7 @@ def compile_wanted(text: str | None) -> Filter | None:
 def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
     if text is None:
         return None
-    from storage.filters import FilterError, compile_filter
+    from kiebitz.storage.filters import FilterError, compile_filter
 
     try:
         return compile_wanted(text)
@@ -83,7 +83,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
 
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """The name that is being written at the end of a filter."""
-    from storage.filters import complete
+    from kiebitz.storage.filters import complete
 
     found = re.search(r"[\w.]*$", text)
     assert found is not None

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.catalog import filter_option, sql_condition
-from cli.console import Line as Shown
-from cli.console import Styled, show_line, terminal_columns
-from cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
-from cli.flaw_block import GUTTER, flaw_block, place_of, reasons
-from cli.main import VIOLATIONS
-from cli.output import Form, output_options, show
-from cli.sessions import open_session, session_argument, since
-from cli.severities import COLOURS, in_words
-from cli.table import Column, Row, batches, seconds
-from storage.players import name_of_stream
-from storage.timeline import Timeline
-from storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
+from kiebitz.cli.catalog import filter_option, sql_condition
+from kiebitz.cli.console import Line as Shown
+from kiebitz.cli.console import Styled, show_line, terminal_columns
+from kiebitz.cli.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
+from kiebitz.cli.flaw_block import GUTTER, flaw_block, place_of, reasons
+from kiebitz.cli.main import VIOLATIONS
+from kiebitz.cli.output import Form, output_options, show
+from kiebitz.cli.sessions import open_session, session_argument, since
+from kiebitz.cli.severities import COLOURS, in_words
+from kiebitz.cli.table import Column, Row, batches, seconds
+from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
 
 if TYPE_CHECKING:
-    from storage.filters import Filter
+    from kiebitz.storage.filters import Filter
 
 _COLUMNS = tuple(
     Column(key, key)

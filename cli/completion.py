@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from cli.console import show_lines
+from kiebitz.cli.console import show_lines
 
 _VARIABLE = "_KIEBITZ_COMPLETE"
 """The variable by which click's scripts ask a command called kiebitz."""

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import click
 from click.shell_completion import CompletionItem as Candidate
 
-from storage.escaping import cell, json_text, printable
+from kiebitz.storage.escaping import cell, json_text, printable
 
 __all__ = [
     "Candidate",

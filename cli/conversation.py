@@ -11,13 +11,13 @@ from collections import defaultdict
 
 import msgspec
 
-from dissectors.dissector import Dissector
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Diagnostic, Direction, End, Gap, Item, Message, Stream
-from dissectors.registry import dissector_of, installed
-from dissectors.table import Ids
-from storage.sentences import describe
-from storage.traffic import Stretch
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Gap, Item, Message, Stream
+from kiebitz.dissectors.registry import dissector_of, installed
+from kiebitz.dissectors.table import Ids
+from kiebitz.storage.sentences import describe
+from kiebitz.storage.traffic import Stretch
 
 
 class _Piece(msgspec.Struct, frozen=True):

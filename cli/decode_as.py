@@ -8,10 +8,10 @@ from difflib import get_close_matches
 
 import click
 
-from dissectors.dissector import Dissector
-from dissectors.inspector import DecodeAs
-from dissectors.records import Transport
-from dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 
 _FORM = re.compile(r"(udp|tcp)\.port\s*==\s*(\d{1,5})\s*,\s*(\w+)")
 TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}

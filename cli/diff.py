@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.catalog import filter_option
-from cli.console import write_json
-from cli.diff_json import difference_json
-from cli.diff_report import show_difference
-from cli.diff_sides import sides
-from cli.diff_states import differing_states
-from cli.main import VIOLATIONS
-from cli.plugins import tell_missing
-from cli.sessions import open_session, split_number
-from storage.diff import compare
-from storage.moments import END, Moment, MomentError, parse_moment
-from storage.schema import StorageError
+from kiebitz.cli.catalog import filter_option
+from kiebitz.cli.console import write_json
+from kiebitz.cli.diff_json import difference_json
+from kiebitz.cli.diff_report import show_difference
+from kiebitz.cli.diff_sides import sides
+from kiebitz.cli.diff_states import differing_states
+from kiebitz.cli.main import VIOLATIONS
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session, split_number
+from kiebitz.storage.diff import compare
+from kiebitz.storage.moments import END, Moment, MomentError, parse_moment
+from kiebitz.storage.schema import StorageError
 
 if TYPE_CHECKING:
-    from storage.filters import Filter
+    from kiebitz.storage.filters import Filter
 
 
 @click.command()

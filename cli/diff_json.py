@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.diff_sides import Side, Sides
-from storage.diff import Difference
-from storage.timeline import GameRow, TableRow
+from kiebitz.cli.diff_sides import Side, Sides
+from kiebitz.storage.diff import Difference
+from kiebitz.storage.timeline import GameRow, TableRow
 
 
 def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:

@@ -8,19 +8,19 @@ from typing import Any
 
 import msgspec
 
-from cli.diff_sides import Side, Sides
-from cli.onlooker import RECENT
-from cli.screen import Console, RenderableType, Text
-from dissectors.grammar import shortened
-from dissectors.records import Event
-from dissectors.registry import dissector_of
-from dissectors.state import State
-from storage.diff import Difference
-from storage.diff.result import EventDifference, GamePair, Sort, TablePair
-from storage.diff.states import StateDifference, compare_states
-from storage.escaping import json_text, printable
-from storage.sentences import game_title
-from storage.timeline import TableRow
+from kiebitz.cli.diff_sides import Side, Sides
+from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.screen import Console, RenderableType, Text
+from kiebitz.dissectors.grammar import shortened
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.state import State
+from kiebitz.storage.diff import Difference
+from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
+from kiebitz.storage.diff.states import StateDifference, compare_states
+from kiebitz.storage.escaping import json_text, printable
+from kiebitz.storage.sentences import game_title
+from kiebitz.storage.timeline import TableRow
 
 _BEFORE = 4
 """Moves that are shown before the first divergence."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from cli.onlooker import Onlooker
-from dissectors.grammar import shortened
-from dissectors.records import Event
-from storage.timeline import Timeline
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.dissectors.grammar import shortened
+from kiebitz.dissectors.records import Event
+from kiebitz.storage.timeline import Timeline
 
 _LONGEST = 160
 """A sentence has no more characters here."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cli.console import write_json
-from cli.diff_report import state_difference, state_lines
-from cli.diff_sides import Side, Sides
-from cli.moment_options import moments_explained
-from cli.onlooker import RECENT
-from cli.screen import Console, Text
-from storage.diff import Difference
-from storage.diff.states import StateDifference
-from storage.moments import Moment, TableMoment, tables_at
+from kiebitz.cli.console import write_json
+from kiebitz.cli.diff_report import state_difference, state_lines
+from kiebitz.cli.diff_sides import Side, Sides
+from kiebitz.cli.moment_options import moments_explained
+from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.screen import Console, Text
+from kiebitz.storage.diff import Difference
+from kiebitz.storage.diff.states import StateDifference
+from kiebitz.storage.moments import Moment, TableMoment, tables_at
 
 
 def differing_states(

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.catalog import filter_option, sql_condition
-from cli.console import errors_are_seen, warn
-from cli.output import Form, output_options, show
-from cli.players import check_player
-from cli.plugins import tell_missing
-from cli.sessions import open_session, session_argument, since
-from cli.table import Column, Row, address, batches, moment, number, of_several
-from storage.hearers import Hearers
-from storage.timeline import Timeline
+from kiebitz.cli.catalog import filter_option, sql_condition
+from kiebitz.cli.console import errors_are_seen, warn
+from kiebitz.cli.output import Form, output_options, show
+from kiebitz.cli.players import check_player
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session, session_argument, since
+from kiebitz.cli.table import Column, Row, address, batches, moment, number, of_several
+from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.timeline import Timeline
 
 if TYPE_CHECKING:
-    from storage.filters import Filter
+    from kiebitz.storage.filters import Filter
 
 _COLUMNS = (
     number(width=5),

@@ -12,9 +12,9 @@ from io import BytesIO
 
 import msgspec
 
-from cli.cells import cell_len
-from storage.escaping import escaped, judged
-from storage.traffic import Stretch
+from kiebitz.cli.cells import cell_len
+from kiebitz.storage.escaping import escaped, judged
+from kiebitz.storage.traffic import Stretch
 
 ROOM = 90
 """Cells that the bytes of a long line get, if there is room: two fifths of them before the place."""

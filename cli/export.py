@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from cli.console import is_terminal
-from cli.files import opened
-from cli.plugins import tell_missing
-from cli.sessions import open_session, session_argument
-from storage.export import BINARY, FORMATS
+from kiebitz.cli.console import is_terminal
+from kiebitz.cli.files import opened
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.storage.export import BINARY, FORMATS
 
 
 @click.command()

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from functools import wraps
 from typing import ParamSpec
 
-from cli.console import accept_any_letter, warn
+from kiebitz.cli.console import accept_any_letter, warn
 
 P = ParamSpec("P")
 
@@ -27,11 +27,11 @@ def fault(error: Exception) -> str:
 def damaged_database(arguments: Sequence[str]) -> str | None:
     """A sentence about a database among a failed command's arguments that holds what Kiebitz never writes."""
     # Loaded only here: most commands do not fail.
-    from cli.sessions import is_database, split_number
-    from storage.opening import open_existing
-    from storage.rereading import unfounded
-    from storage.schema import TABLES
-    from storage.soundness import damage
+    from kiebitz.cli.sessions import is_database, split_number
+    from kiebitz.storage.opening import open_existing
+    from kiebitz.storage.rereading import unfounded
+    from kiebitz.storage.schema import TABLES
+    from kiebitz.storage.soundness import damage
 
     for argument in arguments:
         # Over a damaged database this may fail in any way, too; the failure that led here is then told.

@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 
 import click
 
-from cli.console import output
-from cli.sessions import is_database
-from proxy.held_signals import held_signals
-from storage.schema import StorageError, sentence
+from kiebitz.cli.console import output
+from kiebitz.cli.sessions import is_database
+from kiebitz.proxy.held_signals import held_signals
+from kiebitz.storage.schema import StorageError, sentence
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 """What would end the command at once, without Ctrl-C's way through all `finally`."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cli.console import Line as Shown
-from cli.console import Styled, wrapped
-from cli.excerpt import Line
-from dissectors.grammar import UNREADABLE
-from dissectors.records import Diagnostic
-from storage.traffic import DiagnosticRow
+from kiebitz.cli.console import Line as Shown
+from kiebitz.cli.console import Styled, wrapped
+from kiebitz.cli.excerpt import Line
+from kiebitz.dissectors.grammar import UNREADABLE
+from kiebitz.dissectors.records import Diagnostic
+from kiebitz.storage.traffic import DiagnosticRow
 
 GUTTER = 2
 """Digits for which there is room in the gutter at the least."""

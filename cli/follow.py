@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from cli.console import Styled, is_terminal, output, show_line, warn
-from cli.excerpt import missing, shown_bytes
-from cli.sessions import nearest_number, open_session, session_argument
-from dissectors.records import Direction
-from storage.schema import StorageError
-from storage.traffic import ChunkRow, chunks, streams
+from kiebitz.cli.console import Styled, is_terminal, output, show_line, warn
+from kiebitz.cli.excerpt import missing, shown_bytes
+from kiebitz.cli.sessions import nearest_number, open_session, session_argument
+from kiebitz.dissectors.records import Direction
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.traffic import ChunkRow, chunks, streams
 
 _PER_LINE = 16
 _ARROWS: dict[Direction, str] = {"c2s": "→", "s2c": "←"}

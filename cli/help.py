@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import click
 
-from cli.console import (
+from kiebitz.cli.console import (
     Candidate,
     Line,
     Styled,
@@ -63,7 +63,7 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
 
 
 def _filters() -> Iterator[Line]:
-    from storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
+    from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 
     yield (Styled("Filters, as -Y takes them", bold=True),)
     yield ("A filter is a condition, or several. What meets it is listed, shown or compared.",)

@@ -8,19 +8,19 @@ from functools import partial
 
 import click
 
-from cli.console import tell, warn
-from cli.decode_as import decode_as_option, parse_decode_as
-from cli.garbage import collecting_seldom
-from cli.importing import import_capture, tell_losses
-from cli.recording_options import RecordingRoom, database_option, max_size_option, summary
-from cli.screen import Progress, TaskID, loading
-from cli.sessions import is_database
-from cli.spool import refuse_if_kept
-from dissectors.inspector import DecodeAs
-from proxy.capture_files import CaptureError
-from storage.room import spare
-from storage.schema import StorageError
-from storage.timeline import Timeline, sessions
+from kiebitz.cli.console import tell, warn
+from kiebitz.cli.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.garbage import collecting_seldom
+from kiebitz.cli.importing import import_capture, tell_losses
+from kiebitz.cli.recording_options import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.screen import Progress, TaskID, loading
+from kiebitz.cli.sessions import is_database
+from kiebitz.cli.spool import refuse_if_kept
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.proxy.capture_files import CaptureError
+from kiebitz.storage.room import spare
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.timeline import Timeline, sessions
 
 
 @click.command("import")
@@ -49,7 +49,7 @@ def import_command(
         try:
             if os.path.isdir(file):
                 # Loaded only where it is needed.
-                from cli.carrying_on import carry_on
+                from kiebitz.cli.carrying_on import carry_on
 
                 failed |= not carry_on(file)
                 continue
@@ -75,8 +75,8 @@ def import_command(
 def _import_database(source: str, database: str, forced: DecodeAs, room: RecordingRoom) -> None:
     """Read the sessions of another database anew from their bytes. Raises StorageError."""
     # Loaded only where they are needed: an import of a capture takes neither.
-    from storage.derived import copied
-    from storage.opening import open_existing
+    from kiebitz.storage.derived import copied
+    from kiebitz.storage.opening import open_existing
 
     if os.path.exists(database) and os.path.samefile(source, database):
         raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")

@@ -10,20 +10,20 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from cli.console import warn
-from cli.decode_as import server_ports
-from cli.garbage import collecting_seldom
-from dissectors.dissector import recognise
-from dissectors.inspector import DecodeAs
-from dissectors.records import Direction, Findings, Item, Transport
-from dissectors.registry import installed
-from proxy.conversations import UdpConversations
-from proxy.packets import PacketDecoder, RawPacket, Segment
-from proxy.tcp_conversations import TcpConversations
-from proxy.tcp_order import TcpOrder
-from storage.inspection import Inspect, InspectionHere
-from storage.recorder import Recorder
-from storage.schema import MEMORY
+from kiebitz.cli.console import warn
+from kiebitz.cli.decode_as import server_ports
+from kiebitz.cli.garbage import collecting_seldom
+from kiebitz.dissectors.dissector import recognise
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import Direction, Findings, Item, Transport
+from kiebitz.dissectors.registry import installed
+from kiebitz.proxy.conversations import UdpConversations
+from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.tcp_conversations import TcpConversations
+from kiebitz.proxy.tcp_order import TcpOrder
+from kiebitz.storage.inspection import Inspect, InspectionHere
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.schema import MEMORY
 
 if TYPE_CHECKING:
     import sqlite3
@@ -115,7 +115,7 @@ def import_capture(
     CaptureError and StorageError.
     """
     # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
-    from proxy.capture_files import open_capture
+    from kiebitz.proxy.capture_files import open_capture
 
     with open_capture(source) as capture, _Interrupts() as interrupts:
         is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
@@ -150,7 +150,7 @@ def import_capture(
 
 def _elsewhere() -> Inspect:
     # It loads what small captures, and a sniff, do without.
-    from cli.inspecting import InspectionElsewhere
+    from kiebitz.cli.inspecting import InspectionElsewhere
 
     return InspectionElsewhere
 

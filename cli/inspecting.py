@@ -14,16 +14,16 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from cli.faults import telling_faults
-from cli.garbage import collecting_seldom
-from dissectors.inspector import DecodeAs
-from dissectors.records import End, Findings, Item, Stream
-from dissectors.registry import installed
-from dissectors.table import Ids
-from proxy.processes import start_child
-from storage.inspection import InspectionHere
-from storage.rows import Row, Rows, no_rows
-from storage.schema import StorageError
+from kiebitz.cli.faults import telling_faults
+from kiebitz.cli.garbage import collecting_seldom
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import End, Findings, Item, Stream
+from kiebitz.dissectors.registry import installed
+from kiebitz.dissectors.table import Ids
+from kiebitz.proxy.processes import start_child
+from kiebitz.storage.inspection import InspectionHere
+from kiebitz.storage.rows import Row, Rows, no_rows
+from kiebitz.storage.schema import StorageError
 
 _AHEAD = 4
 """Batches that may be on their way, there or back; so much is in memory."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from cli.output import Form, output_options, show
-from cli.sessions import DEFAULT_DB, open_database, open_session, session_argument, since
-from cli.table import Column, address, batches, milliseconds, moment, number, of_several, seconds
-from storage.escaping import json_text
-from storage.results import named_result
-from storage.traffic import streams as stream_rows
+from kiebitz.cli.output import Form, output_options, show
+from kiebitz.cli.sessions import DEFAULT_DB, open_database, open_session, session_argument, since
+from kiebitz.cli.table import Column, address, batches, milliseconds, moment, number, of_several, seconds
+from kiebitz.storage.escaping import json_text
+from kiebitz.storage.results import named_result
+from kiebitz.storage.traffic import streams as stream_rows
 
 
 def _moment(value: Any) -> str:

@@ -6,13 +6,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
-from cli.console import Line, Styled, flush, show_line, warn
-from cli.table import short_address
-from dissectors.records import Diagnostic, Findings, Message, TableInfo
-from dissectors.registry import dissector_of
-from storage.filters import Filter, FilterError, Predicate, Row
-from storage.recorder import Recorder
-from storage.sentences import describe
+from kiebitz.cli.console import Line, Styled, flush, show_line, warn
+from kiebitz.cli.table import short_address
+from kiebitz.dissectors.records import Diagnostic, Findings, Message, TableInfo
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.filters import Filter, FilterError, Predicate, Row
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.sentences import describe
 
 _PATIENCE_S = 1.0
 """So much computing time the filter may take for what is shown at once; recording comes first."""

@@ -9,28 +9,28 @@ from contextlib import suppress
 
 import click
 
-from cli.acting import Actor
-from cli.addresses import places_of
-from cli.console import tell, warn
-from cli.live import LiveView
-from cli.main import FAILED, VIOLATIONS
-from cli.players import no_such_player
-from cli.recording_options import summary
-from dissectors.cast import names_of_roles
-from dissectors.dissector import Dissector
-from dissectors.grammar import blame_of
-from dissectors.inspector import DIVERGENCE
-from dissectors.part import Divergence, Part, Policy
-from dissectors.records import Direction, Fault, Item
-from dissectors.registry import dissector_of, not_installed
-from dissectors.script import Line, Script
-from proxy.clock import now_ns
-from proxy.peers import Peers
-from storage.recorder import COMMIT_EVERY_S, Recorder
-from storage.room import Room
-from storage.schema import MEMORY, StorageError
-from storage.script import script_of
-from storage.timeline import Timeline
+from kiebitz.cli.acting import Actor
+from kiebitz.cli.addresses import places_of
+from kiebitz.cli.console import tell, warn
+from kiebitz.cli.live import LiveView
+from kiebitz.cli.main import FAILED, VIOLATIONS
+from kiebitz.cli.players import no_such_player
+from kiebitz.cli.recording_options import summary
+from kiebitz.dissectors.cast import names_of_roles
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import blame_of
+from kiebitz.dissectors.inspector import DIVERGENCE
+from kiebitz.dissectors.part import Divergence, Part, Policy
+from kiebitz.dissectors.records import Direction, Fault, Item
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.dissectors.script import Line, Script
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.peers import Peers
+from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
+from kiebitz.storage.room import Room
+from kiebitz.storage.schema import MEMORY, StorageError
+from kiebitz.storage.script import script_of
+from kiebitz.storage.timeline import Timeline
 
 
 class LiveReplay:

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 import click
 
-from cli.console import accept_any_letter, colour_is_forced, flush, give_up_output, tell, warn
-from cli.faults import damaged_database, fault
+from kiebitz.cli.console import accept_any_letter, colour_is_forced, flush, give_up_output, tell, warn
+from kiebitz.cli.faults import damaged_database, fault
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -55,15 +55,15 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """Section of the help -> command -> where it is, and what the list of commands says of it."""
 
-_FILTER_ERROR = "storage.filters.errors.FilterError"
+_FILTER_ERROR = "kiebitz.storage.filters.errors.FilterError"
 
 _ERRORS = {
     _FILTER_ERROR,
-    "storage.schema.StorageError",
-    "proxy.capture_files.CaptureError",
-    "proxy.endpoints.RelayError",
-    "proxy.peers.PeerError",
-    "proxy.sniff.SniffError",
+    "kiebitz.storage.schema.StorageError",
+    "kiebitz.proxy.capture_files.CaptureError",
+    "kiebitz.proxy.endpoints.RelayError",
+    "kiebitz.proxy.peers.PeerError",
+    "kiebitz.proxy.sniff.SniffError",
 }
 """Errors whose text is a sentence for the user; by name, as their modules are loaded only where needed."""
 
@@ -78,7 +78,7 @@ class Kiebitz(click.Group):
         for section in COMMANDS.values():
             if cmd_name in section:
                 module, _, attribute = section[cmd_name][0].partition(":")
-                command: click.Command = getattr(import_module(module), attribute)
+                command: click.Command = getattr(import_module(f"kiebitz.{module}"), attribute)
                 if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                     # All is loaded: from here on Ctrl-C ends a command well.
                     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -171,7 +171,7 @@ def _name(error: Exception) -> str:
 
 def _behind(error: Exception) -> BaseException:
     """What a filter in a query has raised, if that is why the query failed; else the failure itself."""
-    filters = sys.modules.get("storage.filters")
+    filters = sys.modules.get("kiebitz.storage.filters")
     return error if filters is None else cast(BaseException, filters.reason_of(error))
 
 
@@ -189,7 +189,7 @@ def _is_interruption(error: BaseException | None) -> bool:
         # What Python itself finds in a row, such as no UTF-8, has no code.
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_INTERRUPT:
-            from storage.opening import Bounded
+            from kiebitz.storage.opening import Bounded
 
             return not Bounded.has_run_out
         error = error.__cause__
@@ -201,7 +201,7 @@ def _sentence(error: Exception, arguments: Sequence[str]) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, sqlite3.Error):
-        from storage.schema import sentence
+        from kiebitz.storage.schema import sentence
 
         return sentence("the database", error)
     if isinstance(error, OSError):
@@ -223,7 +223,7 @@ def _excerpt(error: BaseException | None) -> list[str]:
         error = error.__cause__
     if error is None:
         return []
-    from storage.filters import FilterError
+    from kiebitz.storage.filters import FilterError
 
     assert isinstance(error, FilterError)
     return error.excerpt()
@@ -231,8 +231,8 @@ def _excerpt(error: BaseException | None) -> list[str]:
 
 def _tell_of_plugins() -> None:
     """Say which plug-ins are left out, if the command has looked for any."""
-    registry = sys.modules.get("dissectors.registry")
+    registry = sys.modules.get("kiebitz.dissectors.registry")
     if registry is not None and registry.installed.cache_info().currsize:
-        from cli.plugins import tell_left_out
+        from kiebitz.cli.plugins import tell_left_out
 
         tell_left_out()

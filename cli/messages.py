@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from cli.catalog import filter_option, sql_condition
-from cli.console import warn
-from cli.excerpt import shown_bytes
-from cli.output import Form, output_options, show
-from cli.sessions import open_session, session_argument, since, split_number
-from cli.severities import COLOURS
-from cli.table import BATCH, Column, Row, address, batches, moment, number, of_several, short_address
-from dissectors.registry import dissector_of
-from storage.escaping import field_words
-from storage.players import name_of_stream
-from storage.recorder import RecorderWatch
-from storage.timeline import Timeline, sessions
-from storage.traffic import Bytes, FlawOfMessage, flaws_of_messages
-from storage.traffic import messages as message_rows
+from kiebitz.cli.catalog import filter_option, sql_condition
+from kiebitz.cli.console import warn
+from kiebitz.cli.excerpt import shown_bytes
+from kiebitz.cli.output import Form, output_options, show
+from kiebitz.cli.sessions import open_session, session_argument, since, split_number
+from kiebitz.cli.severities import COLOURS
+from kiebitz.cli.table import BATCH, Column, Row, address, batches, moment, number, of_several, short_address
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.escaping import field_words
+from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.recorder import RecorderWatch
+from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.traffic import Bytes, FlawOfMessage, flaws_of_messages
+from kiebitz.storage.traffic import messages as message_rows
 
 if TYPE_CHECKING:
-    from storage.filters import Filter
+    from kiebitz.storage.filters import Filter
 
 POLL_S = 0.2
 """How often a session that is being recorded is looked at: as often as its recorder commits."""

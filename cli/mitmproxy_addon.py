@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 try:
-    from cli.mitmproxy_recording import RecordFlows
-    from cli.mitmproxy_view import ShowGames
+    from kiebitz.cli.mitmproxy_recording import RecordFlows
+    from kiebitz.cli.mitmproxy_view import ShowGames
 except ImportError as error:
     command = shutil.which("kiebitz")
     place = f"{Path(command).with_name('mitmdump')}" if command else "in the folder of the command kiebitz"

@@ -14,15 +14,15 @@ from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 from mitmproxy.exceptions import OptionsError
 
-from cli import mitmproxy_log as log
-from cli.decode_as import parse_decode_as
-from cli.recorder_process import RecorderProcess
-from cli.sessions import DEFAULT_DB
-from proxy.clock import now_ns
-from proxy.flushing import Flushing
-from proxy.mitmproxy_flows import FlowJournal
-from proxy.mitmproxy_streams import Streams
-from storage.schema import StorageError
+from kiebitz.cli import mitmproxy_log as log
+from kiebitz.cli.decode_as import parse_decode_as
+from kiebitz.cli.recorder_process import RecorderProcess
+from kiebitz.cli.sessions import DEFAULT_DB
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.flushing import Flushing
+from kiebitz.proxy.mitmproxy_flows import FlowJournal
+from kiebitz.proxy.mitmproxy_streams import Streams
+from kiebitz.storage.schema import StorageError
 
 
 class RecordFlows:

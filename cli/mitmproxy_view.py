@@ -12,17 +12,17 @@ from typing import Any
 
 from mitmproxy import contentviews, flow, tcp, udp
 
-from cli.console import Line as Shown
-from cli.console import plain
-from cli.conversation import Conversation
-from cli.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
-from cli.flaw_block import flaw_block, place_of, reasons
-from cli.mitmproxy_log import warn
-from dissectors.dissector import Dissector, recognise
-from dissectors.records import Diagnostic, Direction, Message, Stream, Transport
-from dissectors.registry import installed
-from proxy.endpoints import endpoint_text
-from storage.escaping import value_words
+from kiebitz.cli.console import Line as Shown
+from kiebitz.cli.console import plain
+from kiebitz.cli.conversation import Conversation
+from kiebitz.cli.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
+from kiebitz.cli.flaw_block import flaw_block, place_of, reasons
+from kiebitz.cli.mitmproxy_log import warn
+from kiebitz.dissectors.dissector import Dissector, recognise
+from kiebitz.dissectors.records import Diagnostic, Direction, Message, Stream, Transport
+from kiebitz.dissectors.registry import installed
+from kiebitz.proxy.endpoints import endpoint_text
+from kiebitz.storage.escaping import value_words
 
 _NAME = "Kiebitz"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from storage.moments import Moment, MomentError, parse_moment
+from kiebitz.storage.moments import Moment, MomentError, parse_moment
 
 
 class MomentType(click.ParamType[Moment]):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cli.pictures import Scene, draw
-from cli.pictures.svg import draw_svg
-from cli.screen import Group, RenderableType, Text
-from cli.sessions import since
-from cli.table import short_address
-from dissectors.records import Event
-from dissectors.state import State, seen_by
-from storage.hearers import Hearers
-from storage.sentences import game_title
-from storage.timeline import Timeline
+from kiebitz.cli.pictures import Scene, draw
+from kiebitz.cli.pictures.svg import draw_svg
+from kiebitz.cli.screen import Group, RenderableType, Text
+from kiebitz.cli.sessions import since
+from kiebitz.cli.table import short_address
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.state import State, seen_by
+from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.sentences import game_title
+from kiebitz.storage.timeline import Timeline
 
 RECENT = 60
 """Events that a picture gets to see: enough for a round, whose result stays in the picture after it."""

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import click
 
-from cli.console import flush, warn, write_csv, write_json_array, write_json_lines
-from cli.table import Column, Row, show_table
+from kiebitz.cli.console import flush, warn, write_csv, write_json_array, write_json_lines
+from kiebitz.cli.table import Column, Row, show_table
 
 Form = Literal["json", "nl", "csv", "tsv"]
 Command = Callable[..., Any]

@@ -10,13 +10,22 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
-from cli.console import show_line
-from cli.keyboard import Keyboard, is_quit
-from cli.onlooker import RECENT, Onlooker
-from cli.screen import AnyConsole, Console, ConsoleOptions, Live, RenderableType, RenderResult, Segment, Text
-from dissectors.records import Event
-from storage.moments import Step
-from storage.timeline import GameRow, Timeline
+from kiebitz.cli.console import show_line
+from kiebitz.cli.keyboard import Keyboard, is_quit
+from kiebitz.cli.onlooker import RECENT, Onlooker
+from kiebitz.cli.screen import (
+    AnyConsole,
+    Console,
+    ConsoleOptions,
+    Live,
+    RenderableType,
+    RenderResult,
+    Segment,
+    Text,
+)
+from kiebitz.dissectors.records import Event
+from kiebitz.storage.moments import Step
+from kiebitz.storage.timeline import GameRow, Timeline
 
 _FRAME_S = 1 / 30
 """Events that come closer together than this are not all drawn."""

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from storage.schema import StorageError
-from storage.timeline import Timeline
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.timeline import Timeline
 
 _LISTED = 8
 """How many names a sentence gives at the most."""

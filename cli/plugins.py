@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from cli.console import warn
-from dissectors.registry import dissector_of, installed, not_installed
-from storage.timeline import Timeline
+from kiebitz.cli.console import warn
+from kiebitz.dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.storage.timeline import Timeline
 
 _TOLD = f"{__name__}.told"
 

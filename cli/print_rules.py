@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from cli.console import show_lines
-from cli.decode_as import TRANSPORTS
-from proxy.modes import Mode, Transparent
-from proxy.rules import Ports, Sought, rules_for, written
+from kiebitz.cli.console import show_lines
+from kiebitz.cli.decode_as import TRANSPORTS
+from kiebitz.proxy.modes import Mode, Transparent
+from kiebitz.proxy.rules import Ports, Sought, rules_for, written
 
 _HIGHEST = 65_535
 _PORTS = re.compile(r"(?:(tcp|udp)/)?([0-9]{1,5})(?:-([0-9]{1,5}))?", re.A)

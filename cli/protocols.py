@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import click
 
-from cli.catalog import field_catalog
-from cli.console import Candidate, Line, Styled, candidates, show_line, wrapped
-from cli.decode_as import unknown_protocol
-from cli.output import show
-from cli.table import Column, Row, batches
-from dissectors.dissector import Dissector
-from dissectors.grammar import MessageType
-from dissectors.registry import dissector_of, installed
+from kiebitz.cli.catalog import field_catalog
+from kiebitz.cli.console import Candidate, Line, Styled, candidates, show_line, wrapped
+from kiebitz.cli.decode_as import unknown_protocol
+from kiebitz.cli.output import show
+from kiebitz.cli.table import Column, Row, batches
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.registry import dissector_of, installed
 
 _COLUMNS = (
     Column("name", "name", stays=True),

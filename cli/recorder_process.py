@@ -18,16 +18,16 @@ from types import TracebackType
 
 import msgspec
 
-from cli.carrying_on import Remaining, noted
-from cli.console import tell
-from cli.recording import FULL, GAVE_UP, Begun, Left, Refused, Report, Said, Task, record_journal
-from cli.rotation import Limits
-from cli.spool import Spool, refuse_if_kept, tidy
-from proxy.held_signals import LOOK_EVERY_S, Interrupted, look
-from proxy.journal import JournalWriter
-from proxy.processes import start_child
-from storage.room import may_wait_beside
-from storage.schema import StorageError
+from kiebitz.cli.carrying_on import Remaining, noted
+from kiebitz.cli.console import tell
+from kiebitz.cli.recording import FULL, GAVE_UP, Begun, Left, Refused, Report, Said, Task, record_journal
+from kiebitz.cli.rotation import Limits
+from kiebitz.cli.spool import Spool, refuse_if_kept, tidy
+from kiebitz.proxy.held_signals import LOOK_EVERY_S, Interrupted, look
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.processes import start_child
+from kiebitz.storage.room import may_wait_beside
+from kiebitz.storage.schema import StorageError
 
 _ENDED_TWICE_S = 1.0
 """Two signals in so short a time are one."""

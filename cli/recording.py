@@ -15,24 +15,24 @@ from pathlib import Path
 
 import msgspec
 
-from cli import console
-from cli.catalog import compile_wanted
-from cli.decode_as import parse_decode_as
-from cli.faults import telling_faults
-from cli.garbage import collecting_seldom
-from cli.live import LiveView
-from cli.recording_options import summary
-from cli.rotation import Limits, Rotation
-from cli.spool import hold
-from dissectors.records import TableInfo
-from proxy.clock import now_ns
-from proxy.journal_reader import JournalError, JournalReader
-from proxy.processes import follow, give_way
-from storage.recorder import COMMIT_EVERY_S
-from storage.resuming import ResumedRecorder
-from storage.room import DiskLow, Room, spare
-from storage.rotation import RotatingRecorder
-from storage.schema import StorageError
+from kiebitz.cli import console
+from kiebitz.cli.catalog import compile_wanted
+from kiebitz.cli.decode_as import parse_decode_as
+from kiebitz.cli.faults import telling_faults
+from kiebitz.cli.garbage import collecting_seldom
+from kiebitz.cli.live import LiveView
+from kiebitz.cli.recording_options import summary
+from kiebitz.cli.rotation import Limits, Rotation
+from kiebitz.cli.spool import hold
+from kiebitz.dissectors.records import TableInfo
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.journal_reader import JournalError, JournalReader
+from kiebitz.proxy.processes import follow, give_way
+from kiebitz.storage.recorder import COMMIT_EVERY_S
+from kiebitz.storage.resuming import ResumedRecorder
+from kiebitz.storage.room import DiskLow, Room, spare
+from kiebitz.storage.rotation import RotatingRecorder
+from kiebitz.storage.schema import StorageError
 
 RETRY_S = 0.5
 GIVE_UP_S = 10.0

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.console import warn
-from cli.sessions import DEFAULT_DB
-from cli.severities import in_words
-from storage.room import Room
+from kiebitz.cli.console import warn
+from kiebitz.cli.sessions import DEFAULT_DB
+from kiebitz.cli.severities import in_words
+from kiebitz.storage.room import Room
 
 # Not all who take these options record.
 if TYPE_CHECKING:
-    from storage.recorder import Recorder
+    from kiebitz.storage.recorder import Recorder
 
 database_option = click.option(
     "-w", "database", default=DEFAULT_DB, show_default=True, metavar="DB", help="Record into this database."

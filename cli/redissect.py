@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from cli.console import warn
-from cli.decode_as import decode_as_option, parse_decode_as
-from cli.garbage import collecting_seldom
-from cli.screen import Progress
-from cli.sessions import is_database, open_session, split_number
-from dissectors.records import port_of
-from storage.redissect import redissect as redissect_database
-from storage.schema import StorageError
+from kiebitz.cli.console import warn
+from kiebitz.cli.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.garbage import collecting_seldom
+from kiebitz.cli.screen import Progress
+from kiebitz.cli.sessions import is_database, open_session, split_number
+from kiebitz.dissectors.records import port_of
+from kiebitz.storage.redissect import redissect as redissect_database
+from kiebitz.storage.schema import StorageError
 
 
 @click.command()

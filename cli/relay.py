@@ -8,20 +8,20 @@ from contextlib import contextmanager
 
 import click
 
-from cli.catalog import compile_wanted
-from cli.console import tell, warn
-from cli.decode_as import decode_as_option, parse_decode_as
-from cli.plugins import tell_left_out
-from cli.print_rules import InterfaceType, PortsType, print_rules
-from cli.recorder_process import RecorderProcess
-from cli.recording_options import database_option, max_size_option
-from cli.rotation import Limits, rotation_option
-from proxy.endpoints import RelayError
-from proxy.held_signals import Interrupted, held_signals
-from proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
-from proxy.processes import get_ready
-from proxy.relay import Forwarder, run_relay
-from proxy.rules import Ports
+from kiebitz.cli.catalog import compile_wanted
+from kiebitz.cli.console import tell, warn
+from kiebitz.cli.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.print_rules import InterfaceType, PortsType, print_rules
+from kiebitz.cli.recorder_process import RecorderProcess
+from kiebitz.cli.recording_options import database_option, max_size_option
+from kiebitz.cli.rotation import Limits, rotation_option
+from kiebitz.proxy.endpoints import RelayError
+from kiebitz.proxy.held_signals import Interrupted, held_signals
+from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
+from kiebitz.proxy.processes import get_ready
+from kiebitz.proxy.relay import Forwarder, run_relay
+from kiebitz.proxy.rules import Ports
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told again after this time, with how often it came."""

@@ -8,19 +8,19 @@ from collections.abc import Mapping
 import click
 from click.core import ParameterSource
 
-from cli.console import is_terminal, warn
-from cli.files import opened, svg_option
-from cli.keyboard import Keyboard, has_keyboard
-from cli.moment_options import game_option, moment_option, moments_explained, player_option
-from cli.onlooker import Onlooker
-from cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
-from cli.players import check_player
-from cli.plugins import tell_missing
-from cli.recording_options import max_size_option
-from cli.sessions import open_session, session_argument
-from dissectors.part import Policy
-from storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
-from storage.timeline import GameRow, Timeline
+from kiebitz.cli.console import is_terminal, warn
+from kiebitz.cli.files import opened, svg_option
+from kiebitz.cli.keyboard import Keyboard, has_keyboard
+from kiebitz.cli.moment_options import game_option, moment_option, moments_explained, player_option
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
+from kiebitz.cli.players import check_player
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.recording_options import max_size_option
+from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.dissectors.part import Policy
+from kiebitz.storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
+from kiebitz.storage.timeline import GameRow, Timeline
 
 _IN_TERMINAL = {
     "step": "--step",
@@ -149,7 +149,7 @@ def replay(
     _refuse(ctx, _IN_TERMINAL, "is for the terminal, and not with --serve or --connect")
     if serve and alone is not None:
         raise click.UsageError("--player goes with --connect: a server is played to all its clients")
-    from cli.live_replay import LiveReplay
+    from kiebitz.cli.live_replay import LiveReplay
 
     live = LiveReplay(
         open_session(session),

@@ -16,9 +16,9 @@ from typing import TypeVar
 import click
 import msgspec
 
-from cli.conditions import Condition, ConditionType
-from storage.rotation import RotatingRecorder
-from storage.schema import StorageError, sentence
+from kiebitz.cli.conditions import Condition, ConditionType
+from kiebitz.storage.rotation import RotatingRecorder
+from kiebitz.storage.schema import StorageError, sentence
 
 SETTLE_S = 5.0
 """So long a new database waits for a moment at which no message is unfinished; then it waits no longer."""

@@ -26,8 +26,8 @@ from rich.table import Table
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text as RichText
 
-from cli.console import colour_is_forced, errors_are_seen, is_terminal
-from storage.escaping import printable
+from kiebitz.cli.console import colour_is_forced, errors_are_seen, is_terminal
+from kiebitz.storage.escaping import printable
 
 __all__ = [
     "GROUND",

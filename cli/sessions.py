@@ -12,11 +12,11 @@ from difflib import get_close_matches
 
 import click
 
-from cli.console import warn
-from storage.opening import is_open, open_existing
-from storage.schema import TABLES, StorageError, sentence
-from storage.soundness import damage
-from storage.timeline import SessionRow, Timeline, sessions
+from kiebitz.cli.console import warn
+from kiebitz.storage.opening import is_open, open_existing
+from kiebitz.storage.schema import TABLES, StorageError, sentence
+from kiebitz.storage.soundness import damage
+from kiebitz.storage.timeline import SessionRow, Timeline, sessions
 
 DEFAULT_DB = "kiebitz.db"
 """The database where none is named, in the current folder."""
@@ -141,7 +141,7 @@ def _no_such_file(path: str) -> str:
 
 def _imported(path: str) -> sqlite3.Connection:
     # Reading captures takes scapy, which takes its time to load.
-    from cli.importing import open_capture_in_memory
+    from kiebitz.cli.importing import open_capture_in_memory
 
     connection, truncated = open_capture_in_memory(path)
     if truncated is not None:

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.catalog import compile_wanted
-from cli.conditions import Condition, ConditionType
-from cli.console import tell, warn
-from cli.decode_as import decode_as_option, parse_decode_as
-from cli.importing import PacketRecording, tell_losses
-from cli.live import LiveView
-from cli.plugins import tell_left_out
-from cli.recording_options import RecordingRoom, database_option, max_size_option, summary
-from cli.spool import refuse_if_kept
-from proxy.sniff import Sniffer
-from storage.recorder import COMMIT_EVERY_S, Recorder
-from storage.room import spare
+from kiebitz.cli.catalog import compile_wanted
+from kiebitz.cli.conditions import Condition, ConditionType
+from kiebitz.cli.console import tell, warn
+from kiebitz.cli.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.importing import PacketRecording, tell_losses
+from kiebitz.cli.live import LiveView
+from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording_options import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.spool import refuse_if_kept
+from kiebitz.proxy.sniff import Sniffer
+from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
+from kiebitz.storage.room import spare
 
 if TYPE_CHECKING:
-    from proxy.capture_pipe import CapturePipe
+    from kiebitz.proxy.capture_pipe import CapturePipe
 
 _AT_ONCE = 1000
 """Packets taken before the next commit is thought of."""
@@ -94,8 +94,8 @@ def sniff(
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     if interface == _PIPE:
         # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
-        from proxy.capture_files import standard_input
-        from proxy.capture_pipe import CapturePipe
+        from kiebitz.proxy.capture_files import standard_input
+        from kiebitz.proxy.capture_pipe import CapturePipe
 
         end = _Ending(duration, _DRAIN_S)
         with CapturePipe(standard_input()) as pipe:
@@ -127,7 +127,7 @@ def sniff(
 
 def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:
     """Wait until a capture begins, so that nothing is recorded where none does. Raises CaptureError."""
-    from proxy.capture_files import CaptureError
+    from kiebitz.proxy.capture_files import CaptureError
 
     while not pipe.has_begun(_LOOK_EVERY_S):
         if ending.has_come:

@@ -15,8 +15,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from proxy.journal import is_journal_file
-from storage.schema import StorageError
+from kiebitz.proxy.journal import is_journal_file
+from kiebitz.storage.schema import StorageError
 
 _JOURNAL = "journal"
 """The one folder in it."""

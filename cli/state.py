@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import click
 
-from cli.console import warn, write_json_array
-from cli.files import opened, svg_option
-from cli.moment_options import game_option, moment_option, moments_explained, player_option
-from cli.onlooker import RECENT, Onlooker
-from cli.players import check_player
-from cli.plugins import tell_missing
-from cli.screen import Console, Text
-from cli.sessions import open_session, session_argument
-from storage.moments import END, Moment, TableMoment, game_at, tables_at
-from storage.timeline import Timeline
+from kiebitz.cli.console import warn, write_json_array
+from kiebitz.cli.files import opened, svg_option
+from kiebitz.cli.moment_options import game_option, moment_option, moments_explained, player_option
+from kiebitz.cli.onlooker import RECENT, Onlooker
+from kiebitz.cli.players import check_player
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.screen import Console, Text
+from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.storage.moments import END, Moment, TableMoment, game_at, tables_at
+from kiebitz.storage.timeline import Timeline
 
 
 @click.command()

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from cli.cells import cell_len, set_cell_size
-from cli.console import Line, Part, Styled, ellipsis, show_line, show_lines, terminal_columns, warn
-from storage.escaping import printable
+from kiebitz.cli.cells import cell_len, set_cell_size
+from kiebitz.cli.console import Line, Part, Styled, ellipsis, show_line, show_lines, terminal_columns, warn
+from kiebitz.storage.escaping import printable
 
 Row = Sequence[Any]
 

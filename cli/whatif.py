@@ -8,18 +8,18 @@ from collections.abc import Collection, Sequence
 import click
 import msgspec
 
-from cli.alterations import Wish, copies, read_wishes, splices_of
-from cli.console import warn, write_json
-from cli.diff_json import difference_json
-from cli.diff_report import show_difference
-from cli.diff_sides import sides
-from cli.main import VIOLATIONS
-from cli.screen import Progress
-from cli.sessions import open_session, session_argument
-from dissectors.grammar import shortened
-from storage.derived import derived
-from storage.diff import compare
-from storage.timeline import Timeline
+from kiebitz.cli.alterations import Wish, copies, read_wishes, splices_of
+from kiebitz.cli.console import warn, write_json
+from kiebitz.cli.diff_json import difference_json
+from kiebitz.cli.diff_report import show_difference
+from kiebitz.cli.diff_sides import sides
+from kiebitz.cli.main import VIOLATIONS
+from kiebitz.cli.screen import Progress
+from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.dissectors.grammar import shortened
+from kiebitz.storage.derived import derived
+from kiebitz.storage.diff import compare
+from kiebitz.storage.timeline import Timeline
 
 _LISTED = 20
 """So many messages that tell of the same event are named."""

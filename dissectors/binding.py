@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from dissectors.dissector import Dissector
-from dissectors.grammar import Handle, MessageType
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import Handle, MessageType
 
 Fields = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from dissectors.records import Event, Message
+from kiebitz.dissectors.records import Event, Message
 
 LATEST_COPY_NS = 2_000_000_000
 """Copies of one broadcast leave a server together: what comes later than this is another event."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dissectors.dissector import Dissector
-from dissectors.script import Line, Script
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.script import Line, Script
 
 
 def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[int, set[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.grammar import UNREADABLE, Decoded, shortened, to_json
+from kiebitz.dissectors.grammar import UNREADABLE, Decoded, shortened, to_json
 
 _QUOTED = 80
 """So much of a value is quoted (characters)."""

@@ -11,11 +11,11 @@ from itertools import islice
 
 import msgspec
 
-from dissectors.binding import Bindings
-from dissectors.contrast import contrast, quoted
-from dissectors.dissector import Dissector
-from dissectors.grammar import UNREADABLE, Decoded, unreadable
-from dissectors.script import Line, Role
+from kiebitz.dissectors.binding import Bindings
+from kiebitz.dissectors.contrast import contrast, quoted
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import UNREADABLE, Decoded, unreadable
+from kiebitz.dissectors.script import Line, Role
 
 _LOOK_AHEAD = 64
 """So many expected lines are looked at when a message comes that is not the next."""

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from dissectors.framing import Framer
-from dissectors.grammar import (
+from kiebitz.dissectors.framing import Framer
+from kiebitz.dissectors.grammar import (
     Decoded,
     EventKind,
     Flaw,
@@ -25,8 +25,8 @@ from dissectors.grammar import (
     to_json,
     unreadable,
 )
-from dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
+from kiebitz.dissectors.table import GameTable, Ids
 
 Likeness = Literal["certain", "similar"]
 """How sure a protocol is that a frame is its own: it is a sound message of it, or a slip of one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.grammar import FieldType, Handle, Mismatch, nearest_word
+from kiebitz.dissectors.grammar import FieldType, Handle, Mismatch, nearest_word
 
 _SHOWN = 40
 """So much of a wrong value is quoted (characters)."""

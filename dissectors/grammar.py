@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dissectors.records import Blame, Direction, Group, Severity
+from kiebitz.dissectors.records import Blame, Direction, Group, Severity
 
 UNREADABLE = "unreadable"
 """The name of a message in which no message type could be made out; its diagnostic says why."""

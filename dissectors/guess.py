@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.dissector import Dissector
-from dissectors.framing import Frame
-from dissectors.grammar import Decoded
-from dissectors.records import Diagnostic, Direction, Stream
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.framing import Frame
+from kiebitz.dissectors.grammar import Decoded
+from kiebitz.dissectors.records import Diagnostic, Direction, Stream
 
 PROOF = 5
 """So many different messages that can be read are a proof, whatever else comes."""

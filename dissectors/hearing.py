@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from dissectors.broadcast import LATEST_COPY_NS, BroadcastLog
-from dissectors.grammar import MessageType
-from dissectors.records import Event, Message
+from kiebitz.dissectors.broadcast import LATEST_COPY_NS, BroadcastLog
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.records import Event, Message
 
 MOST_WAITING = 256
 """So many facts wait at the most."""

@@ -13,11 +13,11 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from dissectors.dissector import Dissector, recognise
-from dissectors.framing import FRAME_LIMIT, Frame, Framer
-from dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
-from dissectors.guess import Guess, as_notes
-from dissectors.records import (
+from kiebitz.dissectors.dissector import Dissector, recognise
+from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
+from kiebitz.dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
+from kiebitz.dissectors.guess import Guess, as_notes
+from kiebitz.dissectors.records import (
     OPPOSITE,
     Chunk,
     Diagnostic,
@@ -33,7 +33,7 @@ from dissectors.records import (
     TableInfo,
     port_of,
 )
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.table import GameTable, Ids
 
 UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
 """How many items of a server wait for its protocol to be recognised: datagrams are messages, segments are

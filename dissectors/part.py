@@ -16,13 +16,13 @@ from typing import Literal
 
 import msgspec
 
-from dissectors.binding import Bindings
-from dissectors.cues import Cues, Heard
-from dissectors.dissector import Dissector
-from dissectors.framing import FRAME_LIMIT, Frame, Framer
-from dissectors.grammar import Decoded, Flaw, MessageType, unreadable
-from dissectors.records import OPPOSITE, Direction
-from dissectors.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.dissectors.binding import Bindings
+from kiebitz.dissectors.cues import Cues, Heard
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
+from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, unreadable
+from kiebitz.dissectors.records import OPPOSITE, Direction
+from kiebitz.dissectors.script import Closing, Line, Opening, Role, Script, Step
 
 Policy = Literal["stop", "skip", "wait"]
 """After a divergence: end; or take what came for what was to come, and go on without what did not come; or

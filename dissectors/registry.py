@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from dissectors.catan.dissector import CATAN
-from dissectors.cgml.dissector import CGML
-from dissectors.dissector import Dissector
-from dissectors.maexchen.dissector import MAEXCHEN
-from dissectors.okey.dissector import OKEY
-from dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.records import Direction, Transport
+from kiebitz.dissectors.records import Direction, Transport
 
 
 class Role(msgspec.Struct, frozen=True):

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from dissectors.grammar import MessageType, blame_of, to_json
-from dissectors.records import (
+from kiebitz.dissectors.grammar import MessageType, blame_of, to_json
+from kiebitz.dissectors.records import (
     Blame,
     Change,
     Diagnostic,
@@ -28,7 +28,7 @@ from dissectors.records import (
     Stream,
     TableInfo,
 )
-from dissectors.state import State, set_at
+from kiebitz.dissectors.state import State, set_at
 
 SNAPSHOT_EVERY = 200
 """Events between two snapshots: what a jump to any moment has to replay at the most."""

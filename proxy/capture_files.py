@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 from scapy.error import Scapy_Exception
 
-from proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, PcapNgRecords, PcapRecords
-from proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
-from proxy.packets import RawPacket
+from kiebitz.proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, PcapNgRecords, PcapRecords
+from kiebitz.proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
+from kiebitz.proxy.packets import RawPacket
 
 _READ_HERE = "pcap and pcapng are read, also in .gz and .zst"
 _MAX_NEIGHBOURS = 10_000

@@ -21,7 +21,7 @@ from struct import Struct, unpack
 from scapy.error import Scapy_Exception
 from scapy.utils import RawPcapNgReader, RawPcapReader
 
-from proxy.packets import RawPacket
+from kiebitz.proxy.packets import RawPacket
 
 # What scapy would print to standard error is said in `truncated` and `faults`.
 logging.getLogger("scapy").setLevel(logging.CRITICAL)

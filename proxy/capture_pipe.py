@@ -13,8 +13,8 @@ import select
 import threading
 from collections import deque
 
-from proxy.capture_files import CaptureFile, open_capture
-from proxy.packets import RawPacket
+from kiebitz.proxy.capture_files import CaptureFile, open_capture
+from kiebitz.proxy.packets import RawPacket
 
 _READ_AHEAD = 4 << 20
 """So many bytes of packets are read ahead; one more packet may be beyond that (16 MiB at the most)."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import nsmallest
 
-from dissectors.records import Chunk, Direction, End, Fault, Item, Stream
-from proxy.packets import Datagram, endpoints
-from proxy.repeats import Repeats
-from proxy.servers import Orient, Servers, reverse
+from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Item, Stream
+from kiebitz.proxy.packets import Datagram, endpoints
+from kiebitz.proxy.repeats import Repeats
+from kiebitz.proxy.servers import Orient, Servers, reverse
 
 DEFAULT_IDLE_NS = 600_000_000_000
 # Under 1 kB each.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from dissectors.records import Transport
-from proxy.held_signals import interruptible
-from proxy.modes import Reverse, endpoint
+from kiebitz.dissectors.records import Transport
+from kiebitz.proxy.held_signals import interruptible
+from kiebitz.proxy.modes import Reverse, endpoint
 
 Address = tuple[Any, ...]
 """A socket address as the socket module has it: host, port and, with IPv6, flow and scope."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from proxy.journal import JournalWriter
+from kiebitz.proxy.journal import JournalWriter
 
 FLUSH_SECONDS = 0.02
 """No record stays in memory longer than this."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from proxy.pieces import PIECE_COST, Pieces
-from proxy.repeats import REPEATED_NS
+from kiebitz.proxy.pieces import PIECE_COST, Pieces
+from kiebitz.proxy.repeats import REPEATED_NS
 
 TIMEOUT_NS = 30_000_000_000
 MAX_PACKETS = 1024

@@ -9,9 +9,9 @@ import socket
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
-from dissectors.records import Transport
-from proxy.endpoints import Address, Route, endpoint_text, enlarge_buffers, meet
-from proxy.modes import Reverse
+from kiebitz.dissectors.records import Transport
+from kiebitz.proxy.endpoints import Address, Route, endpoint_text, enlarge_buffers, meet
+from kiebitz.proxy.modes import Reverse
 
 MAX_DATAGRAM = 65_535
 

@@ -25,7 +25,7 @@ from struct import Struct
 
 import msgspec
 
-from dissectors.records import Direction, Transport
+from kiebitz.dissectors.records import Direction, Transport
 
 MAX_PAYLOAD = 1 << 20
 """No record carries more bytes than this; a head that says so is damage."""

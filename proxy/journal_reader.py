@@ -21,8 +21,8 @@ from typing import Annotated
 
 import msgspec
 
-from dissectors.records import DIRECTIONS, Chunk, End, Fault, Gap, Item, Stream, Transport
-from proxy.journal import (
+from kiebitz.dissectors.records import DIRECTIONS, Chunk, End, Fault, Gap, Item, Stream, Transport
+from kiebitz.proxy.journal import (
     CHUNK,
     FAULT,
     GAP,

@@ -14,8 +14,8 @@ from __future__ import annotations
 from mitmproxy.tcp import TCPFlow
 from mitmproxy.udp import UDPFlow
 
-from dissectors.records import Direction, Transport
-from proxy.mitmproxy_streams import Streams
+from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.proxy.mitmproxy_streams import Streams
 
 
 class FlowJournal:

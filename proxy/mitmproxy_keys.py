@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from proxy.endpoints import Notice, RelayError
+from kiebitz.proxy.endpoints import Notice, RelayError
 
 _PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
 """The files in mitmproxy's folder that hold a private key."""

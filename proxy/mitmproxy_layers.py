@@ -30,8 +30,8 @@ from mitmproxy.proxy.layers import ClientTLSLayer, DNSLayer, ServerTLSLayer, TCP
 from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hello
 from mitmproxy.proxy.mode_specs import ReverseMode, WireGuardMode
 
-from dissectors.records import Direction
-from proxy.mitmproxy_streams import Streams
+from kiebitz.dissectors.records import Direction
+from kiebitz.proxy.mitmproxy_streams import Streams
 
 _HOSTS = ("tcp_hosts", "udp_hosts", "ignore_hosts", "allow_hosts")
 """mitmproxy's options that are patterns for servers."""

@@ -38,13 +38,13 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.tls import TlsData
 from mitmproxy.version import VERSION
 
-from dissectors.records import Transport
-from proxy.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
-from proxy.journal import JournalWriter
-from proxy.mitmproxy_keys import guard_keys
-from proxy.mitmproxy_layers import PlainLayers
-from proxy.mitmproxy_streams import Streams
-from proxy.modes import Mitmproxy, SettingError, endpoint
+from kiebitz.dissectors.records import Transport
+from kiebitz.proxy.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.mitmproxy_keys import guard_keys
+from kiebitz.proxy.mitmproxy_layers import PlainLayers
+from kiebitz.proxy.mitmproxy_streams import Streams
+from kiebitz.proxy.modes import Mitmproxy, SettingError, endpoint
 
 _TCP_IDLE_SECONDS = 86_400
 """mitmproxy itself hangs up after ten minutes without a byte, which a game can take."""

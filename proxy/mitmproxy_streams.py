@@ -8,11 +8,11 @@ import re
 
 from mitmproxy.connection import Client, Server
 
-from dissectors.records import Direction, Transport
-from proxy.clock import now_ns
-from proxy.endpoints import Notice, endpoint_text
-from proxy.journal import MAX_PAYLOAD, JournalWriter
-from proxy.relay_tcp import CONNECT_FAULTS
+from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.endpoints import Notice, endpoint_text
+from kiebitz.proxy.journal import MAX_PAYLOAD, JournalWriter
+from kiebitz.proxy.relay_tcp import CONNECT_FAULTS
 
 _ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from dissectors.records import Transport
+from kiebitz.dissectors.records import Transport
 
 _EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
 _UNDERSTOOD: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")

@@ -14,7 +14,7 @@ from struct import Struct
 
 import msgspec
 
-from proxy.fragments import Reassembly
+from kiebitz.proxy.fragments import Reassembly
 
 RawPacket = tuple[int, int, bytes, int]
 """(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, bytes sent."""

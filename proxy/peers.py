@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from dissectors.records import OPPOSITE, Chunk, Direction, End, Item, Stream, Transport
-from proxy.clock import now_ns
+from kiebitz.dissectors.records import OPPOSITE, Chunk, Direction, End, Item, Stream, Transport
+from kiebitz.proxy.clock import now_ns
 
 HANG_SECONDS = 1.0
 """How long the other side may take to hang up, too, before a connection is closed."""

@@ -7,8 +7,8 @@ import os
 import socket
 from typing import cast
 
-from proxy.endpoints import bind, endpoint_text, resolve
-from proxy.peers import Connection, PeerError, Peers
+from kiebitz.proxy.endpoints import bind, endpoint_text, resolve
+from kiebitz.proxy.peers import Connection, PeerError, Peers
 
 CONNECT_SECONDS = 10.0
 """How long a server may take to accept a connection."""

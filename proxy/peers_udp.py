@@ -7,9 +7,9 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from dissectors.records import Stream
-from proxy.endpoints import Address, bind, endpoint_text, enlarge_buffers, resolve
-from proxy.peers import Connection, Peers
+from kiebitz.dissectors.records import Stream
+from kiebitz.proxy.endpoints import Address, bind, endpoint_text, enlarge_buffers, resolve
+from kiebitz.proxy.peers import Connection, Peers
 
 _LARGEST = 65_535
 _BURST = 64

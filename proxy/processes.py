@@ -17,8 +17,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import ParamSpec
 
-from dissectors.records import Item
-from proxy.journal_reader import JournalReader
+from kiebitz.dissectors.records import Item
+from kiebitz.proxy.journal_reader import JournalReader
 
 _POLL_SECONDS = 0.02
 

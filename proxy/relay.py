@@ -11,16 +11,16 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from proxy.clock import now_ns
-from proxy.endpoints import Notice, Route, allow_open_files, refuse_circles
-from proxy.flushing import Flushing
-from proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
-from proxy.held_signals import ENDING
-from proxy.journal import JournalWriter
-from proxy.modes import Mitmproxy, Mode, Reverse, Transparent
-from proxy.relay_tcp import TcpRelay
-from proxy.relay_udp import UdpRelay
-from proxy.transparent import transparent_gates
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.endpoints import Notice, Route, allow_open_files, refuse_circles
+from kiebitz.proxy.flushing import Flushing
+from kiebitz.proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
+from kiebitz.proxy.held_signals import ENDING
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.modes import Mitmproxy, Mode, Reverse, Transparent
+from kiebitz.proxy.relay_tcp import TcpRelay
+from kiebitz.proxy.relay_udp import UdpRelay
+from kiebitz.proxy.transparent import transparent_gates
 
 _OTHER_FILES = 64
 """Open files besides the sockets: the journal, the terminal, what the interpreter needs."""
@@ -106,7 +106,7 @@ class Forwarder:
             max_connections = _affordable(listeners, max_connections, len(udp), max_clients, on_notice)
             if mitmproxy:
                 # It takes its time to load.
-                from proxy.mitmproxy_modes import MitmproxyRelay
+                from kiebitz.proxy.mitmproxy_modes import MitmproxyRelay
 
                 relay = MitmproxyRelay(mitmproxy, settings, journal, on_notice, idle_seconds, max_connections)
                 by_mitmproxy.append(relay)

@@ -21,12 +21,12 @@ import struct
 from contextlib import suppress
 from typing import cast
 
-from dissectors.records import Direction
-from proxy.clock import now_ns
-from proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
-from proxy.gates import OwnConnections, Refused, TcpGate
-from proxy.journal import JournalWriter
-from proxy.loops import LoopFound, LoopWatch
+from kiebitz.dissectors.records import Direction
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
+from kiebitz.proxy.gates import OwnConnections, Refused, TcpGate
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.loops import LoopFound, LoopWatch
 
 CONNECT_SECONDS = 10.0
 """How long the server may take to accept a connection."""

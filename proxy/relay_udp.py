@@ -19,12 +19,12 @@ import socket
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 
-from dissectors.records import Direction
-from proxy.clock import now_ns
-from proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
-from proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
-from proxy.journal import JournalWriter
-from proxy.loops import LoopFound, LoopWatch
+from kiebitz.dissectors.records import Direction
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
+from kiebitz.proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.loops import LoopFound, LoopWatch
 
 _BURST = 32
 """At most this many datagrams are taken from one socket before the others have their turn."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from proxy.packets import Datagram
+    from kiebitz.proxy.packets import Datagram
 
 REPEATED_NS = 50_000_000
 """So long after a packet the same one may come again."""

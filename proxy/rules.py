@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from dissectors.records import Transport
-from proxy.endpoints import EVERYWHERE, endpoint_text
-from proxy.modes import Transparent
-from proxy.transparent import OWN_MARK
+from kiebitz.dissectors.records import Transport
+from kiebitz.proxy.endpoints import EVERYWHERE, endpoint_text
+from kiebitz.proxy.modes import Transparent
+from kiebitz.proxy.transparent import OWN_MARK
 
 _TRANSPORTS: tuple[Transport, ...] = ("tcp", "udp")
 _LOOPBACK = {4: "127.0.0.1", 6: "::1"}

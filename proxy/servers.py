@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dissectors.records import Direction
+from kiebitz.dissectors.records import Direction
 
 Orient = Callable[[bytes, str, str], Direction | None]
 """Tells from bytes, their source and their destination (`ip:port`) which way they went; None if it cannot."""

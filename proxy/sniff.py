@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any
 
-from proxy.packets import RawPacket
+from kiebitz.proxy.packets import RawPacket
 
 # The largest IP packet, 65,535 bytes, behind an Ethernet header with some VLAN tags.
 _MAX_PACKET = 65_535 + 64

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dissectors.records import OPPOSITE, Chunk, Direction, End, Gap, Item, Stream
-from proxy.packets import ACK, Segment, endpoints
-from proxy.servers import Servers, ports, reverse
-from proxy.tcp_reassembly import Assembly, Recent, unwrap
+from kiebitz.dissectors.records import OPPOSITE, Chunk, Direction, End, Gap, Item, Stream
+from kiebitz.proxy.packets import ACK, Segment, endpoints
+from kiebitz.proxy.servers import Servers, ports, reverse
+from kiebitz.proxy.tcp_reassembly import Assembly, Recent, unwrap
 
 MAX_UNDECIDED_BYTES = 64 << 10
 MAX_UNDECIDED_ITEMS = 256

@@ -10,12 +10,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import nsmallest
 
-from dissectors.records import Chunk, Fault, Item
-from proxy.packets import ACK, FIN, RST, SYN, Segment
-from proxy.pieces import PIECE_COST
-from proxy.servers import Orient, Servers, sender
-from proxy.tcp_connection import Connection, Side
-from proxy.tcp_reassembly import Recent
+from kiebitz.dissectors.records import Chunk, Fault, Item
+from kiebitz.proxy.packets import ACK, FIN, RST, SYN, Segment
+from kiebitz.proxy.pieces import PIECE_COST
+from kiebitz.proxy.servers import Orient, Servers, sender
+from kiebitz.proxy.tcp_connection import Connection, Side
+from kiebitz.proxy.tcp_reassembly import Recent
 
 DEFAULT_IDLE_NS = 7_200_000_000_000
 DEFAULT_MAX_STREAMS = 16_384

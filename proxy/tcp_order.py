@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from copy import copy
 
-from dissectors.records import Item
-from proxy.packets import ACK, FIN, RST, SYN, Segment
-from proxy.servers import reverse
-from proxy.tcp_conversations import TcpConversations
+from kiebitz.dissectors.records import Item
+from kiebitz.proxy.packets import ACK, FIN, RST, SYN, Segment
+from kiebitz.proxy.servers import reverse
+from kiebitz.proxy.tcp_conversations import TcpConversations
 
 PATIENCE_NS = 100_000_000
 """So long a segment waits for what it lacks; no other one waits longer because of it."""

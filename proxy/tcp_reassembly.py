@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from dissectors.records import Chunk, Direction, Fault, Gap, Item, Stream
-from proxy.pieces import PIECE_COST, Contradiction, Pieces
+from kiebitz.dissectors.records import Chunk, Direction, Fault, Gap, Item, Stream
+from kiebitz.proxy.pieces import PIECE_COST, Contradiction, Pieces
 
 MAX_AHEAD_BYTES = 4 << 20
 MAX_AHEAD_PIECES = 4096

@@ -16,8 +16,8 @@ from contextlib import ExitStack, suppress
 from struct import Struct
 from typing import NamedTuple
 
-from dissectors.records import Transport
-from proxy.endpoints import (
+from kiebitz.dissectors.records import Transport
+from kiebitz.proxy.endpoints import (
     EVERYWHERE,
     Address,
     Notice,
@@ -27,8 +27,8 @@ from proxy.endpoints import (
     enlarge_buffers,
     is_local,
 )
-from proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, TcpGate, UdpGate, Way
-from proxy.modes import Transparent
+from kiebitz.proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, TcpGate, UdpGate, Way
+from kiebitz.proxy.modes import Transparent
 
 OWN_MARK = 0x4B
 """On all that the relay sends to servers, so that rules can exempt it."""

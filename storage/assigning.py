@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-from dissectors.dissector import UNWRITABLE
-from dissectors.grammar import FieldType, MessageType, Mismatch, nearest_word, shortened, to_json
-from dissectors.rewriting import Path, value_at
-from storage.assignments import Assignment, AssignmentError
-from storage.escaping import json_text
-from storage.filters.fields import known_name, written
-from storage.filters.syntax import Step
+from kiebitz.dissectors.dissector import UNWRITABLE
+from kiebitz.dissectors.grammar import FieldType, MessageType, Mismatch, nearest_word, shortened, to_json
+from kiebitz.dissectors.rewriting import Path, value_at
+from kiebitz.storage.assignments import Assignment, AssignmentError
+from kiebitz.storage.escaping import json_text
+from kiebitz.storage.filters.fields import known_name, written
+from kiebitz.storage.filters.syntax import Step
 
 _MOST_READINGS = 4096
 """So many ways to read the values of one message are tried."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from storage.filters import FilterError
-from storage.filters.parser import parse
-from storage.filters.syntax import Comparison, Has, Step
+from kiebitz.storage.filters import FilterError
+from kiebitz.storage.filters.parser import parse
+from kiebitz.storage.filters.syntax import Comparison, Has, Step
 
 _STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
 _FIELD = re.compile(rf"(?:[^\s=\"'\[\]]|{_STRING}|\[[^\s\]]*\])+(?==)", re.DOTALL)

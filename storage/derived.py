@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from dissectors.inspector import DecodeAs
-from dissectors.records import Chunk, Item, port_of
-from dissectors.registry import dissector_of, not_installed
-from storage.items import RecordedItems, items_from_the_beginning
-from storage.recorder import Recorder
-from storage.schema import MEMORY, StorageError
-from storage.splicing import Splice, spliced
-from storage.timeline import Timeline, sessions
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import Chunk, Item, port_of
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.storage.items import RecordedItems, items_from_the_beginning
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.schema import MEMORY, StorageError
+from kiebitz.storage.splicing import Splice, spliced
+from kiebitz.storage.timeline import Timeline, sessions
 
 
 def derived(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO
 
-from storage.escaping import cell, json_text, printable_json
-from storage.sentences import sentence
-from storage.timeline import Timeline, increasing
+from kiebitz.storage.escaping import cell, json_text, printable_json
+from kiebitz.storage.sentences import sentence
+from kiebitz.storage.timeline import Timeline, increasing
 
 ROW_GROUP = 20_000
 """Messages that are in memory at once while Parquet is written."""
@@ -92,7 +92,7 @@ def write_parquet(timeline: Timeline, file: BinaryIO) -> None:
 def write_pcapng(timeline: Timeline, file: BinaryIO) -> None:
     """The datagrams, each with comments that say what it means."""
     # Scapy takes its time to load.
-    from storage import pcapng
+    from kiebitz.storage import pcapng
 
     pcapng.write(timeline, file)
 

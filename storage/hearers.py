@@ -12,13 +12,13 @@ from itertools import chain, islice, takewhile
 
 import msgspec
 
-from dissectors.dissector import Dissector, said_to
-from dissectors.grammar import EventKind, Follows
-from dissectors.records import Event
-from dissectors.registry import dissector_of, not_installed
-from storage.schema import StorageError
-from storage.sentences import describe
-from storage.timeline import StoredEvent, Timeline
+from kiebitz.dissectors.dissector import Dissector, said_to
+from kiebitz.dissectors.grammar import EventKind, Follows
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.sentences import describe
+from kiebitz.storage.timeline import StoredEvent, Timeline
 
 _NEAR = 64
 """So many events of a table are looked through for the one that an event follows from."""

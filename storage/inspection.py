@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from dissectors.inspector import DecodeAs, Inspector
-from dissectors.records import Findings, Item
-from dissectors.registry import installed
-from dissectors.table import Ids
-from storage.rows import Rows, gather
+from kiebitz.dissectors.inspector import DecodeAs, Inspector
+from kiebitz.dissectors.records import Findings, Item
+from kiebitz.dissectors.registry import installed
+from kiebitz.dissectors.table import Ids
+from kiebitz.storage.rows import Rows, gather
 
 
 class Inspection(Protocol):

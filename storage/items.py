@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
-from dissectors.inspector import DERIVED_CODES, DIVERGENCE
-from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
-from storage.schema import StorageError
-from storage.timeline import Timeline
-from storage.traffic import datagrams
+from kiebitz.dissectors.inspector import DERIVED_CODES, DIVERGENCE
+from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import datagrams
 
 # What a Fault comes to: all other findings about the network follow from the bytes.
 _FOLLOWS = ", ".join(map(repr, DERIVED_CODES))

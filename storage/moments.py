@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from dissectors.records import Event
-from dissectors.state import State, apply
-from storage.timeline import GameRow, TableRow, Timeline
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.state import State, apply
+from kiebitz.storage.timeline import GameRow, TableRow, Timeline
 
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
 _EVENT = re.compile(r"#(\d{1,18})", re.ASCII)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from storage.schema import (
+from kiebitz.storage.schema import (
     MEMORY,
     SCHEMA_VERSION,
     TABLES,
@@ -27,8 +27,8 @@ from storage.schema import (
     create_tables,
     sentence,
 )
-from storage.soundness import strange_objects, unreadable
-from storage.surroundings import check_to_read, check_to_write, has_wal, make
+from kiebitz.storage.soundness import strange_objects, unreadable
+from kiebitz.storage.surroundings import check_to_read, check_to_write, has_wal, make
 
 LOCK_PATIENCE_S = 5.0
 """How long a database that another program is writing to is waited for."""

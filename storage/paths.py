@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from dissectors.grammar import to_json
-from storage.timeline import Timeline
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.storage.timeline import Timeline
 
 _LOOKED_AT = 200
 """So many messages, and events, that have such a name are looked into."""
@@ -31,7 +31,7 @@ def paths_to(timeline: Timeline, name: str) -> list[str]:
 
     First in its events, then in its messages; of either the places where it is most often.
     """
-    from storage.filters.fields import written
+    from kiebitz.storage.filters.fields import written
 
     number = timeline.session.id
     streams = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"

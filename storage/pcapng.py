@@ -17,12 +17,12 @@ from typing import BinaryIO
 import msgspec
 from scapy.utils import RawPcapNgWriter
 
-from dissectors.records import DIRECTIONS, OPPOSITE, Direction
-from storage.escaping import field_words, printable
-from storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
-from storage.sentences import sentence
-from storage.timeline import SessionRow, Timeline
-from storage.traffic import ChunkRow, StreamRow, datagrams, streams
+from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.storage.escaping import field_words, printable
+from kiebitz.storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
+from kiebitz.storage.sentences import sentence
+from kiebitz.storage.timeline import SessionRow, Timeline
+from kiebitz.storage.traffic import ChunkRow, StreamRow, datagrams, streams
 
 _LINKTYPE_RAW = 101
 _COMMENT_BYTES = 4000

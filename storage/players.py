@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from dissectors.registry import dissector_of
-from storage.timeline import Timeline, increasing
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.timeline import Timeline, increasing
 
 
 def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:

@@ -17,13 +17,13 @@ from importlib.metadata import version
 from itertools import count
 from typing import Literal
 
-from dissectors.inspector import DecodeAs
-from dissectors.records import Chunk, Findings, Gap, Item
-from dissectors.table import Ids
-from storage.inspection import Inspect, Inspection, InspectionHere
-from storage.opening import open_for_writing, settle
-from storage.rows import INSERTS, SEVERITY, no_rows
-from storage.schema import MEMORY, StorageError, create_indexes, sentence
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import Chunk, Findings, Gap, Item
+from kiebitz.dissectors.table import Ids
+from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
+from kiebitz.storage.opening import open_for_writing, settle
+from kiebitz.storage.rows import INSERTS, SEVERITY, no_rows
+from kiebitz.storage.schema import MEMORY, StorageError, create_indexes, sentence
 
 COMMIT_EVERY_S = 0.2
 """The most that a crash may cost (seconds of recording)."""

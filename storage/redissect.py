@@ -11,16 +11,16 @@ import sqlite3
 from collections.abc import Callable
 from importlib.metadata import version
 
-from dissectors.inspector import DecodeAs, Inspector
-from dissectors.records import Chunk
-from dissectors.registry import dissector_of, installed, not_installed
-from dissectors.table import Ids
-from storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
-from storage.opening import open_to_change, settle
-from storage.recorder import BATCH, lock
-from storage.rows import INSERTS, gather, no_rows
-from storage.schema import OF_SESSION, StorageError, sentence
-from storage.timeline import Timeline, sessions
+from kiebitz.dissectors.inspector import DecodeAs, Inspector
+from kiebitz.dissectors.records import Chunk
+from kiebitz.dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.dissectors.table import Ids
+from kiebitz.storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
+from kiebitz.storage.opening import open_to_change, settle
+from kiebitz.storage.recorder import BATCH, lock
+from kiebitz.storage.rows import INSERTS, gather, no_rows
+from kiebitz.storage.schema import OF_SESSION, StorageError, sentence
+from kiebitz.storage.timeline import Timeline, sessions
 
 _KEPT = ("chunks", "streams")
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from dissectors.table import Ids
-from storage.derived import as_recorded
-from storage.inspection import InspectionHere
-from storage.items import RecordedItems
-from storage.recorder import BATCH
-from storage.rows import Row, no_rows
-from storage.schema import OF_SESSION
-from storage.timeline import Timeline, sessions
+from kiebitz.dissectors.table import Ids
+from kiebitz.storage.derived import as_recorded
+from kiebitz.storage.inspection import InspectionHere
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.recorder import BATCH
+from kiebitz.storage.rows import Row, no_rows
+from kiebitz.storage.schema import OF_SESSION
+from kiebitz.storage.timeline import Timeline, sessions
 
 _IN_ORDER = ("tables", "messages", "events", "snapshots")
 """The tables whose rows are written once, in this order of their own."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.grammar import Handle, Handles, KeysOf
-from dissectors.registry import dissector_of
-from storage.timeline import GameRow, Timeline
+from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.timeline import GameRow, Timeline
 
 
 def named_result(timeline: Timeline, game: GameRow) -> dict[str, Any] | None:

@@ -11,16 +11,16 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 
-from dissectors.inspector import DecodeAs
-from dissectors.records import Stream, TableInfo
-from storage.inspection import InspectionHere
-from storage.items import RecordedItems
-from storage.opening import open_existing, open_to_change
-from storage.recorder import BATCH, last_ids, lock
-from storage.rotation import RotatingRecorder
-from storage.rows import no_rows
-from storage.schema import OF_SESSION, StorageError, sentence
-from storage.timeline import Timeline, sessions
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import Stream, TableInfo
+from kiebitz.storage.inspection import InspectionHere
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.opening import open_existing, open_to_change
+from kiebitz.storage.recorder import BATCH, last_ids, lock
+from kiebitz.storage.rotation import RotatingRecorder
+from kiebitz.storage.rows import no_rows
+from kiebitz.storage.schema import OF_SESSION, StorageError, sentence
+from kiebitz.storage.timeline import Timeline, sessions
 
 
 class ResumedRecorder(RotatingRecorder):

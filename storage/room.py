@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from storage.schema import MEMORY, StorageError
+from kiebitz.storage.schema import MEMORY, StorageError
 
 if TYPE_CHECKING:
-    from storage.recorder import Recorder
+    from kiebitz.storage.recorder import Recorder
 
 SPARED_PART = 0.05
 SPARED_BYTES = 10**9

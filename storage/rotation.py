@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from dissectors.grammar import to_json
-from dissectors.records import Item
-from storage.inspection import InspectionHere
-from storage.opening import open_for_writing
-from storage.recorder import Recorder, lock
-from storage.rows import INSERTS
-from storage.schema import StorageError, create_indexes, sentence
-from storage.timeline import Timeline, sessions
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.dissectors.records import Item
+from kiebitz.storage.inspection import InspectionHere
+from kiebitz.storage.opening import open_for_writing
+from kiebitz.storage.recorder import Recorder, lock
+from kiebitz.storage.rows import INSERTS
+from kiebitz.storage.schema import StorageError, create_indexes, sentence
+from kiebitz.storage.timeline import Timeline, sessions
 
 
 class RotatingRecorder(Recorder):

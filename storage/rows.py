@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.grammar import to_json
-from dissectors.records import Findings
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.dissectors.records import Findings
 
 Row = tuple[Any, ...]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from dissectors.script import Closing, Line, Opening, Role, Script, Step
-from storage.timeline import Timeline
-from storage.traffic import Bytes
+from kiebitz.dissectors.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import Bytes
 
 
 def script_of(timeline: Timeline) -> Script:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.records import Event
-from dissectors.registry import dissector_of
-from storage.escaping import field_words, printable
-from storage.schema import StorageError
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.escaping import field_words, printable
+from kiebitz.storage.schema import StorageError
 
 
 def describe(protocol: str, event: Event) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from dissectors.records import OPPOSITE, Chunk, Direction, End, Fault, Gap, Item, Stream
+from kiebitz.dissectors.records import OPPOSITE, Chunk, Direction, End, Fault, Gap, Item, Stream
 
 
 class Splice(msgspec.Struct, frozen=True):

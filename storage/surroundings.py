@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from storage.schema import StorageError
+from kiebitz.storage.schema import StorageError
 
 _JOURNAL_PATIENCE_S = 1.0
 """A recorder has a journal for some milliseconds when it begins and when it ends; nobody else of ours has."""

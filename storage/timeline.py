@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from dissectors.records import Event
-from dissectors.state import State, apply
-from storage.schema import StorageError
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.state import State, apply
+from kiebitz.storage.schema import StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from dissectors.grammar import UNREADABLE
-from dissectors.records import Blame, Direction, Group, Severity, Transport
-from storage.timeline import Timeline, increasing
+from kiebitz.dissectors.grammar import UNREADABLE
+from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
+from kiebitz.storage.timeline import Timeline, increasing
 
 Parameters = Sequence[str | int | float]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from command import CAPTURES
 
-from cli.sessions import open_session
-from dissectors.records import Chunk, Direction, End, Item, Stream
-from storage.recorder import Recorder
-from storage.timeline import Timeline
-from storage.traffic import chunks, messages, streams
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.records import Chunk, Direction, End, Item, Stream
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import chunks, messages, streams
 
 
 @dataclass(frozen=True)

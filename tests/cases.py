@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dissectors.records import Direction
+from kiebitz.dissectors.records import Direction
 
 
 class Case(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cases import Case
 
-from dissectors.records import Direction
+from kiebitz.dissectors.records import Direction
 
 
 class Marked(NamedTuple):

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from catan_island import COSTS, HARBOURS, LAND, SEA, YIELDS, Counts, Place, Spot, Truth, spot
 from catan_wire import Moment, Step, found
 
-from dissectors.catan.words import FARBEN, KARTEN, ROHSTOFFE, in_ascii
-from dissectors.records import Direction, Findings
+from kiebitz.dissectors.catan.words import FARBEN, KARTEN, ROHSTOFFE, in_ascii
+from kiebitz.dissectors.records import Direction, Findings
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 

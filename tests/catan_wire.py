@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from catan_island import Truth
 
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Game, Gap, Item, Stream
-from dissectors.registry import BUILT_IN
-from dissectors.state import State, apply
-from dissectors.table import Ids
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Game, Gap, Item, Stream
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import Ids
 
 MS = 1_000_000
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from cgml_cases import message
 
-from dissectors.cgml.cards import PACK, Rules
-from dissectors.cgml.dissector import CGML
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Gap, Stream
-from dissectors.state import State, apply
-from dissectors.table import Ids
+from kiebitz.dissectors.cgml.cards import PACK, Rules
+from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Gap, Stream
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import Ids
 
 MS = 1_000_000
 LOGIN, GAME_SERVER = 7001, 7002

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.main import run
+from kiebitz.cli.main import run
 
 ROOT = Path(__file__).parent.parent
 CAPTURES = ROOT / "captures"
@@ -48,7 +48,7 @@ def spawn(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     """Start a command as a process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", *arguments],
+        [sys.executable, "-m", "kiebitz", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
-from storage import schema
-from storage.filters import Filter, Row, Target, register_functions
-from storage.opening import open_for_writing
+from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
+from kiebitz.storage import schema
+from kiebitz.storage.filters import Filter, Row, Target, register_functions
+from kiebitz.storage.opening import open_for_writing
 
 
 @dataclass

@@ -19,12 +19,12 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dissectors.records import Direction, Transport
+from kiebitz.dissectors.records import Direction, Transport
 
 PATIENCE_S = 60.0
 """So long a peer is waited for."""
 
-KIEBITZ = [sys.executable, "-m", "cli"]
+KIEBITZ = [sys.executable, "-m", "kiebitz"]
 
 
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

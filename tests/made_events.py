@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dissectors.records import Event, Findings, Game, TableInfo
-from storage.rows import INSERTS, gather, no_rows
-from storage.schema import MEMORY, create_tables
-from storage.timeline import Timeline, sessions
+from kiebitz.dissectors.records import Event, Findings, Game, TableInfo
+from kiebitz.storage.rows import INSERTS, gather, no_rows
+from kiebitz.storage.schema import MEMORY, create_tables
+from kiebitz.storage.timeline import Timeline, sessions
 
 
 @dataclass(frozen=True)

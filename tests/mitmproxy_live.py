@@ -20,7 +20,7 @@ from maexchen_live import Player
 from python_socks.sync import Proxy
 from schafkopf_script import Script
 
-from proxy.endpoints import endpoint_text
+from kiebitz.proxy.endpoints import endpoint_text
 
 
 def game(*players: str) -> list[Said]:

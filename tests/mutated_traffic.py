@@ -8,9 +8,20 @@ from functools import cache
 from altered import Recorded, Said, recorded
 from mutated import Choices, mutated
 
-from dissectors.dissector import Dissector
-from dissectors.inspector import DecodeAs
-from dissectors.records import OPPOSITE, Chunk, Direction, End, Fault, Gap, Item, Stream, Transport, port_of
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import (
+    OPPOSITE,
+    Chunk,
+    Direction,
+    End,
+    Fault,
+    Gap,
+    Item,
+    Stream,
+    Transport,
+    port_of,
+)
 
 CORPUS = {
     "maexchen": ("maexchen-head-tiny.pcap", "maexchen-head-odd.pcap", "maexchen-old-20110928-seed-tiny.pcap"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from cases import Case
 
-from dissectors.records import Direction
+from kiebitz.dissectors.records import Direction
 
 
 def case(direction: Direction, line: str, fields: dict[str, Any], *codes: str, name: str | None = "") -> Case:

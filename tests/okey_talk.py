@@ -8,10 +8,10 @@ from typing import Any
 
 from okey_script import Move, Script, Step
 
-from dissectors.inspector import Inspector
-from dissectors.okey.dissector import OKEY
-from dissectors.records import Chunk, Direction, End, Event, Findings, Gap, Stream
-from dissectors.table import Ids
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.records import Chunk, Direction, End, Event, Findings, Gap, Stream
+from kiebitz.dissectors.table import Ids
 
 SERVER = "10.0.0.9:8090"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dissectors.dissector import Dissector
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Direction, Findings, Gap, Stream
-from dissectors.table import Ids
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Stream
+from kiebitz.dissectors.table import Ids
 
 
 def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | None) -> Findings:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dissectors.inspector import Inspector
-from dissectors.maexchen.dissector import MAEXCHEN
-from dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Stream
-from dissectors.state import State, apply
-from dissectors.table import Ids
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Stream
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import Ids
 
 MS = 1_000_000
 

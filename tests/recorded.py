@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from tcp_segments import items_of_packets
 
-from cli.decode_as import server_ports
-from cli.importing import open_capture_in_memory
-from dissectors.dissector import Dissector
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Item, Stream
-from dissectors.registry import BUILT_IN, dissector_of
-from dissectors.table import Ids
-from proxy.capture_files import open_capture
+from kiebitz.cli.decode_as import server_ports
+from kiebitz.cli.importing import open_capture_in_memory
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Item, Stream
+from kiebitz.dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.dissectors.table import Ids
+from kiebitz.proxy.capture_files import open_capture
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 

@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from dissectors.records import Stream
-from dissectors.state import State
-from storage.items import RecordedItems
-from storage.moments import END, Moment, tables_at
-from storage.opening import open_existing
-from storage.recorder import Recorder
-from storage.schema import MEMORY
-from storage.timeline import Timeline, sessions
+from kiebitz.dissectors.records import Stream
+from kiebitz.dissectors.state import State
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.moments import END, Moment, tables_at
+from kiebitz.storage.opening import open_existing
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.schema import MEMORY
+from kiebitz.storage.timeline import Timeline, sessions
 
 ONCE = {
     "chunks": "id, stream_id, direction, ts_ns, offset, length, data",

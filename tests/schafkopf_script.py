@@ -10,9 +10,9 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dissectors.records import Direction
-from dissectors.schafkopf.cards import MODI, PACK, TO_WIN, mode, points
-from dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.schafkopf.cards import MODI, PACK, TO_WIN, mode, points
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 EMPTY_TABLE: list[str | None] = [None] * 4
 

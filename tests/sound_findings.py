@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dissectors.dissector import Dissector
-from dissectors.grammar import UNREADABLE
-from dissectors.inspector import CUT_OFF
-from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Gap, Item, Message
-from dissectors.state import State, apply
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import UNREADABLE
+from kiebitz.dissectors.inspector import CUT_OFF
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Gap, Item, Message
+from kiebitz.dissectors.state import State, apply
 
 Place = tuple[int, Direction, int]
 """Stream, direction and offset."""

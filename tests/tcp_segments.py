@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from dissectors.records import Chunk, Direction, End, Fault, Gap, Item
-from proxy.packets import PacketDecoder, RawPacket, Segment
-from proxy.tcp_conversations import TcpConversations
-from proxy.tcp_order import TcpOrder
+from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Gap, Item
+from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.tcp_conversations import TcpConversations
+from kiebitz.proxy.tcp_order import TcpOrder
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000

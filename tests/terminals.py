@@ -43,7 +43,7 @@ class OnTerminal:
             key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cli", *arguments],
+            [sys.executable, "-m", "kiebitz", *arguments],
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dissectors.grammar import to_json
-from dissectors.maexchen.dissector import MAEXCHEN
-from storage.assigning import Target
-from storage.assignments import AssignmentError, parse_assignments, split_name
-from storage.filters.fields import known_name
-from storage.filters.syntax import Step
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.storage.assigning import Target
+from kiebitz.storage.assignments import AssignmentError, parse_assignments, split_name
+from kiebitz.storage.filters.fields import known_name
+from kiebitz.storage.filters.syntax import Step
 
 
 @pytest.mark.parametrize(

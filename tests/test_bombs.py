@@ -20,11 +20,11 @@ from made_sessions import record
 from strength import times
 from test_fuzzing import watched
 
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Direction, Stream
-from dissectors.registry import BUILT_IN, dissector_of
-from dissectors.table import Ids
-from proxy.capture_files import CaptureError, open_capture
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Direction, Stream
+from kiebitz.dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.dissectors.table import Ids
+from kiebitz.proxy.capture_files import CaptureError, open_capture
 
 PEAK_BYTES = 128 << 20
 """More is not taken for a message of a mebibyte, with all its parts."""

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from proxy.capture_files import CaptureError, open_capture
-from proxy.packets import RawPacket
+from kiebitz.proxy.capture_files import CaptureError, open_capture
+from kiebitz.proxy.packets import RawPacket
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 TINY = CAPTURES / "maexchen-head-tiny.pcap"
@@ -339,7 +339,7 @@ def test_paths(tmp_path: Path) -> None:
 
 def test_standard_input_as_it_comes() -> None:
     code = (
-        "from proxy.capture_files import open_capture\n"
+        "from kiebitz.proxy.capture_files import open_capture\n"
         "capture = open_capture('-')\n"
         "for packet in capture: print(len(packet[2]), flush=True)\n"
         "print(capture.size, capture.position, capture.truncated)"

@@ -12,11 +12,20 @@ from catan_broken import ANY, BREAKS_OFF, HAND, IN_PARTS, Broken, of_the_table
 from catan_cases import SOUND
 from catan_talk import conversation
 
-from dissectors.catan.dissector import CATAN
-from dissectors.grammar import blame_of
-from dissectors.inspector import Inspector
-from dissectors.records import DIRECTIONS, Chunk, Diagnostic, Direction, End, Findings, Message, Stream
-from dissectors.table import Ids
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.grammar import blame_of
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import (
+    DIRECTIONS,
+    Chunk,
+    Diagnostic,
+    Direction,
+    End,
+    Findings,
+    Message,
+    Stream,
+)
+from kiebitz.dissectors.table import Ids
 
 
 class Wire:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from dissectors import framing
-from dissectors.catan import framer as framer_module
-from dissectors.catan.framer import CatanFramer
-from dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
-from dissectors.catan.scanner import DEPTH_LIMIT, Broken, Scanner, first_error, key_place_of, place_of
-from dissectors.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors import framing
+from kiebitz.dissectors.catan import framer as framer_module
+from kiebitz.dissectors.catan.framer import CatanFramer
+from kiebitz.dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
+from kiebitz.dissectors.catan.scanner import DEPTH_LIMIT, Broken, Scanner, first_error, key_place_of, place_of
+from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
 
 Step = str | int
 Path = tuple[Step, ...]

@@ -18,12 +18,12 @@ from recorded import bytewise, errors, from_then_on, inspected, joined
 from recorded import told as all_told
 from strength import times
 
-from dissectors.catan.game import place_text
-from dissectors.inspector import Inspector
-from dissectors.records import Item
-from dissectors.registry import BUILT_IN
-from dissectors.state import State, apply
-from dissectors.table import Ids
+from kiebitz.dissectors.catan.game import place_text
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Item
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import Ids
 
 DIALECTS = st.builds(
     Dialect,

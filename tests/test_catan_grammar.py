@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from one_way import inspect
 from strength import times
 
-from dissectors.catan.dissector import CATAN
-from dissectors.catan.grammar import ATTRIBUTE_NAMES, GRAMMAR, MESSAGE_NAMES, ROWS, Nachricht
-from dissectors.catan.objects import BoughtCard, Building, Version
-from dissectors.catan.values import (
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.catan.grammar import ATTRIBUTE_NAMES, GRAMMAR, MESSAGE_NAMES, ROWS, Nachricht
+from kiebitz.dissectors.catan.objects import BoughtCard, Building, Version
+from kiebitz.dissectors.catan.values import (
     Between,
     Counts,
     ListOf,
@@ -31,7 +31,7 @@ from dissectors.catan.values import (
     Whole,
     Word,
 )
-from dissectors.catan.words import (
+from kiebitz.dissectors.catan.words import (
     FARBEN,
     FELDER,
     GEBÄUDE,
@@ -42,12 +42,12 @@ from dissectors.catan.words import (
     STRASSE,
     in_ascii,
 )
-from dissectors.dissector import Likeness
-from dissectors.grammar import Decoded, Field
-from dissectors.inspector import Inspector
-from dissectors.records import DIRECTIONS, Chunk, Direction, Findings, Stream
-from dissectors.schafkopf.dissector import SCHAFKOPF
-from dissectors.table import Ids
+from kiebitz.dissectors.dissector import Likeness
+from kiebitz.dissectors.grammar import Decoded, Field
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Findings, Stream
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.table import Ids
 
 CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *FLAWED, *NO_MESSAGE, *UNKNOWN]
 SEVERITIES = [

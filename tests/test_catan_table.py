@@ -15,12 +15,12 @@ from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, Dialect, Server
 from catan_wire import Moment, Step, captured, found, game_part, games_of, items, state_of, told, wrong
 from recorded import inspected
 
-from dissectors.catan.words import in_ascii
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Stream
-from dissectors.registry import BUILT_IN
-from dissectors.state import State, apply, seen_by
-from dissectors.table import Ids
+from kiebitz.dissectors.catan.words import in_ascii
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Stream
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.state import State, apply, seen_by
+from kiebitz.dissectors.table import Ids
 
 ALL = ("Anna", "Bert", "Cleo")
 

@@ -20,10 +20,10 @@ from recorded import (
 )
 from strength import a_few, times
 
-from dissectors.catan.board import at, spot
-from dissectors.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE, spellings
-from dissectors.records import Chunk, Findings, Item
-from dissectors.state import State, apply
+from kiebitz.dissectors.catan.board import at, spot
+from kiebitz.dissectors.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE, spellings
+from kiebitz.dissectors.records import Chunk, Findings, Item
+from kiebitz.dissectors.state import State, apply
 
 GAMES = [
     "catan-eisfrei-game2-3p",

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from one_way import inspect
 from strength import times
 
-from dissectors.cgml.codec import truncated
-from dissectors.cgml.dissector import CGML
-from dissectors.cgml.framer import CgmlFramer
-from dissectors.cgml.grammar import ROWS, VERSIONS, ElementType
-from dissectors.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
-from dissectors.fields import Number, Text
-from dissectors.framing import FRAME_LIMIT, Frame
-from dissectors.grammar import Field, FieldType
-from dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.cgml.codec import truncated
+from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.cgml.framer import CgmlFramer
+from kiebitz.dissectors.cgml.grammar import ROWS, VERSIONS, ElementType
+from kiebitz.dissectors.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
+from kiebitz.dissectors.fields import Number, Text
+from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar import Field, FieldType
+from kiebitz.dissectors.records import DIRECTIONS, Direction
 
 CASES = [*SOUND, *LOOSE, *BROKEN]
 

@@ -13,8 +13,8 @@ import pytest
 from recorded import CAPTURES, bytewise, from_then_on, holed, inspected, items_of, joined, told
 from strength import a_few
 
-from dissectors.records import Diagnostic, Event, Findings, Game, Item
-from dissectors.state import State, apply
+from kiebitz.dissectors.records import Diagnostic, Event, Findings, Game, Item
+from kiebitz.dissectors.state import State, apply
 
 NAMES = ["cgml-tiny", "cgml-hands", "cgml-styles", "cgml-wrapped"]
 HIDDEN = [None] * 10

@@ -20,7 +20,7 @@ import pytest
 from command import ODD, ROOT, TINY, kiebitz, spawn
 from made_sessions import Conversation, record
 
-from storage.recorder import lock
+from kiebitz.storage.recorder import lock
 
 NASTY = "a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f"
 """Clears the screen, rings, colours and turns what follows around, if it is let."""
@@ -167,7 +167,7 @@ def test_follow_shows_both_sides(nasty: str) -> None:
     ]
     assert "00000000  52 45 47 49 53 54 45 52 45 44" in kiebitz("follow", nasty, "1", "--hex").out
     raw = subprocess.run(
-        [sys.executable, "-m", "cli", "follow", nasty, "1", "--raw"],
+        [sys.executable, "-m", "kiebitz", "follow", nasty, "1", "--raw"],
         capture_output=True,
         cwd=ROOT,
         check=True,
@@ -297,7 +297,7 @@ def _on_a_terminal(*arguments: str, **environment: str) -> str:
     """What a command writes to a terminal 100 columns wide."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli", *arguments],
+        [sys.executable, "-m", "kiebitz", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=terminal,
         stderr=terminal,

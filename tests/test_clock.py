@@ -17,7 +17,7 @@ from maexchen_live import Player, Server, play
 from mitmproxy_live import assert_recorded
 from test_relay_udp import eventually
 
-from proxy.capture_files import open_capture
+from kiebitz.proxy.capture_files import open_capture
 
 HOUR_NS = 3600 * 10**9
 
@@ -28,7 +28,7 @@ import signal
 import sys
 import time
 
-from cli.main import run
+from kiebitz.cli.main import run
 
 if __name__ == "__main__":
     time_ns, back = time.time_ns, []

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from cli.conversation import Conversation
-from cli.importing import open_capture_in_memory
-from dissectors.records import DIRECTIONS, Direction, Stream, Transport
+from kiebitz.cli.conversation import Conversation
+from kiebitz.cli.importing import open_capture_in_memory
+from kiebitz.dissectors.records import DIRECTIONS, Direction, Stream, Transport
 
 MILLISECOND = 1_000_000
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from dissectors.records import Chunk, Direction, End, Item
-from proxy.conversations import UdpConversations
-from proxy.servers import Orient
+from kiebitz.dissectors.records import Chunk, Direction, End, Item
+from kiebitz.proxy.conversations import UdpConversations
+from kiebitz.proxy.servers import Orient
 
 SECOND = 1_000_000_000
 

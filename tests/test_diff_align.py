@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.diff.align import Pair, align
-from storage.diff.games import Span, in_another_order, match_games
-from storage.diff.pairing import pair_up
+from kiebitz.storage.diff.align import Pair, align
+from kiebitz.storage.diff.games import Span, in_another_order, match_games
+from kiebitz.storage.diff.pairing import pair_up
 
 SEQUENCES = st.lists(st.integers(0, 6), max_size=40)
 

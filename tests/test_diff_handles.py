@@ -9,9 +9,9 @@ import pytest
 from command import CAPTURES
 from strength import few_captures
 
-from cli.sessions import open_session
-from dissectors.grammar import Handle, Handles, KeysOf
-from dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 
 NO_NAMES = ("known_to", "others_see")
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from made_events import Told, session
 from strength import few_captures, times
 
-from cli.sessions import open_session
-from dissectors.registry import dissector_of
-from storage.diff import Difference, compare
-from storage.timeline import Timeline
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.diff import Difference, compare
+from kiebitz.storage.timeline import Timeline
 
 PROTOCOLS = ("maexchen", "schafkopf", "catan", "okey", "cgml", "unheard")
 NAMES = st.sampled_from(["alice", "bob", "carl", "1", "", "\x1b[2J"])

@@ -23,9 +23,9 @@ from strength import few_captures, times
 from tcp_segments import items_of_packets
 from test_tcp_follow import NAMES, followed, talks
 
-from cli.decode_as import server_ports
-from dissectors.records import Chunk, Findings, Item
-from proxy.capture_files import open_capture
+from kiebitz.cli.decode_as import server_ports
+from kiebitz.dissectors.records import Chunk, Findings, Item
+from kiebitz.proxy.capture_files import open_capture
 
 GAMES = [name for name in NAMES if not name.startswith(("maexchen", "catan-five"))]
 """The captures of TCP; the five servers' games are there one by one."""

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from made_sessions import START_NS
 from rich.cells import cell_len
 
-from cli.excerpt import ROOM, looked_at, stream_excerpt
-from dissectors.records import Chunk, Direction, End, Gap, Item, Stream
-from dissectors.registry import BUILT_IN
-from dissectors.schafkopf.dissector import SCHAFKOPF
-from storage.opening import open_existing
-from storage.recorder import Recorder
-from storage.traffic import Bytes, Stretch
+from kiebitz.cli.excerpt import ROOM, looked_at, stream_excerpt
+from kiebitz.dissectors.records import Chunk, Direction, End, Gap, Item, Stream
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.storage.opening import open_existing
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.traffic import Bytes, Stretch
 
 Part = bytes | int | None
 """What is sent; or how many bytes of it are not in the capture, None if nobody knows how many."""
@@ -539,7 +539,7 @@ def test_any_part_of_any_stream_can_be_shown(parts: list[bytes | int], offset: i
 
 def _on_a_terminal(*arguments: str, **environment: str) -> str:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "cli", *arguments]
+    command = [sys.executable, "-m", "kiebitz", *arguments]
     process = subprocess.Popen(
         command, stdout=theirs, cwd=ROOT, env={**os.environ, "COLUMNS": "80", **environment}
     )

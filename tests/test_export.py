@@ -27,11 +27,11 @@ from made_sessions import START_NS, Conversation, record
 from pyarrow import parquet
 from tcp_segments import handshake, sent, write_pcap
 
-from cli.importing import import_capture
-from dissectors.records import Chunk, End, Fault, Gap, Item, Stream
-from storage.escaping import field_words, printable
-from storage.made_packets import _checksum
-from storage.schema import MEMORY
+from kiebitz.cli.importing import import_capture
+from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.storage.escaping import field_words, printable
+from kiebitz.storage.made_packets import _checksum
+from kiebitz.storage.schema import MEMORY
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -396,7 +396,10 @@ def test_a_database_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["pcapng", "parquet"])
 def test_binary_formats_go_through_a_pipe(form: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "export", TINY, "-T", form], capture_output=True, cwd=ROOT, check=True
+        [sys.executable, "-m", "kiebitz", "export", TINY, "-T", form],
+        capture_output=True,
+        cwd=ROOT,
+        check=True,
     )
     assert kiebitz("export", TINY, "-T", form, "-o", str(tmp_path / "x")).status == 0
     assert done.stdout == (tmp_path / "x").read_bytes()

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from filter_rows import Session, database, insert, live, stored
 
-from dissectors.records import Diagnostic, Direction, Event, Message, Severity, Stream, TableInfo
-from storage.filters import FieldCatalog, FilterError, Target, compile_filter, complete
+from kiebitz.dissectors.records import Diagnostic, Direction, Event, Message, Severity, Stream, TableInfo
+from kiebitz.storage.filters import FieldCatalog, FilterError, Target, compile_filter, complete
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND

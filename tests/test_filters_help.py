@@ -10,11 +10,11 @@ from lark import Lark
 from lark.lexer import PatternStr
 from terminals import OnTerminal
 
-from cli.catalog import field_catalog
-from storage.filters import compile_filter
-from storage.filters.fields import ALIASES, COLUMNS, TRANSPORTS
-from storage.filters.parser import _GRAMMAR, _WORDS
-from storage.filters.reference import EXAMPLES, FIELDS, NAMES
+from kiebitz.cli.catalog import field_catalog
+from kiebitz.storage.filters import compile_filter
+from kiebitz.storage.filters.fields import ALIASES, COLUMNS, TRANSPORTS
+from kiebitz.storage.filters.parser import _GRAMMAR, _WORDS
+from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES
 
 CATAN = str(CAPTURES / "catan-yaks-g1-3p.pcap.gz")
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from dissectors.records import Diagnostic, Event, Message, Stream, TableInfo, Transport
-from storage.filters import FieldCatalog, Target, compile_filter
+from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo, Transport
+from kiebitz.storage.filters import FieldCatalog, Target, compile_filter
 
 TARGETS: tuple[Target, ...] = ("messages", "events", "diagnostics")
 FIELDS = ["chat", "dice", "a b"]

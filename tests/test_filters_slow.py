@@ -16,12 +16,12 @@ from filter_rows import Session, database, live, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.live import LiveView
-from dissectors.records import Diagnostic, Findings, Message, Stream
-from storage.filters import FieldCatalog, FilterError, compile_filter, expressions, reason_of
-from storage.filters.expressions import searching
-from storage.recorder import Recorder
-from storage.schema import MEMORY
+from kiebitz.cli.live import LiveView
+from kiebitz.dissectors.records import Diagnostic, Findings, Message, Stream
+from kiebitz.storage.filters import FieldCatalog, FilterError, compile_filter, expressions, reason_of
+from kiebitz.storage.filters.expressions import searching
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.schema import MEMORY
 
 CATALOG = FieldCatalog({"maexchen": {"CHAT": {"chat": ""}}}, {"maexchen": {}})
 
@@ -118,7 +118,7 @@ def test_a_slow_filter_does_not_stop_a_recording(
 def test_a_filter_that_is_slow_in_all_is_given_up_live(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("cli.live._PATIENCE_S", 0.02)
+    monkeypatch.setattr("kiebitz.cli.live._PATIENCE_S", 0.02)
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
     view = LiveView(recorder, compile_filter('diag.text matches "a*[bc]"', CATALOG), quiet=False)
     found = _flawed("a" * 1000)
@@ -226,6 +226,8 @@ def test_any_pattern_means_what_it_means_in_python(pattern: str, texts: list[str
 
 
 def test_no_filter_no_engine() -> None:
-    program = "import sys; from cli.main import run; run(sys.argv[1:]); assert 'regex' not in sys.modules"
+    program = (
+        "import sys; from kiebitz.cli.main import run; run(sys.argv[1:]); assert 'regex' not in sys.modules"
+    )
     command = [sys.executable, "-c", program, "messages", str(Path(TINY)), "--nl"]
     subprocess.run(command, capture_output=True, check=True, cwd=ROOT, timeout=30)

@@ -25,16 +25,16 @@ from mutated_traffic import Spoilt, servers_of
 from sound_findings import check_accounted, check_in_order, check_sound
 from strength import times
 
-from dissectors.dissector import Dissector
-from dissectors.inspector import Inspector
-from dissectors.records import Item
-from dissectors.registry import BUILT_IN
-from dissectors.table import Ids
-from proxy.capture_files import CaptureError, open_capture
-from proxy.conversations import UdpConversations
-from proxy.packets import PacketDecoder, RawPacket, Segment
-from proxy.tcp_conversations import TcpConversations
-from proxy.tcp_order import TcpOrder
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Item
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.table import Ids
+from kiebitz.proxy.capture_files import CaptureError, open_capture
+from kiebitz.proxy.conversations import UdpConversations
+from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.tcp_conversations import TcpConversations
+from kiebitz.proxy.tcp_order import TcpOrder
 
 INPUTS = 2_000
 """Inputs of one target in one test."""
@@ -175,8 +175,8 @@ def test_nothing_breaks_in_a_long_campaign(name: str) -> None:
 def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) -> None:
     """One inspector gets all inputs, each on new streams; of what is over, little is left."""
     # What fills up late, and is bounded, fills up early.
-    monkeypatch.setattr("dissectors.inspector.MEMO_SIZE", 16)
-    monkeypatch.setattr("dissectors.maexchen.answers.TOKENS_KEPT", 64)
+    monkeypatch.setattr("kiebitz.dissectors.inspector.MEMO_SIZE", 16)
+    monkeypatch.setattr("kiebitz.dissectors.maexchen.answers.TOKENS_KEPT", 64)
     inputs = times(GROWTH_INPUTS, quick=50)
     draws = random.Random(1)
     servers = servers_of(dissector)

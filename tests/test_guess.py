@@ -11,18 +11,18 @@ from command import TINY, kiebitz
 from recorded import CAPTURES, errors, inspected
 from strength import few_captures
 
-from cli.importing import PacketRecording
-from dissectors.dissector import recognise
-from dissectors.guess import ENOUGH
-from dissectors.inspector import TAKEN_BACK, Inspector
-from dissectors.records import Chunk, Direction, Findings, Item, Stream, Transport
-from dissectors.registry import BUILT_IN
-from dissectors.table import Ids
-from proxy.capture_files import open_capture
-from storage.items import RecordedItems
-from storage.recorder import Recorder
-from storage.schema import MEMORY
-from storage.timeline import Timeline, sessions
+from kiebitz.cli.importing import PacketRecording
+from kiebitz.dissectors.dissector import recognise
+from kiebitz.dissectors.guess import ENOUGH
+from kiebitz.dissectors.inspector import TAKEN_BACK, Inspector
+from kiebitz.dissectors.records import Chunk, Direction, Findings, Item, Stream, Transport
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.table import Ids
+from kiebitz.proxy.capture_files import open_capture
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.schema import MEMORY
+from kiebitz.storage.timeline import Timeline, sessions
 
 Said = tuple[Direction, bytes]
 

@@ -15,15 +15,15 @@ from one_way import is_one_frame
 from recorded import CAPTURES, Said, messages_of
 from strength import few_captures
 
-from dissectors.catan.dissector import CATAN
-from dissectors.catan.words import KARTEN, ROHSTOFFE
-from dissectors.cgml.dissector import CGML
-from dissectors.dissector import Dissector
-from dissectors.grammar import Decoded, Handle, Rename
-from dissectors.maexchen.dissector import MAEXCHEN
-from dissectors.okey.dissector import OKEY
-from dissectors.rewriting import Path, differences
-from dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
+from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import Decoded, Handle, Rename
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.rewriting import Path, differences
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 each_capture = pytest.mark.parametrize("capture", few_captures(RECORDED))

@@ -9,10 +9,10 @@ import pytest
 from command import kiebitz
 from recorded import CAPTURES
 
-from cli.importing import open_capture_in_memory
-from dissectors.records import Event
-from storage.hearers import Hearers
-from storage.timeline import Timeline, sessions
+from kiebitz.cli.importing import open_capture_in_memory
+from kiebitz.dissectors.records import Event
+from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.timeline import Timeline, sessions
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = 12

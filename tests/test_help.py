@@ -11,8 +11,8 @@ import click
 import pytest
 from command import ROOT, kiebitz
 
-from cli.main import COMMANDS
-from cli.main import kiebitz as group
+from kiebitz.cli.main import COMMANDS
+from kiebitz.cli.main import kiebitz as group
 
 NAMES = [name for section in COMMANDS.values() for name in section]
 
@@ -73,20 +73,20 @@ def test_wrong_usage_is_status_2() -> None:
 
 
 def test_start_loads_only_what_is_asked_for() -> None:
-    program = "import sys; from cli.main import run; run(['sessions', '-h']); print(*sys.modules)"
+    program = "import sys; from kiebitz.cli.main import run; run(['sessions', '-h']); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
     loaded = set(done.stdout.split())
-    for heavy in ("scapy", "pyarrow", "lark", "rich.console", "asyncio", "cli.check", "proxy"):
+    for heavy in ("scapy", "pyarrow", "lark", "rich.console", "asyncio", "kiebitz.cli.check", "proxy"):
         assert heavy not in loaded
 
 
 def test_no_command_loads_mitmproxy() -> None:
     program = (
-        "import sys; from click import Context; from cli.main import kiebitz as group\n"
+        "import sys; from click import Context; from kiebitz.cli.main import kiebitz as group\n"
         "for name in group.list_commands(Context(group)): group.get_command(Context(group), name)\n"
-        "print('mitmproxy' in sys.modules, 'cli.addon_path' in sys.modules)"
+        "print('mitmproxy' in sys.modules, 'kiebitz.cli.addon_path' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True

@@ -17,12 +17,12 @@ from command import ROOT
 from live import KIEBITZ, kill_all
 from strangers import folder_for_all, planted
 
-from cli.rotation import Limits, Rotation
-from cli.spool import Spool, hold, tidy
-from dissectors.records import Chunk
-from proxy.journal import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
-from proxy.journal_reader import JournalError, JournalReader
-from storage.schema import StorageError
+from kiebitz.cli.rotation import Limits, Rotation
+from kiebitz.cli.spool import Spool, hold, tidy
+from kiebitz.dissectors.records import Chunk
+from kiebitz.proxy.journal import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
+from kiebitz.proxy.journal_reader import JournalError, JournalReader
+from kiebitz.storage.schema import StorageError
 
 # The folder of a relay that was killed.
 
@@ -179,7 +179,7 @@ def test_a_folder_that_is_removed_before_it_is_held(tmp_path: Path, monkeypatch:
             tidy(tmp_path / "game.db")
         return hold(folder)
 
-    monkeypatch.setattr("cli.spool.hold", hold_late)
+    monkeypatch.setattr("kiebitz.cli.spool.hold", hold_late)
     spool = Spool(tmp_path / "game.db")
     assert len(taken) == 3
     assert list(tmp_path.iterdir()) == [spool.journal.parent]

@@ -22,13 +22,13 @@ from test_relay_tcp import to as to_tcp
 from test_relay_udp import V4, Echo, ask, client_of, eventually, name, relaying, to
 from watched import HAS_PROC
 
-from dissectors.dissector import Dissector
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, End, Stream
-from dissectors.registry import dissector_of
-from dissectors.table import Ids
-from proxy import relay_tcp
-from storage.recorder import Recorder
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, End, Stream
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.table import Ids
+from kiebitz.proxy import relay_tcp
+from kiebitz.storage.recorder import Recorder
 
 
 def open_files() -> int:

@@ -16,7 +16,7 @@ import pytest
 from command import ODD, ROOT, TINY, kiebitz
 from live import KIEBITZ, PATIENCE_S, free_port, kill_all, until
 
-from storage import surroundings
+from kiebitz.storage import surroundings
 
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 NOBODY = 65534

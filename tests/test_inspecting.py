@@ -15,9 +15,9 @@ from command import CAPTURES
 from live import KIEBITZ, child_of, rows, until
 from strength import a_few
 
-from cli import importing
-from cli.importing import import_capture
-from dissectors.registry import dissector_of
+from kiebitz.cli import importing
+from kiebitz.cli.importing import import_capture
+from kiebitz.dissectors.registry import dissector_of
 
 TABLES = (
     "sessions",

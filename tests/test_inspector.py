@@ -24,14 +24,14 @@ from playing import Play
 from sound_findings import check_accounted, check_sound
 from strength import times
 
-from dissectors.catan.dissector import CATAN
-from dissectors.cgml.dissector import CGML
-from dissectors.dissector import Dissector
-from dissectors.grammar import UNREADABLE
-from dissectors.inspector import MOST_SERVERS, UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
-from dissectors.maexchen.dissector import MAEXCHEN
-from dissectors.okey.dissector import OKEY
-from dissectors.records import (
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import UNREADABLE
+from kiebitz.dissectors.inspector import MOST_SERVERS, UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.records import (
     DIRECTIONS,
     Chunk,
     Direction,
@@ -43,10 +43,10 @@ from dissectors.records import (
     Stream,
     Transport,
 )
-from dissectors.registry import BUILT_IN
-from dissectors.schafkopf.dissector import SCHAFKOPF
-from dissectors.state import State, apply
-from dissectors.table import SNAPSHOT_EVERY, Ids
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import SNAPSHOT_EVERY, Ids
 
 SAID = {
     MAEXCHEN: [case.data for case in (*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED)],

@@ -17,7 +17,7 @@ import pytest
 from command import ROOT, TINY
 from live import KIEBITZ, kill_all, rows, until
 
-from proxy.held_signals import Interrupted, held_signals, interruptible, look
+from kiebitz.proxy.held_signals import Interrupted, held_signals, interruptible, look
 
 SOON_S = 5.0
 

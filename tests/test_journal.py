@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from dissectors.records import Chunk, Direction, End, Fault, Gap, Item, Stream
-from proxy.journal import JournalWriter
-from proxy.journal_reader import JournalError, JournalReader
+from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Gap, Item, Stream
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.journal_reader import JournalError, JournalReader
 
 OF_NETWORK = ("network", "network", None)
 """Group, blame and expectation of what the network does."""

@@ -12,14 +12,14 @@ from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_knobeln.grammar import ROWS
 from knobeln_cases import FLAWED, SOUND
 
-from dissectors.dissector import Likeness
-from dissectors.fields import Number
-from dissectors.grammar import FieldType, MessageType
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
-from dissectors.registry import BUILT_IN
-from dissectors.state import State, apply
-from dissectors.table import Ids
+from kiebitz.dissectors.dissector import Likeness
+from kiebitz.dissectors.fields import Number
+from kiebitz.dissectors.grammar import FieldType, MessageType
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import Ids
 
 CASES = [*SOUND, *FLAWED]
 SERVER = "127.0.0.1:5000"

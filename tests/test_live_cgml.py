@@ -11,7 +11,7 @@ from live import Said, rows, spoken_three_ways, story
 from recorded import items_of
 from strength import a_few
 
-from dissectors.records import Chunk
+from kiebitz.dissectors.records import Chunk
 
 
 @pytest.mark.parametrize(

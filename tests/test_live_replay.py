@@ -18,7 +18,7 @@ from maexchen_live import Player, Server
 from recorded import CAPTURES
 from strength import few_captures
 
-from dissectors.records import Transport
+from kiebitz.dissectors.records import Transport
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}

@@ -19,13 +19,13 @@ from test_relay_tcp import LOOPS, NewLoop, connect, receive, serving
 from test_relay_tcp import to as to_tcp
 from test_relay_udp import V4, Echo, Running, ask, client_of, eventually, relaying, to
 
-from dissectors.records import Chunk, End, Transport
-from proxy import endpoints
-from proxy.endpoints import RelayError
-from proxy.journal import JournalWriter
-from proxy.loops import ROUNDS, LoopFound, LoopWatch
-from proxy.modes import Reverse, parse_mode
-from proxy.relay import Forwarder
+from kiebitz.dissectors.records import Chunk, End, Transport
+from kiebitz.proxy import endpoints
+from kiebitz.proxy.endpoints import RelayError
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.loops import ROUNDS, LoopFound, LoopWatch
+from kiebitz.proxy.modes import Reverse, parse_mode
+from kiebitz.proxy.relay import Forwarder
 
 # Refused at the start.
 

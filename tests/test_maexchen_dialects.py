@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playing import Play
 
-from dissectors.records import Fault
-from dissectors.state import seen_by
+from kiebitz.dissectors.records import Fault
+from kiebitz.dissectors.state import seen_by
 
 ALL = "alice bob carl"
 

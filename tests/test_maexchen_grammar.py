@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maexchen_cases import FLAWED, LOOSE, SOUND
 
-from dissectors.fields import Number, Text, Word
-from dissectors.grammar import FieldType, MessageType
-from dissectors.inspector import Inspector
-from dissectors.maexchen.dice import MIA, ROLLS, beats
-from dissectors.maexchen.dissector import MAEXCHEN
-from dissectors.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Scores, Token
-from dissectors.records import Chunk, Direction, Findings, Gap, Stream
-from dissectors.table import Ids
+from kiebitz.dissectors.fields import Number, Text, Word
+from kiebitz.dissectors.grammar import FieldType, MessageType
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Scores, Token
+from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Stream
+from kiebitz.dissectors.table import Ids
 
 CASES = [*SOUND, *LOOSE, *FLAWED]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playing import MS, Play
 
-from dissectors.maexchen.dissector import MAEXCHEN
-from dissectors.maexchen.registration import MOST_ABSENT
-from dissectors.records import Chunk, Stream
-from dissectors.state import seen_by
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.maexchen.registration import MOST_ABSENT
+from kiebitz.dissectors.records import Chunk, Stream
+from kiebitz.dissectors.state import seen_by
 
 ALL = "alice bob carl"
 

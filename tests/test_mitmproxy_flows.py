@@ -10,11 +10,11 @@ from mitmproxy.tcp import TCPFlow, TCPMessage
 from mitmproxy.test.tflow import ttcpflow, tudpflow
 from mitmproxy.udp import UDPFlow, UDPMessage
 
-from dissectors.records import Chunk, End, Fault, Item
-from proxy.journal import MAX_PAYLOAD, JournalWriter
-from proxy.journal_reader import JournalReader
-from proxy.mitmproxy_flows import FlowJournal
-from proxy.mitmproxy_streams import Streams
+from kiebitz.dissectors.records import Chunk, End, Fault, Item
+from kiebitz.proxy.journal import MAX_PAYLOAD, JournalWriter
+from kiebitz.proxy.journal_reader import JournalReader
+from kiebitz.proxy.mitmproxy_flows import FlowJournal
+from kiebitz.proxy.mitmproxy_streams import Streams
 
 
 class Journaled:

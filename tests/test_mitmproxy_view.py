@@ -23,11 +23,11 @@ from mitmproxy.test import tflow
 from strength import times
 from test_conversation import CONVERSATIONS
 
-from cli import mitmproxy_view
-from cli.conversation import Conversation
-from cli.mitmproxy_view import ShowGames
-from dissectors.records import DIRECTIONS, Direction, Transport
-from dissectors.registry import BUILT_IN, Installed, installed
+from kiebitz.cli import mitmproxy_view
+from kiebitz.cli.conversation import Conversation
+from kiebitz.cli.mitmproxy_view import ShowGames
+from kiebitz.dissectors.records import DIRECTIONS, Direction, Transport
+from kiebitz.dissectors.registry import BUILT_IN, Installed, installed
 
 Flow = tcp.TCPFlow | udp.UDPFlow
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.sessions import open_session
-from dissectors.state import State, apply
-from storage.moments import (
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.state import State, apply
+from kiebitz.storage.moments import (
     END,
     Moment,
     MomentError,
@@ -24,7 +24,7 @@ from storage.moments import (
     parse_moment,
     tables_at,
 )
-from storage.timeline import Timeline
+from kiebitz.storage.timeline import Timeline
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 

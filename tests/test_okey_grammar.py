@@ -15,14 +15,14 @@ from okey_cases import FLAWED, HEAD, LOOSE, SEED
 from one_way import inspect
 from strength import times
 
-from dissectors.dissector import Likeness
-from dissectors.fields import Text, Word
-from dissectors.framing import FRAME_LIMIT, Frame
-from dissectors.grammar import Decoded, Field, MessageType
-from dissectors.okey import codec
-from dissectors.okey.dissector import OKEY
-from dissectors.okey.framer import OkeyFramer
-from dissectors.okey.grammar import (
+from kiebitz.dissectors.dissector import Likeness
+from kiebitz.dissectors.fields import Text, Word
+from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar import Decoded, Field, MessageType
+from kiebitz.dissectors.okey import codec
+from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.okey.framer import OkeyFramer
+from kiebitz.dissectors.okey.grammar import (
     ROWS,
     Deck,
     ExchangeStacks,
@@ -37,9 +37,9 @@ from dissectors.okey.grammar import (
     Tile,
     TitledLobbies,
 )
-from dissectors.okey.quoting import PADS, PERCENT_PAD, cut, inner_places, quote, write_list
-from dissectors.okey.tiles import COLOURS, HIGHEST, is_won
-from dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.okey.quoting import PADS, PERCENT_PAD, cut, inner_places, quote, write_list
+from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, is_won
+from kiebitz.dissectors.records import DIRECTIONS, Direction
 
 SOUND = [*SEED, *HEAD]
 CASES = [*SOUND, *LOOSE, *FLAWED]

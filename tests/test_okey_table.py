@@ -10,8 +10,8 @@ import pytest
 from okey_script import Script
 from okey_talk import Talk, events_of, four, heard
 
-from dissectors.records import Diagnostic, Event, Findings
-from dissectors.state import State, apply
+from kiebitz.dissectors.records import Diagnostic, Event, Findings
+from kiebitz.dissectors.state import State, apply
 
 NAMES = ("ada", "ben", "cem", "dilek")
 DECK = " ".join(f"{number}:{colour}" for colour in ("RED", "BLUE") for number in range(1, 8))

@@ -17,9 +17,9 @@ from rich.text import Text as RichText
 from spoilt_databases import FORGED, HOSTILE
 from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 
-from cli import console, mitmproxy_log, screen
-from cli.screen import LINE_BREAK, Console, Group, Progress, Table, Text, as_json
-from storage.escaping import printable
+from kiebitz.cli import console, mitmproxy_log, screen
+from kiebitz.cli.screen import LINE_BREAK, Console, Group, Progress, Table, Text, as_json
+from kiebitz.storage.escaping import printable
 
 RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}:/usr/bin:/usr/local/bin")
 

@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from dissectors.records import Chunk, Direction, End, Item
-from proxy import peers_tcp, peers_udp
-from proxy.peers import Came, Gone, Happening, PeerError, Peers, Said
+from kiebitz.dissectors.records import Chunk, Direction, End, Item
+from kiebitz.proxy import peers_tcp, peers_udp
+from kiebitz.proxy.peers import Came, Gone, Happening, PeerError, Peers, Said
 
 PATIENCE_S = 30.0
 

@@ -18,12 +18,12 @@ from rich.cells import cell_len
 from rich.console import Console
 from strength import times
 
-from cli.pictures import Scene, draw
-from cli.pictures.catan_colours import FIELDS, PLAYERS, SEA
-from cli.pictures.catan_svg import draw_catan_svg
-from dissectors.catan.board import Board, Place, spot
-from dissectors.catan.words import FARBEN, FELDER, GEBÄUDE, HÄFEN, KARTEN, ROHSTOFFE, STATUS
-from storage.moments import tables_at
+from kiebitz.cli.pictures import Scene, draw
+from kiebitz.cli.pictures.catan_colours import FIELDS, PLAYERS, SEA
+from kiebitz.cli.pictures.catan_svg import draw_catan_svg
+from kiebitz.dissectors.catan.board import Board, Place, spot
+from kiebitz.dissectors.catan.words import FARBEN, FELDER, GEBÄUDE, HÄFEN, KARTEN, ROHSTOFFE, STATUS
+from kiebitz.storage.moments import tables_at
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -386,7 +386,7 @@ def test_svg_does_not_go_with_json(tmp_path: Path) -> None:
 
 
 def test_svg_is_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.state.tables_at", lambda *how: tables_at(*how) * 2)
+    monkeypatch.setattr("kiebitz.cli.state.tables_at", lambda *how: tables_at(*how) * 2)
     done = kiebitz("state", TINY, "--svg", str(tmp_path / "table.svg"))
     assert done.status == 0
     assert "the first of 2 tables" in done.err

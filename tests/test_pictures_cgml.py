@@ -16,12 +16,12 @@ from rich.cells import cell_len
 from rich.console import Console
 from strength import times
 
-from cli.onlooker import Onlooker
-from cli.pictures.canvas import ASCII, UNICODE
-from cli.pictures.cgml_words import game_words, level_words, sorted_hand, tricks_words
-from cli.sessions import open_session
-from dissectors.cgml.cards import COLOURS, LADDER, PACK
-from dissectors.records import Event
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.pictures.canvas import ASCII, UNICODE
+from kiebitz.cli.pictures.cgml_words import game_words, level_words, sorted_hand, tricks_words
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, PACK
+from kiebitz.dissectors.records import Event
 
 HANDS = str(CAPTURES / "cgml-hands.pcap.gz")
 IDS = [1, 2, 3]

@@ -18,10 +18,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from strength import times
 
-from cli.onlooker import Onlooker
-from cli.sessions import open_session
-from dissectors.okey.tiles import COLOURS, HIGHEST
-from dissectors.records import Event
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST
+from kiebitz.dissectors.records import Event
 
 SEED = str(CAPTURES / "okey-seed-game-win.pcap.gz")
 HEAD = str(CAPTURES / "okey-head-game-win.pcap.gz")
@@ -284,7 +284,7 @@ def test_all_tiles_can_be_told_apart_in_unicode_and_ascii() -> None:
 def test_tiles_are_coloured_and_ivory(terminal: dict[str, str], tiles: list[str]) -> None:
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
     seen = subprocess.run(
-        [sys.executable, "-m", "cli", "state", HEAD, "--at", "#20"],
+        [sys.executable, "-m", "kiebitz", "state", HEAD, "--at", "#20"],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1", **terminal},
         check=True,

@@ -18,12 +18,12 @@ from rich.cells import cell_len
 from rich.console import Console
 from strength import times
 
-from cli.onlooker import Onlooker
-from cli.pictures import Scene, draw
-from cli.pictures.schafkopf_words import cards_left, mode_words, seat_to_move, sorted_hand
-from cli.sessions import open_session
-from dissectors.records import Event
-from dissectors.schafkopf.cards import MODI, PACK
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.pictures import Scene, draw
+from kiebitz.cli.pictures.schafkopf_words import cards_left, mode_words, seat_to_move, sorted_hand
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.schafkopf.cards import MODI, PACK
 
 HUMANS = str(CAPTURES / "schafkopf-1.3-2humans.pcap")
 SEATS = ["Anna", "Bert", "[BOT]-0", "[BOT]-1"]
@@ -333,7 +333,7 @@ def test_players_keep_their_colours_while_the_seats_move_on() -> None:
 def test_four_colours(terminal: dict[str, str], hand: list[str]) -> None:
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
     seen = subprocess.run(
-        [sys.executable, "-m", "cli", "state", str(CAPTURES / "schafkopf-1.3-badcard.pcap")],
+        [sys.executable, "-m", "kiebitz", "state", str(CAPTURES / "schafkopf-1.3-badcard.pcap")],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1", **terminal},
         check=True,

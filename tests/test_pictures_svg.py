@@ -55,7 +55,7 @@ def test_all_words_stand_where_a_terminal_has_them(protocol: str, tmp_path: Path
     found = ["".join(row.get(cell, " ") for cell in range(100)).rstrip() for _, row in sorted(rows.items())]
     capture, *options = STATES[protocol]
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "state", str(CAPTURES / capture), *options],
+        [sys.executable, "-m", "kiebitz", "state", str(CAPTURES / capture), *options],
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "100", "LC_ALL": "C.UTF-8"},
         capture_output=True,

@@ -14,7 +14,7 @@ from command import ODD, ROOT, TINY, kiebitz
 from live import free_port, running
 from made_sessions import Conversation, record
 
-from dissectors.registry import BUILT_IN, installed
+from kiebitz.dissectors.registry import BUILT_IN, installed
 
 KNOBELN = "from kiebitz_knobeln.dissector import KNOBELN, Dissector, Knobeln\n"
 
@@ -131,7 +131,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
 def test_only_commands_that_need_protocols_load_them(
     broken: dict[str, str], arguments: list[str], times: int
 ) -> None:
-    command = [sys.executable, "-m", "cli", *arguments]
+    command = [sys.executable, "-m", "kiebitz", *arguments]
     done = subprocess.run(command, env=broken, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stdout
@@ -140,7 +140,7 @@ def test_only_commands_that_need_protocols_load_them(
 
 def test_a_shell_that_completes_is_told_nothing(broken: dict[str, str]) -> None:
     words = {"COMP_WORDS": "kiebitz protocols maex", "COMP_CWORD": "2", "_KIEBITZ_COMPLETE": "bash_complete"}
-    program = "import sys; sys.argv[0] = 'kiebitz'; from cli.main import main; main()"
+    program = "import sys; sys.argv[0] = 'kiebitz'; from kiebitz.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program], env=broken | words, capture_output=True, text=True, timeout=60
     )
@@ -152,7 +152,7 @@ def test_of_the_two_processes_of_a_relay_one_tells(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", broken["PYTHONPATH"])
     mode = f"reverse:udp://127.0.0.1:{free_port('udp')}@{free_port('udp')}"
-    command = (sys.executable, "-m", "cli", "relay", "-m", mode, "-w", str(tmp_path / "x.db"))
+    command = (sys.executable, "-m", "kiebitz", "relay", "-m", mode, "-w", str(tmp_path / "x.db"))
     with running(*command, ready="broken-game 1.2 is left out") as relay:
         assert relay.stderr is not None
         # The other process has loaded all by then.

@@ -10,9 +10,9 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 from made_sessions import Conversation, record
 
-from cli.sessions import open_session
-from dissectors.records import Chunk, End
-from storage.items import RecordedItems
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.records import Chunk, End
+from kiebitz.storage.items import RecordedItems
 
 DERIVED = ("tables", "games", "messages", "diagnostics", "events", "snapshots")
 
@@ -141,14 +141,12 @@ def test_a_server_no_longer_recognised_is_told_and_can_be_forced(tmp_path: Path)
 
 
 def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import storage.redissect
-
     before = _dump(database)
 
     def fails(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(storage.redissect, "gather", fails)
+    monkeypatch.setattr("kiebitz.storage.redissect.gather", fails)
     done = kiebitz("redissect", str(database))
     assert done.status == 1
     assert "the disk is full" in done.err

@@ -19,15 +19,15 @@ from typing import ClassVar
 import pytest
 import uvloop
 
-from dissectors.records import Chunk, End, Fault, Item
-from proxy.endpoints import RelayError, endpoint_text, resolve
-from proxy.journal import JournalWriter
-from proxy.journal_reader import JournalReader
-from proxy.modes import Mode, Reverse, parse_mode
-from proxy.processes import follow
-from proxy.relay import Forwarder
-from proxy.relay_tcp import TcpRelay
-from proxy.relay_udp import UdpRelay
+from kiebitz.dissectors.records import Chunk, End, Fault, Item
+from kiebitz.proxy.endpoints import RelayError, endpoint_text, resolve
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.journal_reader import JournalReader
+from kiebitz.proxy.modes import Mode, Reverse, parse_mode
+from kiebitz.proxy.processes import follow
+from kiebitz.proxy.relay import Forwarder
+from kiebitz.proxy.relay_tcp import TcpRelay
+from kiebitz.proxy.relay_udp import UdpRelay
 
 SECONDS = 60.0
 """How long anything may take before a test fails."""
@@ -461,10 +461,10 @@ def test_a_name_with_both_kinds_of_address_follows_the_listener(monkeypatch: pyt
 FORWARDER = """
 import sys
 from pathlib import Path
-from proxy.journal import JournalWriter
-from proxy.modes import parse_mode
-from proxy.processes import start_child
-from proxy.relay import Forwarder, run_relay
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.modes import parse_mode
+from kiebitz.proxy.processes import start_child
+from kiebitz.proxy.relay import Forwarder, run_relay
 from tests.test_relay_udp import keep_chunks
 
 def main():

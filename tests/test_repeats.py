@@ -14,11 +14,11 @@ from disordered import Packets, doubled, write_packets
 from strength import a_few
 from test_tcp_follow import CAPTURES
 
-from cli.importing import import_capture
-from proxy.capture_files import open_capture
-from proxy.packets import RawPacket
-from proxy.repeats import ALIKE_NS, MOST_REMEMBERED, OFTEN_ALIKE_NS, REPEATED_NS, Repeats
-from storage.schema import MEMORY
+from kiebitz.cli.importing import import_capture
+from kiebitz.proxy.capture_files import open_capture
+from kiebitz.proxy.packets import RawPacket
+from kiebitz.proxy.repeats import ALIKE_NS, MOST_REMEMBERED, OFTEN_ALIKE_NS, REPEATED_NS, Repeats
+from kiebitz.storage.schema import MEMORY
 
 GAMES = ("maexchen-head-port4711.pcap", "maexchen-old-20111003.pcap")
 TWICE = "captured-twice"

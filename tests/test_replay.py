@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from cli import playback
-from cli.main import run
-from cli.playback import Pace
-from dissectors.records import Event
-from storage.moments import Step
+from kiebitz.cli import playback
+from kiebitz.cli.main import run
+from kiebitz.cli.playback import Pace
+from kiebitz.dissectors.records import Event
+from kiebitz.storage.moments import Step
 
 ROOT = Path(__file__).parent.parent
 TINY = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
-COMMAND = [sys.executable, "-m", "cli", "replay", TINY]
+COMMAND = [sys.executable, "-m", "kiebitz", "replay", TINY]
 
 Capture = pytest.CaptureFixture[str]
 

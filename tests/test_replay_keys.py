@@ -147,7 +147,7 @@ def test_ctrl_c_in_a_shell_ends_it(shell: Shell) -> None:
 
 def test_a_replay_into_a_pipe_leaves_the_keyboard_alone() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "replay", TINY, "--speed", "0"],
+        [sys.executable, "-m", "kiebitz", "replay", TINY, "--speed", "0"],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -23,7 +23,7 @@ from mitmproxy_live import assert_recorded, game, listening, relayed_plainly
 from test_faults import Echo, assert_sound, recorded, relaying
 from test_relay_udp import eventually
 
-from storage.recorder import RecorderWatch
+from kiebitz.storage.recorder import RecorderWatch
 
 ROOT = Path(__file__).parent.parent
 

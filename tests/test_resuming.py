@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from cli.sessions import open_session
-from dissectors.records import Item, Stream
-from storage.items import RecordedItems
-from storage.recorder import Recorder
-from storage.resuming import ResumedRecorder
-from storage.schema import OF_SESSION, StorageError
-from storage.timeline import Timeline
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.records import Item, Stream
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.resuming import ResumedRecorder
+from kiebitz.storage.schema import OF_SESSION, StorageError
+from kiebitz.storage.timeline import Timeline
 
 ONE_OF_EACH = [
     "catan-yaks-lobby.pcap.gz",

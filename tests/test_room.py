@@ -17,8 +17,8 @@ from live import kill_all, rows
 from test_faults import CAPTURE, Echo, assert_sound, recorded, relaying, run, small_disk
 from test_relay_udp import eventually
 
-from storage import room
-from storage.room import DiskLow, may_wait_beside, size_text, spare
+from kiebitz.storage import room
+from kiebitz.storage.room import DiskLow, may_wait_beside, size_text, spare
 
 MOST = 10_000_000
 """What --max-size 10MB is."""

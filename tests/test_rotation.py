@@ -16,15 +16,15 @@ from made_sessions import START_NS, Conversation
 from rotated import assert_well_divided, states, timeline_of
 from strength import times
 
-from cli.rotation import Limits, Rotation
-from dissectors.records import Chunk, Item, Stream
-from storage.items import RecordedItems
-from storage.moments import END, Moment, game_at
-from storage.opening import open_existing
-from storage.resuming import ResumedRecorder
-from storage.rotation import RotatingRecorder
-from storage.schema import StorageError
-from storage.timeline import Timeline
+from kiebitz.cli.rotation import Limits, Rotation
+from kiebitz.dissectors.records import Chunk, Item, Stream
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.moments import END, Moment, game_at
+from kiebitz.storage.opening import open_existing
+from kiebitz.storage.resuming import ResumedRecorder
+from kiebitz.storage.rotation import RotatingRecorder
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.timeline import Timeline
 
 RECORDED = [
     "maexchen-head-tiny.pcap",

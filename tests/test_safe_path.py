@@ -17,8 +17,8 @@ import pytest
 from command import ROOT, TINY
 from live import PATIENCE_S, free_port, until
 
-from cli.importing import WORTH_A_PROCESS
-from cli.main import COMMANDS
+from kiebitz.cli.importing import WORTH_A_PROCESS
+from kiebitz.cli.main import COMMANDS
 
 BIN = Path(sys.executable).parent
 LARGE = "large.pcap"

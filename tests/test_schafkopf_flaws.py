@@ -25,8 +25,8 @@ from schafkopf_broken import (
 )
 from strength import times
 
-from dissectors.inspector import Inspector
-from dissectors.records import (
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import (
     DIRECTIONS,
     Chunk,
     Diagnostic,
@@ -37,9 +37,9 @@ from dissectors.records import (
     Severity,
     Stream,
 )
-from dissectors.schafkopf.dissector import SCHAFKOPF
-from dissectors.schafkopf.grammar import GRAMMAR, String, line_count, terminals
-from dissectors.table import Ids
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, String, line_count, terminals
+from kiebitz.dissectors.table import Ids
 
 ANNA = 1
 """The number of Anna's stream."""

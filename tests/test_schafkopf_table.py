@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from schafkopf_script import Dialect, Script, Step
 from strength import times
 
-from dissectors.inspector import Inspector
-from dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Stream
-from dissectors.registry import BUILT_IN
-from dissectors.schafkopf.cards import MODI, mode
-from dissectors.schafkopf.dissector import SCHAFKOPF
-from dissectors.state import State, apply
-from dissectors.table import Ids
+from kiebitz.dissectors.inspector import Inspector
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Stream
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.schafkopf.cards import MODI, mode
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import Ids
 
 FOUR = ("Anna", "Bärbel", "Carl", "Dora")
 DIALECTS = [Dialect(), Dialect(turns=False), Dialect(turns=False, updates=False, stock=False)]

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy import sniff
-from proxy.packets import PacketDecoder, endpoints
-from proxy.sniff import Sniffer, SniffError
+from kiebitz.proxy import sniff
+from kiebitz.proxy.packets import PacketDecoder, endpoints
+from kiebitz.proxy.sniff import Sniffer, SniffError
 
 
 def may_capture() -> bool:
@@ -136,7 +136,7 @@ def test_missing_rights(bpf_filter: str | None) -> None:
         pytest.skip("lo is Linux's name")
     without = [setpriv, "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 and setpriv else []
     code = (
-        "import sys; from proxy.sniff import *\n"
+        "import sys; from kiebitz.proxy.sniff import *\n"
         f"try: Sniffer('lo', {bpf_filter!r})\n"
         "except SniffError as error: print(error)"
     )

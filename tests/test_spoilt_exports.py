@@ -18,9 +18,9 @@ from spoilt_databases import FORGED, HOSTILE, SPOTS, Spot, spoil
 from test_hostile_text import is_harmless
 from test_spoilt_text import CAPTURES_OF
 
-from cli.pictures import Scene
-from cli.pictures.svg import draw_svg
-from storage.escaping import printable
+from kiebitz.cli.pictures import Scene
+from kiebitz.cli.pictures.svg import draw_svg
+from kiebitz.storage.escaping import printable
 
 TOLD = [
     spot

@@ -19,10 +19,10 @@ from spoilt_databases import COLUMNS, FORGED, SPOTS, Spot, spoil
 from strength import a_few
 from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 
-from cli.main import COMMANDS
-from cli.main import kiebitz as group
-from cli.sessions import open_session
-from storage.schema import TABLES
+from kiebitz.cli.main import COMMANDS
+from kiebitz.cli.main import kiebitz as group
+from kiebitz.cli.sessions import open_session
+from kiebitz.storage.schema import TABLES
 
 FORMS: list[list[str]] = [[], ["--json"], ["--nl"], ["--csv"], ["--tsv"]]
 

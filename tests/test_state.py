@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from altered import recorded
 
-from cli.main import run
-from storage.recorder import Recorder
+from kiebitz.cli.main import run
+from kiebitz.storage.recorder import Recorder
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 TINY = str(CAPTURES / "maexchen-head-tiny.pcap")

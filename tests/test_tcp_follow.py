@@ -15,11 +15,11 @@ import pytest
 from strength import few_captures
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
 
-from cli.importing import import_capture
-from dissectors.records import Chunk, Direction, Gap, Item, Stream
-from proxy.capture_files import open_capture
-from proxy.packets import RawPacket
-from storage.schema import MEMORY
+from kiebitz.cli.importing import import_capture
+from kiebitz.dissectors.records import Chunk, Direction, Gap, Item, Stream
+from kiebitz.proxy.capture_files import open_capture
+from kiebitz.proxy.packets import RawPacket
+from kiebitz.storage.schema import MEMORY
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 NAMES = sorted(

@@ -34,9 +34,9 @@ from schafkopf_script import Script
 from test_relay_udp import mode_problem
 from test_relay_udp import relaying as forwarding
 
-from dissectors.records import Chunk
-from proxy import relay_tcp
-from proxy.modes import Transparent
+from kiebitz.dissectors.records import Chunk
+from kiebitz.proxy import relay_tcp
+from kiebitz.proxy.modes import Transparent
 
 PORT = 9001
 UDP_PORT, TCP_PORT = 9000, 35555

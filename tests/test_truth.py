@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from cli.importing import PacketRecording
-from proxy.capture_files import open_capture
-from proxy.packets import PacketDecoder, RawPacket, endpoints
-from storage.recorder import Recorder
-from storage.schema import MEMORY
+from kiebitz.cli.importing import PacketRecording
+from kiebitz.proxy.capture_files import open_capture
+from kiebitz.proxy.packets import PacketDecoder, RawPacket, endpoints
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.schema import MEMORY
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 TRUTHS = sorted(CAPTURES.glob("maexchen-*.truth.json"))

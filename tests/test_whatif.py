@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from made_sessions import Conversation, record
 from strength import few_captures, times
 
-from cli.sessions import open_session
-from dissectors.records import Chunk, Direction, Stream
-from storage.derived import derived
-from storage.diff import compare
-from storage.splicing import Splice
-from storage.timeline import Timeline
-from storage.traffic import MessageRow, messages
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.records import Chunk, Direction, Stream
+from kiebitz.storage.derived import derived
+from kiebitz.storage.diff import compare
+from kiebitz.storage.splicing import Splice
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import MessageRow, messages
 
 YAKS = "catan-yaks-g1-3p.pcap.gz"
 STYLES = "cgml-styles.pcap.gz"

@@ -139,7 +139,7 @@ def test_kiebitz_alone_shows_its_help() -> None:
 @pytest.mark.parametrize("command", ["state", "check", "follow"])
 def test_colours_may_be_asked_for(variable: str, command: str) -> None:
     catan = str(CAPTURES / "catan-yaks-g1-3p.pcap.gz")
-    arguments = [sys.executable, "-m", "cli", command, catan, *(["1"] if command == "follow" else [])]
+    arguments = [sys.executable, "-m", "kiebitz", command, catan, *(["1"] if command == "follow" else [])]
 
     def shown(**environment: str) -> str:
         given = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "COLUMNS": "80", **environment}
@@ -157,7 +157,7 @@ def test_colours_may_be_asked_for(variable: str, command: str) -> None:
 
 def sniffed(capture: str, database: Path, *options: str) -> str:
     """What is shown while a capture comes through a pipe."""
-    arguments = [sys.executable, "-m", "cli", "sniff", "-i", "-", "-w", str(database), *options]
+    arguments = [sys.executable, "-m", "kiebitz", "sniff", "-i", "-", "-w", str(database), *options]
     # The command takes plain pcap only through a pipe.
     data = (
         gzip.decompress(Path(capture).read_bytes()) if capture.endswith(".gz") else Path(capture).read_bytes()

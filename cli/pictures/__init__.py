@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cli.pictures.catan import draw_catan
-from cli.pictures.cgml import draw_cgml
-from cli.pictures.generic import draw_state
-from cli.pictures.maexchen import draw_maexchen
-from cli.pictures.okey import draw_okey
-from cli.pictures.scene import Scene
-from cli.pictures.schafkopf import draw_schafkopf
-from cli.screen import RenderableType
+from kiebitz.cli.pictures.catan import draw_catan
+from kiebitz.cli.pictures.cgml import draw_cgml
+from kiebitz.cli.pictures.generic import draw_state
+from kiebitz.cli.pictures.maexchen import draw_maexchen
+from kiebitz.cli.pictures.okey import draw_okey
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.pictures.schafkopf import draw_schafkopf
+from kiebitz.cli.screen import RenderableType
 
 DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
     "catan": draw_catan,

@@ -13,9 +13,9 @@ from operator import itemgetter
 
 import msgspec
 
-from cli.cells import cell_len, set_cell_size
-from cli.screen import LINE_BREAK, AnyConsole, Style, Text
-from storage.escaping import printable
+from kiebitz.cli.cells import cell_len, set_cell_size
+from kiebitz.cli.screen import LINE_BREAK, AnyConsole, Style, Text
+from kiebitz.storage.escaping import printable
 
 
 class Glyphs(msgspec.Struct, frozen=True):

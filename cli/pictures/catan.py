@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cli.pictures.canvas import Canvas, glyphs_for, wrap
-from cli.pictures.catan_board import draw_board
-from cli.pictures.catan_hexes import SIZES, Hexes
-from cli.pictures.catan_look import Island, Look, look_at
-from cli.pictures.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
-from cli.pictures.catan_words import not_known, spelt
-from cli.pictures.pen import Pen
-from cli.pictures.scene import Scene
-from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.pictures.canvas import Canvas, glyphs_for, wrap
+from kiebitz.cli.pictures.catan_board import draw_board
+from kiebitz.cli.pictures.catan_hexes import SIZES, Hexes
+from kiebitz.cli.pictures.catan_look import Island, Look, look_at
+from kiebitz.cli.pictures.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
+from kiebitz.cli.pictures.catan_words import not_known, spelt
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 
 _WIDEST = 150
 _GAP = 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.pictures.canvas import ASCII, Cells
-from cli.pictures.catan_colours import (
+from kiebitz.cli.pictures.canvas import ASCII, Cells
+from kiebitz.cli.pictures.catan_colours import (
     BLACK,
     CHIP,
     FIELDS,
@@ -16,14 +16,14 @@ from cli.pictures.catan_colours import (
     ink,
     on_colour,
 )
-from cli.pictures.catan_ground import draw_colours, draw_outlines
-from cli.pictures.catan_hexes import Hexes
-from cli.pictures.catan_look import Island, Piece, owner_marks
-from cli.pictures.catan_words import short, spelt
-from cli.pictures.pen import Pen
-from cli.screen import Text
-from dissectors.catan.board import Place, Spot
-from dissectors.catan.words import HAFEN, STADT, STRASSE
+from kiebitz.cli.pictures.catan_ground import draw_colours, draw_outlines
+from kiebitz.cli.pictures.catan_hexes import Hexes
+from kiebitz.cli.pictures.catan_look import Island, Piece, owner_marks
+from kiebitz.cli.pictures.catan_words import short, spelt
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.cli.screen import Text
+from kiebitz.dissectors.catan.board import Place, Spot
+from kiebitz.dissectors.catan.words import HAFEN, STADT, STRASSE
 
 _WORDS = {"Ackerland": "Acker", "Hügelland": "Hügel", "Weideland": "Weide", "Gebirge": "Berge"}
 _ROBBER = {False: "▟█▙", True: "/#\\"}

@@ -5,7 +5,7 @@ All are of the 256 colours that nearly every terminal has.
 
 from __future__ import annotations
 
-from dissectors.catan.words import LAND, WÜSTE
+from kiebitz.dissectors.catan.words import LAND, WÜSTE
 
 SEA = "#87d7ff"
 COAST = "#ffd7af"

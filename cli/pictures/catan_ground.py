@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cli.pictures.canvas import ASCII, Cells, Glyphs
-from cli.pictures.catan_colours import BORDER, COAST, FIELDS, SEA, UNKNOWN, on_colour
-from cli.pictures.catan_hexes import Cell, Hexes
-from cli.pictures.catan_look import Island, Piece, owner_marks
-from dissectors.catan.board import Place, Spot
-from dissectors.catan.words import STRASSE
+from kiebitz.cli.pictures.canvas import ASCII, Cells, Glyphs
+from kiebitz.cli.pictures.catan_colours import BORDER, COAST, FIELDS, SEA, UNKNOWN, on_colour
+from kiebitz.cli.pictures.catan_hexes import Cell, Hexes
+from kiebitz.cli.pictures.catan_look import Island, Piece, owner_marks
+from kiebitz.dissectors.catan.board import Place, Spot
+from kiebitz.dissectors.catan.words import STRASSE
 
 _UPPER_HALF = "▀"
 

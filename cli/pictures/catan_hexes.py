@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from cli.pictures.catan_look import Island
-from dissectors.catan.board import Place, Spot, spot
+from kiebitz.cli.pictures.catan_look import Island
+from kiebitz.dissectors.catan.board import Place, Spot, spot
 
 Cell = tuple[int, int]
 """A column and a row."""

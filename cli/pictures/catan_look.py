@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from cli.pictures.catan_colours import NO_COLOUR, PLAYERS
-from cli.pictures.scene import Scene
-from dissectors.catan.board import Board, Place, Spot, spot
-from dissectors.catan.words import DORF, STADT, STRASSE
+from kiebitz.cli.pictures.catan_colours import NO_COLOUR, PLAYERS
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.dissectors.catan.board import Board, Place, Spot, spot
+from kiebitz.dissectors.catan.words import DORF, STADT, STRASSE
 
 _LARGEST = 20
 """The most rows and columns of fields that are drawn; the board for six has seven."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cli.pictures.canvas import shorten, wrap
-from cli.pictures.catan_colours import RESOURCES, on_colour
-from cli.pictures.catan_look import MOST_PLAYERS, Look, Player
-from cli.pictures.catan_words import (
+from kiebitz.cli.pictures.canvas import shorten, wrap
+from kiebitz.cli.pictures.catan_colours import RESOURCES, on_colour
+from kiebitz.cli.pictures.catan_look import MOST_PLAYERS, Look, Player
+from kiebitz.cli.pictures.catan_words import (
     NOT_KNOWN,
     bank,
     counted,
@@ -21,9 +21,9 @@ from cli.pictures.catan_words import (
     short,
     spelt,
 )
-from cli.pictures.pen import Pen
-from cli.screen import Text
-from dissectors.catan.words import ROHSTOFFE
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.cli.screen import Text
+from kiebitz.dissectors.catan.words import ROHSTOFFE
 
 NARROWEST = 26
 """Columns that the table of hands needs."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cli.pictures.catan_colours import RESOURCES, SEA, ink
-from cli.pictures.catan_look import MOST_PLAYERS, Look, Player, look_at
-from cli.pictures.catan_svg_board import draw_board
-from cli.pictures.catan_words import (
+from kiebitz.cli.pictures.catan_colours import RESOURCES, SEA, ink
+from kiebitz.cli.pictures.catan_look import MOST_PLAYERS, Look, Player, look_at
+from kiebitz.cli.pictures.catan_svg_board import draw_board
+from kiebitz.cli.pictures.catan_words import (
     NOT_KNOWN,
     bank,
     counted,
@@ -17,9 +17,9 @@ from cli.pictures.catan_words import (
     points,
     readiness,
 )
-from cli.pictures.scene import Scene
-from cli.pictures.vector import Element, die, label, lines, shape, sheet
-from dissectors.catan.words import ROHSTOFFE
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.pictures.vector import Element, die, label, lines, shape, sheet
+from kiebitz.dissectors.catan.words import ROHSTOFFE
 
 _WIDTH, _HEIGHT = 1600, 900
 _EDGE = 30

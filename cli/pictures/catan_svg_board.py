@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.pictures.catan_colours import (
+from kiebitz.cli.pictures.catan_colours import (
     BLACK,
     CHIP,
     COAST,
@@ -16,10 +16,10 @@ from cli.pictures.catan_colours import (
     WHITE,
     ink,
 )
-from cli.pictures.catan_look import Island, Piece, owner_marks
-from cli.pictures.vector import Element, Point, label, line, polygon, shape
-from dissectors.catan.board import Place, Spot
-from dissectors.catan.words import HAFEN, STADT, STRASSE
+from kiebitz.cli.pictures.catan_look import Island, Piece, owner_marks
+from kiebitz.cli.pictures.vector import Element, Point, label, line, polygon, shape
+from kiebitz.dissectors.catan.board import Place, Spot
+from kiebitz.dissectors.catan.words import HAFEN, STADT, STRASSE
 
 _HALF = 3**0.5 / 2
 _SEA_BESIDE, _SEA_ABOVE = 1.0, 0.7

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cli.pictures.canvas import ASCII
-from cli.pictures.catan_look import Count, Look, Player
-from cli.pictures.pen import Pen
-from dissectors.catan.words import KARTEN, ROHSTOFFE, SPIEL_STARTEN, WARTEN, WARTET_AUF_BEGINN, in_ascii
+from kiebitz.cli.pictures.canvas import ASCII
+from kiebitz.cli.pictures.catan_look import Count, Look, Player
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.dissectors.catan.words import (
+    KARTEN,
+    ROHSTOFFE,
+    SPIEL_STARTEN,
+    WARTEN,
+    WARTET_AUF_BEGINN,
+    in_ascii,
+)
 
 NOT_KNOWN = "?"
 _READINESS = {SPIEL_STARTEN: "not ready yet", WARTET_AUF_BEGINN: "ready"}

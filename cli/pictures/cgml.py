@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
-from cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
-from cli.pictures.cgml_words import (
+from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
+from kiebitz.cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
+from kiebitz.cli.pictures.cgml_words import (
     bidding_line,
     card_face,
     card_letters,
@@ -31,13 +31,13 @@ from cli.pictures.cgml_words import (
     taken,
     tricks_words,
 )
-from cli.pictures.felt import draw_felt
-from cli.pictures.pen import Pen
-from cli.pictures.scene import Scene
-from cli.pictures.seating import Seat, Seating, seating
-from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
-from dissectors.cgml.cards import SEATS
-from dissectors.records import Event
+from kiebitz.cli.pictures.felt import draw_felt
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.pictures.seating import Seat, Seating, seating
+from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.dissectors.cgml.cards import SEATS
+from kiebitz.dissectors.records import Event
 
 _CARD_WIDTH = 7
 _CARD_HEIGHT = 3

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from cli.pictures.canvas import shorten, wrap
-from cli.pictures.cgml_words import ending, ending_words
-from cli.pictures.pen import Pen
-from cli.screen import Text
-from dissectors.records import Event
+from kiebitz.cli.pictures.canvas import shorten, wrap
+from kiebitz.cli.pictures.cgml_words import ending, ending_words
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.cli.screen import Text
+from kiebitz.dissectors.records import Event
 
 _MOST_GROUPS = 8
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
-from cli.screen import LINE_BREAK, Text
-from dissectors.cgml.cards import COLOUR_NAMES, COLOURS, WITHOUT_TRUMPS, Rules
-from dissectors.cgml.hand import level_of
-from dissectors.records import Event
+from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
+from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, COLOURS, WITHOUT_TRUMPS, Rules
+from kiebitz.dissectors.cgml.hand import level_of
+from kiebitz.dissectors.records import Event
 
 Part = dict[str, Any]
 """A hand's part of the state."""

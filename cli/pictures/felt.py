@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cli.pictures.canvas import Canvas, Glyphs, shorten
-from cli.pictures.seating import Seating
-from cli.screen import Text
+from kiebitz.cli.pictures.canvas import Canvas, Glyphs, shorten
+from kiebitz.cli.pictures.seating import Seating
+from kiebitz.cli.screen import Text
 
 _FELT = "#5f875f"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.pictures.scene import Scene
-from cli.screen import RenderableType, as_json
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.screen import RenderableType, as_json
 
 
 def draw_state(scene: Scene) -> RenderableType:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from cli.pictures.canvas import (
+from kiebitz.cli.pictures.canvas import (
     DIE_HEIGHT,
     Canvas,
     boxed,
@@ -21,14 +21,14 @@ from cli.pictures.canvas import (
     shorten,
     wrap,
 )
-from cli.pictures.felt import draw_felt
-from cli.pictures.maexchen_words import between, not_known, player_to_move, told
-from cli.pictures.pen import NAME_IN_WORDS, Pen
-from cli.pictures.scene import Scene
-from cli.pictures.seating import FELT_ROWS, SEAT_ROWS, Seat, Seating, seating
-from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
-from dissectors.maexchen.dice import MIA
-from dissectors.records import Event
+from kiebitz.cli.pictures.felt import draw_felt
+from kiebitz.cli.pictures.maexchen_words import between, not_known, player_to_move, told
+from kiebitz.cli.pictures.pen import NAME_IN_WORDS, Pen
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.pictures.seating import FELT_ROWS, SEAT_ROWS, Seat, Seating, seating
+from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.dissectors.maexchen.dice import MIA
+from kiebitz.dissectors.records import Event
 
 _CUP = "#af875f"
 _LISTED_WIDTH = 26

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cli.screen import LINE_BREAK, Text
-from dissectors.maexchen.dice import MIA
-from dissectors.records import Event
+from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.dissectors.maexchen.dice import MIA
+from kiebitz.dissectors.records import Event
 
 Say = Callable[[str], Text]
 """A player's name as it is drawn, or a text from the network made safe."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
-from cli.pictures.felt import draw_felt
-from cli.pictures.okey_tiles import (
+from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
+from kiebitz.cli.pictures.felt import draw_felt
+from kiebitz.cli.pictures.okey_tiles import (
     IN_A_ROW,
     TILE_WIDTH,
     laid_out,
@@ -22,13 +22,13 @@ from cli.pictures.okey_tiles import (
     tile_face,
     tile_words,
 )
-from cli.pictures.okey_words import counted, not_known, seat_names, seat_to_move, story, tile_count
-from cli.pictures.pen import Pen
-from cli.pictures.scene import Scene
-from cli.pictures.seating import Edge, Seat, Seating, seating
-from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
-from dissectors.okey.tiles import SEATS, Slots
-from dissectors.records import Event
+from kiebitz.cli.pictures.okey_words import counted, not_known, seat_names, seat_to_move, story, tile_count
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.pictures.seating import Edge, Seat, Seating, seating
+from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.dissectors.okey.tiles import SEATS, Slots
+from kiebitz.dissectors.records import Event
 
 _FELT_ROWS = IN_A_ROW
 """A rack on end stands beside the felt."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cli.pictures.canvas import Glyphs
-from cli.screen import Text
-from dissectors.okey.tiles import SLOTS, Slots, is_joker, tiles
+from kiebitz.cli.pictures.canvas import Glyphs
+from kiebitz.cli.screen import Text
+from kiebitz.dissectors.okey.tiles import SLOTS, Slots, is_joker, tiles
 
 TILE_WIDTH = 3
 

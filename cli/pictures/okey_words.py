@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cli.pictures.canvas import Glyphs
-from cli.pictures.okey_tiles import tile_words
-from cli.screen import LINE_BREAK, Text
-from dissectors.okey.tiles import DECK, SEATS
-from dissectors.records import Event
+from kiebitz.cli.pictures.canvas import Glyphs
+from kiebitz.cli.pictures.okey_tiles import tile_words
+from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.dissectors.okey.tiles import DECK, SEATS
+from kiebitz.dissectors.records import Event
 
 Part = dict[str, Any]
 """A game's part of the state."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from dissectors.records import Event
-from dissectors.state import State
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.state import State
 
 
 class Scene(msgspec.Struct, frozen=True):

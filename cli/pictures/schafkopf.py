@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
-from cli.pictures.felt import draw_felt
-from cli.pictures.pen import Pen
-from cli.pictures.scene import Scene
-from cli.pictures.schafkopf_words import (
+from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
+from kiebitz.cli.pictures.felt import draw_felt
+from kiebitz.cli.pictures.pen import Pen
+from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.pictures.schafkopf_words import (
     card_letters,
     card_words,
     cards_left,
@@ -27,10 +27,10 @@ from cli.pictures.schafkopf_words import (
     story,
     taken,
 )
-from cli.pictures.seating import Seat, Seating, seating
-from cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
-from dissectors.records import Event
-from dissectors.schafkopf.cards import SEATS
+from kiebitz.cli.pictures.seating import Seat, Seating, seating
+from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.schafkopf.cards import SEATS
 
 _CARD_HEIGHT = 3
 _CARD_WIDTH = 11

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
-from cli.screen import LINE_BREAK, Text
-from dissectors.records import Event
-from dissectors.schafkopf.cards import FARBEN, HAND, WERTE, mode
+from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
+from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, WERTE, mode
 
 Say = Callable[[str], Text]
 """A player's name as it is drawn."""

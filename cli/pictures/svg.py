@@ -9,11 +9,11 @@ import io
 from collections.abc import Callable
 from xml.etree import ElementTree
 
-from cli.pictures import Scene, draw
-from cli.pictures.catan_svg import draw_catan_svg
-from cli.pictures.terminal_svg import draw_terminal_svg
-from cli.screen import Console, Group, Text
-from storage.escaping import printable
+from kiebitz.cli.pictures import Scene, draw
+from kiebitz.cli.pictures.catan_svg import draw_catan_svg
+from kiebitz.cli.pictures.terminal_svg import draw_terminal_svg
+from kiebitz.cli.screen import Console, Group, Text
+from kiebitz.storage.escaping import printable
 
 DRAWINGS: dict[str, Callable[[Scene, str, str], ElementTree.Element]] = {"catan": draw_catan_svg}
 """By protocol: a scene, a title and a caption, both still as they came, to an SVG document."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from dissectors.catan.words import HAFEN, LAND
+from kiebitz.dissectors.catan.words import HAFEN, LAND
 
 Place = tuple[int, int]
 """A field's x and y."""

@@ -5,16 +5,16 @@ Clauses 7.2, 10.6 and 10.10, and the rules of the game that clause 14 refers to.
 
 from __future__ import annotations
 
-from dissectors.catan.board import Spot, at, spot
-from dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
-from dissectors.catan.ledger import START, Claim
-from dissectors.catan.phrases import RULES, where_words
-from dissectors.catan.placing import THROUGH, objection
-from dissectors.catan.play import PlayTable
-from dissectors.catan.resources import Resources
-from dissectors.catan.roads import longest_road
-from dissectors.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
-from dissectors.hearing import Fact
+from kiebitz.dissectors.catan.board import Spot, at, spot
+from kiebitz.dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
+from kiebitz.dissectors.catan.ledger import START, Claim
+from kiebitz.dissectors.catan.phrases import RULES, where_words
+from kiebitz.dissectors.catan.placing import THROUGH, objection
+from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.resources import Resources
+from kiebitz.dissectors.catan.roads import longest_road
+from kiebitz.dissectors.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
+from kiebitz.dissectors.hearing import Fact
 
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
 _MOST = 1000

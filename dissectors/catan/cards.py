@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.catan.board import at, spot
-from dissectors.catan.building import Builder
-from dissectors.catan.game import CARD_COST, CatanGame, Player
-from dissectors.catan.hand import Counts, total
-from dissectors.catan.ledger import MONOPOLY, Claim
-from dissectors.catan.play import PlayTable
-from dissectors.catan.resources import Resources
-from dissectors.catan.turns import Turns
-from dissectors.catan.words import STRASSE
-from dissectors.hearing import Fact
+from kiebitz.dissectors.catan.board import at, spot
+from kiebitz.dissectors.catan.building import Builder
+from kiebitz.dissectors.catan.game import CARD_COST, CatanGame, Player
+from kiebitz.dissectors.catan.hand import Counts, total
+from kiebitz.dissectors.catan.ledger import MONOPOLY, Claim
+from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.resources import Resources
+from kiebitz.dissectors.catan.turns import Turns
+from kiebitz.dissectors.catan.words import STRASSE
+from kiebitz.dissectors.hearing import Fact
 
 _CLAUSE = "13 Entwicklungskarten ausspielen"
 _ARMY = 3

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dissectors.catan.flaws import (
+from kiebitz.dissectors.catan.flaws import (
     broken,
     harmless,
     layout_notes,
@@ -20,13 +20,13 @@ from dissectors.catan.flaws import (
     unfit_row,
     unknown_message,
 )
-from dissectors.catan.grammar import GRAMMAR, NAMES, Nachricht
-from dissectors.catan.scanner import place_of, places_of
-from dissectors.catan.values import Only, Reading, Tuple, Unfit, shown
-from dissectors.catan.words import spellings
-from dissectors.grammar import Decoded, to_json
-from dissectors.records import Direction
-from dissectors.rewriting import Path, differences, replaced, value_at
+from kiebitz.dissectors.catan.grammar import GRAMMAR, NAMES, Nachricht
+from kiebitz.dissectors.catan.scanner import place_of, places_of
+from kiebitz.dissectors.catan.values import Only, Reading, Tuple, Unfit, shown
+from kiebitz.dissectors.catan.words import spellings
+from kiebitz.dissectors.grammar import Decoded, to_json
+from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.rewriting import Path, differences, replaced, value_at
 
 _read_json = msgspec.json.Decoder().decode
 _NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

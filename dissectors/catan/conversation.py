@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.catan.requests import Objection
-from dissectors.hearing import Fact
-from dissectors.records import Message
+from kiebitz.dissectors.catan.requests import Objection
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import Message
 
 _MOST = 16
 """So many requests wait for an answer; a server may lose some."""

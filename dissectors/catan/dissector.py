@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.catan.codec import decode, encode, respelt, truncated
-from dissectors.catan.framer import CatanFramer
-from dissectors.catan.grammar import GRAMMAR, Nachricht
-from dissectors.catan.objects import OBJECTS
-from dissectors.catan.table import CatanTable
-from dissectors.dissector import Dissector, Likeness, likeness
-from dissectors.framing import Framer
-from dissectors.grammar import Decoded, MessageType
-from dissectors.records import Direction, Findings, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.catan.codec import decode, encode, respelt, truncated
+from kiebitz.dissectors.catan.framer import CatanFramer
+from kiebitz.dissectors.catan.grammar import GRAMMAR, Nachricht
+from kiebitz.dissectors.catan.objects import OBJECTS
+from kiebitz.dissectors.catan.table import CatanTable
+from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
+from kiebitz.dissectors.framing import Framer
+from kiebitz.dissectors.grammar import Decoded, MessageType
+from kiebitz.dissectors.records import Direction, Findings, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 
 
 class Catan(Dissector):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.catan.handles import NAME, PLAYER, TRADE
-from dissectors.grammar import EventKind, Handles, KeysOf
+from kiebitz.dissectors.catan.handles import NAME, PLAYER, TRADE
+from kiebitz.dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
     EventKind("joined", ("player", "name"), "{name} joins", own=("Willkommen",), introduces=True),

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from dissectors.catan.grammar import NAMES, Nachricht
-from dissectors.catan.scanner import first_error, key_place_of, place_of
-from dissectors.catan.values import Remark, Unfit, shown
-from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, unreadable
-from dissectors.records import OPPOSITE, Direction, Severity
-from dissectors.rewriting import Path, Place
+from kiebitz.dissectors.catan.grammar import NAMES, Nachricht
+from kiebitz.dissectors.catan.scanner import first_error, key_place_of, place_of
+from kiebitz.dissectors.catan.values import Remark, Unfit, shown
+from kiebitz.dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, unreadable
+from kiebitz.dissectors.records import OPPOSITE, Direction, Severity
+from kiebitz.dissectors.rewriting import Path, Place
 
 _FRAMING = "4 Hinweise zu JSON"
 _GROUNDS = "2 Grundlagen"

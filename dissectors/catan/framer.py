@@ -16,10 +16,10 @@ from typing import Literal
 
 import msgspec
 
-from dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
-from dissectors.catan.scanner import DEPTH_LIMIT, Scanner
-from dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
-from dissectors.records import Direction
+from kiebitz.dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
+from kiebitz.dissectors.catan.scanner import DEPTH_LIMIT, Scanner
+from kiebitz.dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
+from kiebitz.dissectors.records import Direction
 
 
 def _written(names: Iterable[str]) -> frozenset[bytes]:

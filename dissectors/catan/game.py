@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from dissectors.catan.board import Board, Place, Spot
-from dissectors.catan.hand import Counts, Hand
-from dissectors.catan.ledger import Ledger
-from dissectors.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
-from dissectors.hearing import Fact
-from dissectors.records import Event, Game
+from kiebitz.dissectors.catan.board import Board, Place, Spot
+from kiebitz.dissectors.catan.hand import Counts, Hand
+from kiebitz.dissectors.catan.ledger import Ledger
+from kiebitz.dissectors.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import Event, Game
 
 BANK = 19
 """So many cards of each resource there are."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from dissectors.catan.events import ALIASES, DATA_HANDLES, EVENTS, STATE_HANDLES
-from dissectors.catan.objects import (
+from kiebitz.dissectors.catan.events import ALIASES, DATA_HANDLES, EVENTS, STATE_HANDLES
+from kiebitz.dissectors.catan.objects import (
     GEBÄUDE_OBJEKT,
     GEBÄUDEORT,
     GEBÄUDETYP,
@@ -35,10 +35,16 @@ from dissectors.catan.objects import (
     Building,
     Version,
 )
-from dissectors.catan.values import Counts, ListOf, Object, Only, Tuple, Value, Whole, Word
-from dissectors.catan.words import FARBEN, GRÖSSTE_RITTERMACHT, HIDDEN, LÄNGSTE_HANDELSSTRASSE, spellings
-from dissectors.grammar import Field, FieldType, Grammar, MessageType
-from dissectors.records import DIRECTIONS
+from kiebitz.dissectors.catan.values import Counts, ListOf, Object, Only, Tuple, Value, Whole, Word
+from kiebitz.dissectors.catan.words import (
+    FARBEN,
+    GRÖSSTE_RITTERMACHT,
+    HIDDEN,
+    LÄNGSTE_HANDELSSTRASSE,
+    spellings,
+)
+from kiebitz.dissectors.grammar import Field, FieldType, Grammar, MessageType
+from kiebitz.dissectors.records import DIRECTIONS
 
 Form = Literal["object", "list", "value"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.grammar import Handle
+from kiebitz.dissectors.grammar import Handle
 
 NIEMAND = -1
 """As the winner's number: nobody has won."""

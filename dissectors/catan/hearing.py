@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from dissectors.broadcast import text_key
-from dissectors.catan.hand import plain, total
-from dissectors.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
-from dissectors.hearing import Version
-from dissectors.records import Message
+from kiebitz.dissectors.broadcast import text_key
+from kiebitz.dissectors.catan.hand import plain, total
+from kiebitz.dissectors.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
+from kiebitz.dissectors.hearing import Version
+from kiebitz.dissectors.records import Message
 
 OVERTAKEN_NS = 250_000_000
 """Some servers tell each client in a thread of its own, not always in the same order."""

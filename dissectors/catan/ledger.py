@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.catan.hand import Counts, plain, total
-from dissectors.hearing import Fact
-from dissectors.records import Message
+from kiebitz.dissectors.catan.hand import Counts, plain, total
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import Message
 
 START, ROLL, ROBBER, DISCARD, MONOPOLY = "start", "roll", "robber", "discard", "monopoly"
 """What resources come and go for, where that is asked for."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.catan.game import Player
-from dissectors.catan.hand import Counts, total
-from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER
-from dissectors.catan.phrases import words
-from dissectors.catan.play import PlayTable
-from dissectors.catan.words import (
+from kiebitz.dissectors.catan.game import Player
+from kiebitz.dissectors.catan.hand import Counts, total
+from kiebitz.dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER
+from kiebitz.dissectors.catan.phrases import words
+from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.words import (
     BAUEN,
     DORF_BAUEN,
     GRÖSSTE_RITTERMACHT,
@@ -23,8 +23,8 @@ from dissectors.catan.words import (
     WARTET_AUF_BEGINN,
     WÜRFELN,
 )
-from dissectors.hearing import Fact
-from dissectors.records import LOST, Message
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import LOST, Message
 
 _HAS_THE_TURN = (DORF_BAUEN, STRASSE_BAUEN, WÜRFELN, RÄUBER_VERSETZEN, HANDELN_ODER_BAUEN, BAUEN)
 _HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "largest_army"}

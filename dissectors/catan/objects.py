@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.catan.handles import NAME, NIEMAND, PLAYER, TRADE
-from dissectors.catan.values import (
+from kiebitz.dissectors.catan.handles import NAME, NIEMAND, PLAYER, TRADE
+from kiebitz.dissectors.catan.values import (
     Between,
     Counts,
     ListOf,
@@ -20,7 +20,7 @@ from dissectors.catan.values import (
     Whole,
     Word,
 )
-from dissectors.catan.words import (
+from kiebitz.dissectors.catan.words import (
     FARBEN,
     FELDER,
     GEBÄUDE,
@@ -33,7 +33,7 @@ from dissectors.catan.words import (
     STATUS,
     STRASSE,
 )
-from dissectors.grammar import Field
+from kiebitz.dissectors.grammar import Field
 
 TEXT = Text()
 TRUTH = Truth()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.catan.board import Spot
-from dissectors.catan.hand import Counts
+from kiebitz.dissectors.catan.board import Spot
+from kiebitz.dissectors.catan.hand import Counts
 
 RULES = "14 Hinweise"
 """The clause that refers to the rules of the game."""

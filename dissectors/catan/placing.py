@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dissectors.catan.board import Board, Spot
-from dissectors.catan.game import Building, CatanGame
-from dissectors.catan.words import DORF, STADT, STRASSE
+from kiebitz.dissectors.catan.board import Board, Spot
+from kiebitz.dissectors.catan.game import Building, CatanGame
+from kiebitz.dissectors.catan.words import DORF, STADT, STRASSE
 
 THROUGH = "it goes on behind another player's building"
 

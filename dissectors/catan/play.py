@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.catan.codec import field_place
-from dissectors.catan.conversation import Conversation
-from dissectors.catan.flaws import spoken
-from dissectors.catan.game import CatanGame, Player
-from dissectors.catan.grammar import GRAMMAR, Nachricht
-from dissectors.catan.hand import Hand
-from dissectors.catan.words import KARTEN, ROHSTOFFE
-from dissectors.grammar import blame_of, shortened
-from dissectors.hearing import Fact
-from dissectors.records import Event, Findings, Group, Severity, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.catan.codec import field_place
+from kiebitz.dissectors.catan.conversation import Conversation
+from kiebitz.dissectors.catan.flaws import spoken
+from kiebitz.dissectors.catan.game import CatanGame, Player
+from kiebitz.dissectors.catan.grammar import GRAMMAR, Nachricht
+from kiebitz.dissectors.catan.hand import Hand
+from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
+from kiebitz.dissectors.grammar import blame_of, shortened
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import Event, Findings, Group, Severity, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 
 _LONGEST_NAME = 200
 _MOST_PLAYERS = 100

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from dissectors.broadcast import SWAPPED_NS
-from dissectors.catan.board import Board, at, spot
-from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player
-from dissectors.catan.hand import plain, total
-from dissectors.catan.phrases import words
-from dissectors.catan.placing import objection
-from dissectors.catan.words import KARTEN_ABGEBEN, RÄUBER_VERSETZEN, WÜRFELN
-from dissectors.hearing import Fact
+from kiebitz.dissectors.broadcast import SWAPPED_NS
+from kiebitz.dissectors.catan.board import Board, at, spot
+from kiebitz.dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player
+from kiebitz.dissectors.catan.hand import plain, total
+from kiebitz.dissectors.catan.phrases import words
+from kiebitz.dissectors.catan.placing import objection
+from kiebitz.dissectors.catan.words import KARTEN_ABGEBEN, RÄUBER_VERSETZEN, WÜRFELN
+from kiebitz.dissectors.hearing import Fact
 
 _IN_ONES_TURN = frozenset(
     (

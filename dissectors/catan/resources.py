@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
-from dissectors.catan.hand import Counts, plain, total
-from dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
-from dissectors.catan.phrases import RULES, words
-from dissectors.catan.play import PlayTable
-from dissectors.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
-from dissectors.hearing import Fact
+from kiebitz.dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
+from kiebitz.dissectors.catan.hand import Counts, plain, total
+from kiebitz.dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
+from kiebitz.dissectors.catan.phrases import RULES, words
+from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
+from kiebitz.dissectors.hearing import Fact
 
 _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
 

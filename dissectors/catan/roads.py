@@ -5,9 +5,9 @@ A road may be gone along once; another player's building on a corner ends the wa
 
 from __future__ import annotations
 
-from dissectors.catan.board import Board, Spot
-from dissectors.catan.game import PIECES, CatanGame
-from dissectors.catan.words import STRASSE
+from kiebitz.dissectors.catan.board import Board, Spot
+from kiebitz.dissectors.catan.game import PIECES, CatanGame
+from kiebitz.dissectors.catan.words import STRASSE
 
 
 def longest_road(game: CatanGame, board: Board, owner: int) -> int | None:

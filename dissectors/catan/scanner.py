@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from dissectors.rewriting import Path, Place
+from kiebitz.dissectors.rewriting import Path, Place
 
 DEPTH_LIMIT = 64
 """How many objects and lists may stand inside each other."""

@@ -9,27 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from dissectors.catan.board import Board, at, spot
-from dissectors.catan.building import Builder
-from dissectors.catan.cards import Cards
-from dissectors.catan.conversation import Conversation, Request
-from dissectors.catan.game import Building, CatanGame, place_text
-from dissectors.catan.grammar import Nachricht
-from dissectors.catan.hand import Hand, plain
-from dissectors.catan.hearing import OVERTAKEN_NS, Refusal, version_of
-from dissectors.catan.ledger import Claim
-from dissectors.catan.lobby import Lobby
-from dissectors.catan.play import PlayTable
-from dissectors.catan.requests import against
-from dissectors.catan.resources import Resources
-from dissectors.catan.trading import Trading
-from dissectors.catan.turns import Turns
-from dissectors.catan.verdict import Verdicts
-from dissectors.catan.words import KARTEN, ROHSTOFFE
-from dissectors.grammar import MessageType
-from dissectors.hearing import Fact, Hearing
-from dissectors.records import LOST, Direction, Findings, Message, Stream, TableInfo
-from dissectors.table import Ids
+from kiebitz.dissectors.catan.board import Board, at, spot
+from kiebitz.dissectors.catan.building import Builder
+from kiebitz.dissectors.catan.cards import Cards
+from kiebitz.dissectors.catan.conversation import Conversation, Request
+from kiebitz.dissectors.catan.game import Building, CatanGame, place_text
+from kiebitz.dissectors.catan.grammar import Nachricht
+from kiebitz.dissectors.catan.hand import Hand, plain
+from kiebitz.dissectors.catan.hearing import OVERTAKEN_NS, Refusal, version_of
+from kiebitz.dissectors.catan.ledger import Claim
+from kiebitz.dissectors.catan.lobby import Lobby
+from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.requests import against
+from kiebitz.dissectors.catan.resources import Resources
+from kiebitz.dissectors.catan.trading import Trading
+from kiebitz.dissectors.catan.turns import Turns
+from kiebitz.dissectors.catan.verdict import Verdicts
+from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.hearing import Fact, Hearing
+from kiebitz.dissectors.records import LOST, Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.table import Ids
 
 _OF_A_GAME = frozenset(
     ("Würfelwurf", "Ertrag", "Kosten", "Bauvorgang", "Räuber versetzt", "Handelsangebot", "Handel ausgeführt")

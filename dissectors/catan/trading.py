@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.catan.game import CatanGame, Trade
-from dissectors.catan.hand import plain
-from dissectors.catan.ledger import Claim
-from dissectors.catan.play import PlayTable
-from dissectors.catan.resources import Resources
-from dissectors.hearing import Fact
+from kiebitz.dissectors.catan.game import CatanGame, Trade
+from kiebitz.dissectors.catan.hand import plain
+from kiebitz.dissectors.catan.ledger import Claim
+from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.resources import Resources
+from kiebitz.dissectors.hearing import Fact
 
 _WHY = "trade"
 _MOST = 100

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dissectors.catan.board import at
-from dissectors.catan.game import CatanGame, Player
-from dissectors.catan.ledger import DISCARD, ROBBER, ROLL, Claim
-from dissectors.catan.phrases import RULES
-from dissectors.catan.play import PlayTable
-from dissectors.catan.resources import Resources
-from dissectors.catan.words import DORF, LAND, STADT
-from dissectors.hearing import Fact
+from kiebitz.dissectors.catan.board import at
+from kiebitz.dissectors.catan.game import CatanGame, Player
+from kiebitz.dissectors.catan.ledger import DISCARD, ROBBER, ROLL, Claim
+from kiebitz.dissectors.catan.phrases import RULES
+from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.resources import Resources
+from kiebitz.dissectors.catan.words import DORF, LAND, STADT
+from kiebitz.dissectors.hearing import Fact
 
 _YIELD = {DORF: 1, STADT: 2}
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from dissectors.catan.words import HIDDEN, spellings
-from dissectors.grammar import (
+from kiebitz.dissectors.catan.words import HIDDEN, spellings
+from kiebitz.dissectors.grammar import (
     Field,
     FieldType,
     Handle,
@@ -25,7 +25,7 @@ from dissectors.grammar import (
     shortened,
     to_json,
 )
-from dissectors.rewriting import Path
+from kiebitz.dissectors.rewriting import Path
 
 LARGEST = 2**31 - 1
 """Clause 6: numbers are 31-bit."""

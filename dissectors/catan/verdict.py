@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dissectors.catan.game import CatanGame
-from dissectors.catan.hand import total
-from dissectors.catan.ledger import ROLL, START, Claim, Entry
-from dissectors.catan.phrases import RULES, words
-from dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.game import CatanGame
+from kiebitz.dissectors.catan.hand import total
+from kiebitz.dissectors.catan.ledger import ROLL, START, Claim, Entry
+from kiebitz.dissectors.catan.phrases import RULES, words
+from kiebitz.dissectors.catan.play import PlayTable
 
 
 class Verdicts:

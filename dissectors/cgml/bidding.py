@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WITH_TWO_SEVENS, has_trumps
-from dissectors.cgml.hand import MOST_TOLD, Hand, level_of
-from dissectors.cgml.seats import SeatTable, private
-from dissectors.hearing import Fact
-from dissectors.records import OPPOSITE, Severity
+from kiebitz.dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WITH_TWO_SEVENS, has_trumps
+from kiebitz.dissectors.cgml.hand import MOST_TOLD, Hand, level_of
+from kiebitz.dissectors.cgml.seats import SeatTable, private
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import OPPOSITE, Severity
 
 
 class Bidding:

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from dissectors.cgml.flaws import DEPTH_LIMIT, control, declared, first_flaw, too_deep
-from dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
-from dissectors.cgml.layout import (
+from kiebitz.dissectors.cgml.flaws import DEPTH_LIMIT, control, declared, first_flaw, too_deep
+from kiebitz.dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
+from kiebitz.dissectors.cgml.layout import (
     FOLLOWED,
     characters,
     empty_lines,
@@ -24,12 +24,12 @@ from dissectors.cgml.layout import (
     of_framing,
     unknown_version,
 )
-from dissectors.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
-from dissectors.cgml.misprints import repaired
-from dissectors.cgml.places import place_of, unusual, wrong
-from dissectors.cgml.values import Unfit, as_xml, read, written
-from dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
-from dissectors.records import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
+from kiebitz.dissectors.cgml.misprints import repaired
+from kiebitz.dissectors.cgml.places import place_of, unusual, wrong
+from kiebitz.dissectors.cgml.values import Unfit, as_xml, read, written
+from kiebitz.dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
+from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))

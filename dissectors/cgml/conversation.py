@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.cgml.grammar import ElementType
-from dissectors.records import Message
+from kiebitz.dissectors.cgml.grammar import ElementType
+from kiebitz.dissectors.records import Message
 
 
 class Conversation(msgspec.Struct, eq=False):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.cgml.codec import decode, encode, truncated
-from dissectors.cgml.framer import CgmlFramer
-from dissectors.cgml.grammar import GRAMMAR, ElementType
-from dissectors.cgml.respelling import respelt
-from dissectors.cgml.table import CgmlTable
-from dissectors.cgml.values import renamed
-from dissectors.dissector import Dissector, Likeness, likeness
-from dissectors.framing import Framer
-from dissectors.grammar import Decoded, MessageType, Rename
-from dissectors.records import Direction, Event, Findings, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.cgml.codec import decode, encode, truncated
+from kiebitz.dissectors.cgml.framer import CgmlFramer
+from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
+from kiebitz.dissectors.cgml.respelling import respelt
+from kiebitz.dissectors.cgml.table import CgmlTable
+from kiebitz.dissectors.cgml.values import renamed
+from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
+from kiebitz.dissectors.framing import Framer
+from kiebitz.dissectors.grammar import Decoded, MessageType, Rename
+from kiebitz.dissectors.records import Direction, Event, Findings, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 
 
 class Cgml(Dissector):

@@ -5,8 +5,8 @@ A player is his id.
 
 from __future__ import annotations
 
-from dissectors.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
-from dissectors.grammar import EventKind, Handles, KeysOf
+from kiebitz.dissectors.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
+from kiebitz.dissectors.grammar import EventKind, Handles, KeysOf
 
 _ANSWERS = ("newgroup", "newgame")
 _QUESTIONS = ("licite", "gametype", "flek", "playcard")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from xml.parsers import expat
 
-from dissectors.cgml.markup import BLANKS, ENVELOPE, Tag, tags
-from dissectors.cgml.places import wrong
-from dissectors.grammar import Flaw
+from kiebitz.dissectors.cgml.markup import BLANKS, ENVELOPE, Tag, tags
+from kiebitz.dissectors.cgml.places import wrong
+from kiebitz.dissectors.grammar import Flaw
 
 DEPTH_LIMIT = 32
 """No message of the specification has elements more than four deep."""

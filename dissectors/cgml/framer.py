@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from dissectors.cgml.markup import (
+from kiebitz.dissectors.cgml.markup import (
     BLANK_LINE,
     BLANKS,
     BYTE_ORDER_MARK,
@@ -21,8 +21,8 @@ from dissectors.cgml.markup import (
     begins_message,
     kind_of,
 )
-from dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
-from dissectors.records import Direction
+from kiebitz.dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
+from kiebitz.dissectors.records import Direction
 
 _ROOTS = "|".join(sorted(ROOTS)).encode()
 _ONLY_ROOTS = "|".join(sorted({*ROOTS, ENVELOPE} - {"licite", "flek", "round"})).encode()

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dissectors.cgml.cards import HAND, LADDER, SEATS
-from dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
-from dissectors.cgml.handles import GROUP, NAME, PLAYER, URL
-from dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
-from dissectors.fields import Number, Text
-from dissectors.grammar import Field, Grammar, MessageType
-from dissectors.records import Direction
+from kiebitz.dissectors.cgml.cards import HAND, LADDER, SEATS
+from kiebitz.dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
+from kiebitz.dissectors.cgml.handles import GROUP, NAME, PLAYER, URL
+from kiebitz.dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
+from kiebitz.dissectors.fields import Number, Text
+from kiebitz.dissectors.grammar import Field, Grammar, MessageType
+from kiebitz.dissectors.records import Direction
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(20))
 VERSION = Field("version", Text(), "the version of CGML that is used", optional=True)

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 
 import msgspec
 
-from dissectors.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
-from dissectors.records import Direction, Event, Game
+from kiebitz.dissectors.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
+from kiebitz.dissectors.records import Direction, Event, Game
 
 MOST_TOLD = 400
 """A hand has some hundred things that are told at the most; of one that has more, the rest is passed over."""

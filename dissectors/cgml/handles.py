@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dissectors.grammar import Handle
+from kiebitz.dissectors.grammar import Handle
 
 PLAYER = Handle("player", of_player=True)
 NAME = Handle("name", of_player=True, nobody=("",))

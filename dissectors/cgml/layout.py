@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dissectors.cgml.grammar import VERSIONS, ElementType
-from dissectors.cgml.markup import BLANK_LINE, BLANKS, ENVELOPE, tags
-from dissectors.cgml.places import unusual, wrong
-from dissectors.grammar import Flaw
+from kiebitz.dissectors.cgml.grammar import VERSIONS, ElementType
+from kiebitz.dissectors.cgml.markup import BLANK_LINE, BLANKS, ENVELOPE, tags
+from kiebitz.dissectors.cgml.places import unusual, wrong
+from kiebitz.dissectors.grammar import Flaw
 
 _NO_LATIN2 = re.compile("[\x80-\x9f]")
 _BLANK_LINE = re.compile(BLANK_LINE)

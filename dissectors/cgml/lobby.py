@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from dissectors.cgml.cards import SEATS
-from dissectors.cgml.conversation import Conversation
-from dissectors.cgml.hand import Group
-from dissectors.cgml.seats import MOST_GROUPS, SeatTable, short
-from dissectors.hearing import Fact
-from dissectors.records import Event, Message
+from kiebitz.dissectors.cgml.cards import SEATS
+from kiebitz.dissectors.cgml.conversation import Conversation
+from kiebitz.dissectors.cgml.hand import Group
+from kiebitz.dissectors.cgml.seats import MOST_GROUPS, SeatTable, short
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import Event, Message
 
 _COPIES_NS = 100_000_000
 """All players are told of their group within this time."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dissectors.cgml.markup import tags
-from dissectors.cgml.places import unusual
-from dissectors.grammar import Flaw
+from kiebitz.dissectors.cgml.markup import tags
+from kiebitz.dissectors.cgml.places import unusual
+from kiebitz.dissectors.grammar import Flaw
 
 
 class Misprint(NamedTuple):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dissectors.cgml.markup import BLANKS, ENVELOPE, Tag, tags
-from dissectors.grammar import Flaw
+from kiebitz.dissectors.cgml.markup import BLANKS, ENVELOPE, Tag, tags
+from kiebitz.dissectors.grammar import Flaw
 
 STRUCTURE = "1 Základní struktura datové zprávy"
 """The clause of all that is about elements as such."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.broadcast import LATEST_COPY_NS
-from dissectors.cgml.cards import COLOUR_NAMES, SEATS
-from dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
-from dissectors.cgml.seats import SeatTable, private, short
-from dissectors.grammar import to_json
-from dissectors.hearing import Fact
-from dissectors.records import Event, Severity
+from kiebitz.dissectors.broadcast import LATEST_COPY_NS
+from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, SEATS
+from kiebitz.dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
+from kiebitz.dissectors.cgml.seats import SeatTable, private, short
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import Event, Severity
 
 _MOST_PAUSES = 16
 RULES = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"

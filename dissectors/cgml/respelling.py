@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.cgml.grammar import ElementType
-from dissectors.cgml.layout import characters
-from dissectors.cgml.markup import BLANKS
-from dissectors.cgml.places import Standing, attribute_place, elements
-from dissectors.cgml.values import Compound, Shape, as_xml
-from dissectors.fields import Text
-from dissectors.grammar import FieldType
-from dissectors.rewriting import Path, Place, differences, replaced, value_at
+from kiebitz.dissectors.cgml.grammar import ElementType
+from kiebitz.dissectors.cgml.layout import characters
+from kiebitz.dissectors.cgml.markup import BLANKS
+from kiebitz.dissectors.cgml.places import Standing, attribute_place, elements
+from kiebitz.dissectors.cgml.values import Compound, Shape, as_xml
+from kiebitz.dissectors.fields import Text
+from kiebitz.dissectors.grammar import FieldType
+from kiebitz.dissectors.rewriting import Path, Place, differences, replaced, value_at
 
 
 def respelt(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:

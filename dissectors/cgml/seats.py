@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from dissectors.broadcast import SWAPPED_NS
-from dissectors.cgml.conversation import Conversation
-from dissectors.cgml.hand import MOST_TOLD, Group, Hand
-from dissectors.cgml.places import place_of
-from dissectors.grammar import blame_of
-from dissectors.hearing import Fact
-from dissectors.records import Event, Findings, Severity, TableInfo
-from dissectors.records import Group as FlawGroup
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.broadcast import SWAPPED_NS
+from kiebitz.dissectors.cgml.conversation import Conversation
+from kiebitz.dissectors.cgml.hand import MOST_TOLD, Group, Hand
+from kiebitz.dissectors.cgml.places import place_of
+from kiebitz.dissectors.grammar import blame_of
+from kiebitz.dissectors.hearing import Fact
+from kiebitz.dissectors.records import Event, Findings, Severity, TableInfo
+from kiebitz.dissectors.records import Group as FlawGroup
+from kiebitz.dissectors.table import GameTable, Ids
 
 MOST_PLAYERS = 1000
 MOST_GROUPS = 100

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from dissectors.broadcast import text_key
-from dissectors.cgml.bidding import Bidding
-from dissectors.cgml.cards import SEATS
-from dissectors.cgml.conversation import Conversation, is_answer
-from dissectors.cgml.grammar import VERSION, ElementType, Server
-from dissectors.cgml.hand import Group, Hand
-from dissectors.cgml.lobby import Lobby
-from dissectors.cgml.places import place_of
-from dissectors.cgml.play import Play
-from dissectors.cgml.seats import SeatTable
-from dissectors.grammar import MessageType, blame_of, to_json
-from dissectors.hearing import Fact, Hearing, Version
-from dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from dissectors.table import Ids
+from kiebitz.dissectors.broadcast import text_key
+from kiebitz.dissectors.cgml.bidding import Bidding
+from kiebitz.dissectors.cgml.cards import SEATS
+from kiebitz.dissectors.cgml.conversation import Conversation, is_answer
+from kiebitz.dissectors.cgml.grammar import VERSION, ElementType, Server
+from kiebitz.dissectors.cgml.hand import Group, Hand
+from kiebitz.dissectors.cgml.lobby import Lobby
+from kiebitz.dissectors.cgml.places import place_of
+from kiebitz.dissectors.cgml.play import Play
+from kiebitz.dissectors.cgml.seats import SeatTable
+from kiebitz.dissectors.grammar import MessageType, blame_of, to_json
+from kiebitz.dissectors.hearing import Fact, Hearing, Version
+from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.table import Ids
 
 _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
 

@@ -10,10 +10,10 @@ from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 from xml.sax.saxutils import escape
 
-from dissectors.cgml.cards import PACK
-from dissectors.cgml.markup import BLANK_TEXT
-from dissectors.fields import Number, Text, unknown_word
-from dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, nearest_word
+from kiebitz.dissectors.cgml.cards import PACK
+from kiebitz.dissectors.cgml.markup import BLANK_TEXT
+from kiebitz.dissectors.fields import Number, Text, unknown_word
+from kiebitz.dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, nearest_word
 
 MOST_CHILDREN = 32
 """No element has more elements of one name inside: there are 32 cards."""

@@ -12,8 +12,8 @@ from collections.abc import Hashable
 
 import msgspec
 
-from dissectors.broadcast import text_key
-from dissectors.maexchen.questions import (
+from kiebitz.dissectors.broadcast import text_key
+from kiebitz.dissectors.maexchen.questions import (
     ANSWER_WINDOW_NS,
     ANSWERED_BY,
     ASKED_BY,
@@ -23,8 +23,8 @@ from dissectors.maexchen.questions import (
     Seat,
     first_difference,
 )
-from dissectors.records import Message
-from dissectors.table import GameTable
+from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.table import GameTable
 
 _CLAUSE = "Ablauf einer Spielrunde"
 

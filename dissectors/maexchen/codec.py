@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from dissectors.grammar import (
+from kiebitz.dissectors.grammar import (
     Decoded,
     FieldType,
     Flaw,
@@ -22,9 +22,9 @@ from dissectors.grammar import (
     to_json,
     unreadable,
 )
-from dissectors.maexchen.grammar import GRAMMAR
-from dissectors.records import Direction
-from dissectors.rewriting import changed_fields
+from kiebitz.dissectors.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.rewriting import changed_fields
 
 _FRAMING = "Grundlagen"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.dissector import Dissector, Likeness
-from dissectors.framing import DatagramFramer, Framer
-from dissectors.grammar import Decoded, MessageType
-from dissectors.maexchen.codec import decode, encode, respelt, shape
-from dissectors.maexchen.grammar import GRAMMAR
-from dissectors.maexchen.table import MaexchenTable
-from dissectors.records import Direction, Findings, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.dissector import Dissector, Likeness
+from kiebitz.dissectors.framing import DatagramFramer, Framer
+from kiebitz.dissectors.grammar import Decoded, MessageType
+from kiebitz.dissectors.maexchen.codec import decode, encode, respelt, shape
+from kiebitz.dissectors.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.maexchen.table import MaexchenTable
+from kiebitz.dissectors.records import Direction, Findings, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 
 
 class Maexchen(Dissector):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dissectors.fields import Number, Text, Word
-from dissectors.grammar import (
+from kiebitz.dissectors.fields import Number, Text, Word
+from kiebitz.dissectors.grammar import (
     EventKind,
     Field,
     FieldType,
@@ -22,7 +22,7 @@ from dissectors.grammar import (
     Mismatch,
     Rename,
 )
-from dissectors.maexchen.dice import written
+from kiebitz.dissectors.maexchen.dice import written
 
 REASONS = (
     "SEE_BEFORE_FIRST_ROLL",

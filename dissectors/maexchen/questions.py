@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from dissectors.grammar import MessageType
-from dissectors.records import Message, Stream
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.records import Message, Stream
 
 QuestionKind = Literal["join", "turn", "announce"]
 

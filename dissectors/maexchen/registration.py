@@ -6,9 +6,9 @@ import re
 from collections import OrderedDict
 from collections.abc import Collection
 
-from dissectors.maexchen.questions import Seat
-from dissectors.records import Message
-from dissectors.table import GameTable
+from kiebitz.dissectors.maexchen.questions import Seat
+from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.table import GameTable
 
 _CLAUSE = "Anmelden"
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")

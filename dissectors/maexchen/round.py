@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from dissectors.maexchen.rules import Announcement, Evidence
-from dissectors.records import Game
+from kiebitz.dissectors.maexchen.rules import Announcement, Evidence
+from kiebitz.dissectors.records import Game
 
 Phase = Literal["starting", "started", "lost", "canceled"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.broadcast import REORDERED_NS
-from dissectors.maexchen.points import Points
-from dissectors.maexchen.questions import Seat
-from dissectors.maexchen.round import Round
-from dissectors.records import Findings, Group, Message, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.broadcast import REORDERED_NS
+from kiebitz.dissectors.maexchen.points import Points
+from kiebitz.dissectors.maexchen.questions import Seat
+from kiebitz.dissectors.maexchen.round import Round
+from kiebitz.dissectors.records import Findings, Group, Message, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 
 _STRAGGLING_NS = 5_000_000
 """How long after a round's end its other messages may come. Some servers begin the next one soon after."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dissectors.maexchen.dice import MIA, beats, rank
+from kiebitz.dissectors.maexchen.dice import MIA, beats, rank
 
 
 @dataclass(frozen=True)

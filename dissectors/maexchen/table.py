@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
-from dissectors.broadcast import REORDERED_NS, EventLog, text_key
-from dissectors.grammar import MessageType
-from dissectors.maexchen.answers import Answers
-from dissectors.maexchen.dice import MIA
-from dissectors.maexchen.questions import Question, QuestionKind, Seat
-from dissectors.maexchen.registration import Registration
-from dissectors.maexchen.round import Round
-from dissectors.maexchen.rounds import RoundTable
-from dissectors.maexchen.rules import Announcement, objection
-from dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
-from dissectors.table import Ids
+from kiebitz.dissectors.broadcast import REORDERED_NS, EventLog, text_key
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.maexchen.answers import Answers
+from kiebitz.dissectors.maexchen.dice import MIA
+from kiebitz.dissectors.maexchen.questions import Question, QuestionKind, Seat
+from kiebitz.dissectors.maexchen.registration import Registration
+from kiebitz.dissectors.maexchen.round import Round
+from kiebitz.dissectors.maexchen.rounds import RoundTable
+from kiebitz.dissectors.maexchen.rules import Announcement, objection
+from kiebitz.dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.table import Ids
 
 _REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
 _TO_STRANGERS = frozenset({"REGISTERED", "REJECTED", "ECHOING"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dissectors.grammar import (
+from kiebitz.dissectors.grammar import (
     Decoded,
     Field,
     FieldType,
@@ -21,8 +21,8 @@ from dissectors.grammar import (
     to_json,
     unreadable,
 )
-from dissectors.okey.grammar import GRAMMAR, Argument
-from dissectors.okey.quoting import (
+from kiebitz.dissectors.okey.grammar import GRAMMAR, Argument
+from kiebitz.dissectors.okey.quoting import (
     BLANK_PAD,
     PERCENT_PAD,
     Sloppy,
@@ -33,8 +33,8 @@ from dissectors.okey.quoting import (
     quote,
     shown_pad,
 )
-from dissectors.records import OPPOSITE, Direction
-from dissectors.rewriting import changed_fields, replaced
+from kiebitz.dissectors.records import OPPOSITE, Direction
+from kiebitz.dissectors.rewriting import changed_fields, replaced
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
 """The clause on how messages are written."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from dissectors.okey.game import OkeyGame
-from dissectors.records import Stream
+from kiebitz.dissectors.okey.game import OkeyGame
+from kiebitz.dissectors.records import Stream
 
 _MOST_WAITING = 1000
 """So many requests can wait for a response; with more of them the oldest will get none."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dissectors.grammar import MessageType
-from dissectors.okey.codec import argument_place
-from dissectors.okey.conversation import Conversation
-from dissectors.okey.game import OkeyGame, Place
-from dissectors.okey.hall import RACE_NS, Hall, LobbyRoom
-from dissectors.okey.moves import Moves
-from dissectors.okey.rules import wrong_start
-from dissectors.okey.tiles import DECK, tiles
-from dissectors.records import Message
-from dissectors.table import label
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.okey.codec import argument_place
+from kiebitz.dissectors.okey.conversation import Conversation
+from kiebitz.dissectors.okey.game import OkeyGame, Place
+from kiebitz.dissectors.okey.hall import RACE_NS, Hall, LobbyRoom
+from kiebitz.dissectors.okey.moves import Moves
+from kiebitz.dissectors.okey.rules import wrong_start
+from kiebitz.dissectors.okey.tiles import DECK, tiles
+from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.table import label
 
 
 class Deals:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.dissector import Dissector, Likeness
-from dissectors.framing import Framer
-from dissectors.grammar import Decoded, Follows, MessageType
-from dissectors.okey.codec import decode, encode, respelt, shape, truncated
-from dissectors.okey.framer import OkeyFramer
-from dissectors.okey.grammar import GRAMMAR
-from dissectors.okey.table import OkeyTable
-from dissectors.records import Direction, Event, Findings, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.dissector import Dissector, Likeness
+from kiebitz.dissectors.framing import Framer
+from kiebitz.dissectors.grammar import Decoded, Follows, MessageType
+from kiebitz.dissectors.okey.codec import decode, encode, respelt, shape, truncated
+from kiebitz.dissectors.okey.framer import OkeyFramer
+from kiebitz.dissectors.okey.grammar import GRAMMAR
+from kiebitz.dissectors.okey.table import OkeyTable
+from kiebitz.dissectors.records import Direction, Event, Findings, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 
 _ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
 """Other protocols over lines have messages of these names, too."""

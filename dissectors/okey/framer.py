@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
-from dissectors.okey.grammar import GRAMMAR
-from dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
+from kiebitz.dissectors.okey.grammar import GRAMMAR
+from kiebitz.dissectors.records import DIRECTIONS, Direction
 
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import msgspec
 
-from dissectors.okey.tiles import OF_EACH, SEATS, Slots, counted
-from dissectors.records import Event, Game
+from kiebitz.dissectors.okey.tiles import OF_EACH, SEATS, Slots, counted
+from kiebitz.dissectors.records import Event, Game
 
 
 class Place(msgspec.Struct, eq=False):

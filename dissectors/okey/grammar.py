@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dissectors.fields import Text, Word, unknown_word
-from dissectors.grammar import (
+from kiebitz.dissectors.fields import Text, Word, unknown_word
+from kiebitz.dissectors.grammar import (
     EventKind,
     Field,
     FieldType,
@@ -25,8 +25,8 @@ from dissectors.grammar import (
     Rename,
     nearest_word,
 )
-from dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
-from dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
+from kiebitz.dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
+from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 
 NAME = Handle("name", of_player=True)
 LOBBY = Handle("lobby")

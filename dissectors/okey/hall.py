@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from dissectors.broadcast import EventLog
-from dissectors.okey.conversation import Conversation
-from dissectors.okey.game import OkeyGame
-from dissectors.okey.tiles import SEATS
-from dissectors.records import Event, Findings, Message, Stream, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.broadcast import EventLog
+from kiebitz.dissectors.okey.conversation import Conversation
+from kiebitz.dissectors.okey.game import OkeyGame
+from kiebitz.dissectors.okey.tiles import SEATS
+from kiebitz.dissectors.records import Event, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 
 _MOST_OTHERS = 1000
 """So many lobbies are remembered of which nobody's conversation is in the capture."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.broadcast import REORDERED_NS
-from dissectors.grammar import MessageType
-from dissectors.okey.codec import argument_place
-from dissectors.okey.conversation import Conversation, Request
-from dissectors.okey.game import OkeyGame
-from dissectors.okey.hall import Hall
-from dissectors.okey.rules import GAME_RULES, Objection, against_put, objection
-from dissectors.okey.tiles import DECK, is_won, tiles
-from dissectors.records import Event, Message
+from kiebitz.dissectors.broadcast import REORDERED_NS
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.okey.codec import argument_place
+from kiebitz.dissectors.okey.conversation import Conversation, Request
+from kiebitz.dissectors.okey.game import OkeyGame
+from kiebitz.dissectors.okey.hall import Hall
+from kiebitz.dissectors.okey.rules import GAME_RULES, Objection, against_put, objection
+from kiebitz.dissectors.okey.tiles import DECK, is_won, tiles
+from kiebitz.dissectors.records import Event, Message
 
 
 class Moves:

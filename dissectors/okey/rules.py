@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dissectors.okey.conversation import Conversation
-from dissectors.okey.game import OkeyGame, Place
-from dissectors.okey.tiles import DECK, OF_EACH, counted, is_joker, kind, tiles
-from dissectors.records import Group, Message, Severity
+from kiebitz.dissectors.okey.conversation import Conversation
+from kiebitz.dissectors.okey.game import OkeyGame, Place
+from kiebitz.dissectors.okey.tiles import DECK, OF_EACH, counted, is_joker, kind, tiles
+from kiebitz.dissectors.records import Group, Message, Severity
 
 GAME_RULES = "the rules of the game"
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dissectors.okey.conversation import Conversation, Request
-from dissectors.okey.game import OkeyGame
-from dissectors.okey.hall import Hall
-from dissectors.okey.moves import Moves
-from dissectors.okey.tiles import DECK, SEATS, Slots
-from dissectors.records import Event, Message
+from kiebitz.dissectors.okey.conversation import Conversation, Request
+from kiebitz.dissectors.okey.game import OkeyGame
+from kiebitz.dissectors.okey.hall import Hall
+from kiebitz.dissectors.okey.moves import Moves
+from kiebitz.dissectors.okey.tiles import DECK, SEATS, Slots
+from kiebitz.dissectors.records import Event, Message
 
 Move = Literal["nothing", "drew m", "drew e", "put"]
 """What leads from one status to the next. A draw from the main stack changes nothing that is told."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dissectors.grammar import MessageType
-from dissectors.okey.chat import Chat
-from dissectors.okey.conversation import Conversation, Request
-from dissectors.okey.deals import Deals
-from dissectors.okey.hall import Hall
-from dissectors.okey.lobby import Lobbies
-from dissectors.okey.moves import Moves
-from dissectors.okey.status import Status
-from dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from dissectors.table import Ids
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.okey.chat import Chat
+from kiebitz.dissectors.okey.conversation import Conversation, Request
+from kiebitz.dissectors.okey.deals import Deals
+from kiebitz.dissectors.okey.hall import Hall
+from kiebitz.dissectors.okey.lobby import Lobbies
+from kiebitz.dissectors.okey.moves import Moves
+from kiebitz.dissectors.okey.status import Status
+from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.table import Ids
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dissectors.records import Message
-from dissectors.schafkopf.cards import NOBODY, SI, mode
-from dissectors.schafkopf.hands import Hands
-from dissectors.schafkopf.round import Conversation, Round
-from dissectors.schafkopf.rounds import RoundTable
+from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.schafkopf.cards import NOBODY, SI, mode
+from kiebitz.dissectors.schafkopf.hands import Hands
+from kiebitz.dissectors.schafkopf.round import Conversation, Round
+from kiebitz.dissectors.schafkopf.rounds import RoundTable
 
 
 class Bidding:

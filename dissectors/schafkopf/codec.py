@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
-from dissectors.records import Direction
-from dissectors.rewriting import changed_fields
-from dissectors.schafkopf.cards import HAND, SEATS
-from dissectors.schafkopf.flaws import any_flag, cut_short, flawed, no_paket, slip_of_end, surplus
-from dissectors.schafkopf.grammar import EMPTY, EMPTY_SPELLINGS, END, GRAMMAR, line_count, terminals
-from dissectors.schafkopf.paket import (
+from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
+from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.rewriting import changed_fields
+from kiebitz.dissectors.schafkopf.cards import HAND, SEATS
+from kiebitz.dissectors.schafkopf.flaws import any_flag, cut_short, flawed, no_paket, slip_of_end, surplus
+from kiebitz.dissectors.schafkopf.grammar import EMPTY, EMPTY_SPELLINGS, END, GRAMMAR, line_count, terminals
+from kiebitz.dissectors.schafkopf.paket import (
     Reading,
     closest_row,
     first_wrong,

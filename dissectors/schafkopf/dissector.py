@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.dissector import Dissector, Likeness, likeness
-from dissectors.framing import Framer
-from dissectors.grammar import Decoded, MessageType
-from dissectors.records import Direction, Findings, TableInfo
-from dissectors.schafkopf.codec import decode, encode, respelt, truncated
-from dissectors.schafkopf.framer import SchafkopfFramer
-from dissectors.schafkopf.grammar import GRAMMAR, kinds, notation
-from dissectors.schafkopf.table import SchafkopfTable
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
+from kiebitz.dissectors.framing import Framer
+from kiebitz.dissectors.grammar import Decoded, MessageType
+from kiebitz.dissectors.records import Direction, Findings, TableInfo
+from kiebitz.dissectors.schafkopf.codec import decode, encode, respelt, truncated
+from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
+from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds, notation
+from kiebitz.dissectors.schafkopf.table import SchafkopfTable
+from kiebitz.dissectors.table import GameTable, Ids
 
 
 class Schafkopf(Dissector):

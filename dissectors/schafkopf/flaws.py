@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dissectors.fields import unknown_word
-from dissectors.grammar import (
+from kiebitz.dissectors.fields import unknown_word
+from kiebitz.dissectors.grammar import (
     Decoded,
     Flaw,
     MessageType,
@@ -20,8 +20,8 @@ from dissectors.grammar import (
     to_json,
     unreadable,
 )
-from dissectors.records import DIRECTIONS, Direction, Severity
-from dissectors.schafkopf.grammar import (
+from kiebitz.dissectors.records import DIRECTIONS, Direction, Severity
+from kiebitz.dissectors.schafkopf.grammar import (
     END,
     GRAMMAR,
     MODEL_FLAG,
@@ -32,7 +32,7 @@ from dissectors.schafkopf.grammar import (
     production,
     terminals,
 )
-from dissectors.schafkopf.paket import Wrong, first_wrong, place_of, sound_fields
+from kiebitz.dissectors.schafkopf.paket import Wrong, first_wrong, place_of, sound_fields
 
 _SHOWN = 40
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
-from dissectors.records import DIRECTIONS, Direction
-from dissectors.schafkopf.cards import FARBEN, WERTE
-from dissectors.schafkopf.grammar import EMPTY_SPELLINGS, GRAMMAR, MODEL_FLAG, MODEL_LINES, text_lines
+from kiebitz.dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
+from kiebitz.dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.schafkopf.cards import FARBEN, WERTE
+from kiebitz.dissectors.schafkopf.grammar import EMPTY_SPELLINGS, GRAMMAR, MODEL_FLAG, MODEL_LINES, text_lines
 
 _END = b"!END"
 _ENDE = b"!ENDE"

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from dissectors.fields import unknown_word
-from dissectors.grammar import (
+from kiebitz.dissectors.fields import unknown_word
+from kiebitz.dissectors.grammar import (
     EventKind,
     Field,
     FieldType,
@@ -27,7 +27,7 @@ from dissectors.grammar import (
     Mismatch,
     Rename,
 )
-from dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
+from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 
 NAME = Handle("name", of_player=True)
 SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))

@@ -6,10 +6,10 @@ is objected to, and taken over when the server insists.
 
 from __future__ import annotations
 
-from dissectors.records import Message
-from dissectors.schafkopf.cards import HAND
-from dissectors.schafkopf.round import Conversation, Round
-from dissectors.schafkopf.rounds import RoundTable, cards_of
+from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.schafkopf.cards import HAND
+from kiebitz.dissectors.schafkopf.round import Conversation, Round
+from kiebitz.dissectors.schafkopf.rounds import RoundTable, cards_of
 
 
 class Hands:

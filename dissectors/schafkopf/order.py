@@ -9,11 +9,11 @@ The specification leaves the order to be guessed; this is what all real servers 
 
 from __future__ import annotations
 
-from dissectors.grammar import MessageType
-from dissectors.records import Message
-from dissectors.schafkopf.grammar import GRAMMAR, notation
-from dissectors.schafkopf.round import Conversation, Question, Round
-from dissectors.schafkopf.rounds import RoundTable
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, notation
+from kiebitz.dissectors.schafkopf.round import Conversation, Question, Round
+from kiebitz.dissectors.schafkopf.rounds import RoundTable
 
 _CLAUSE = "the order of a round"
 

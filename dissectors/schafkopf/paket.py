@@ -7,9 +7,9 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dissectors.grammar import FieldType, Flaw, MessageType, Mismatch
-from dissectors.records import Direction
-from dissectors.schafkopf.grammar import (
+from kiebitz.dissectors.grammar import FieldType, Flaw, MessageType, Mismatch
+from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.schafkopf.grammar import (
     EMPTY,
     EMPTY_SPELLINGS,
     END,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dissectors.schafkopf.cards import SEATS, Mode, points
+from kiebitz.dissectors.schafkopf.cards import SEATS, Mode, points
 
 TRICKS = 6
 

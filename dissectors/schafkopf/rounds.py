@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.broadcast import EventLog
-from dissectors.grammar import blame_of, shortened
-from dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
-from dissectors.schafkopf.cards import SEATS
-from dissectors.schafkopf.codec import card_place
-from dissectors.schafkopf.play import Play, Trick
-from dissectors.schafkopf.round import PHASES, Conversation, Phase, Round
-from dissectors.state import State
-from dissectors.table import GameTable, Ids, label
+from kiebitz.dissectors.broadcast import EventLog
+from kiebitz.dissectors.grammar import blame_of, shortened
+from kiebitz.dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.schafkopf.cards import SEATS
+from kiebitz.dissectors.schafkopf.codec import card_place
+from kiebitz.dissectors.schafkopf.play import Play, Trick
+from kiebitz.dissectors.schafkopf.round import PHASES, Conversation, Phase, Round
+from kiebitz.dissectors.state import State
+from kiebitz.dissectors.table import GameTable, Ids, label
 
 RULES = "the rules of the game"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.grammar import blame_of
-from dissectors.records import Blame, Message
-from dissectors.schafkopf.cards import HAND, PACK
-from dissectors.schafkopf.hands import Hands
-from dissectors.schafkopf.play import Contradiction, Trick
-from dissectors.schafkopf.round import Conversation, Round
-from dissectors.schafkopf.rounds import RULES, RoundTable, cards_of
+from kiebitz.dissectors.grammar import blame_of
+from kiebitz.dissectors.records import Blame, Message
+from kiebitz.dissectors.schafkopf.cards import HAND, PACK
+from kiebitz.dissectors.schafkopf.hands import Hands
+from kiebitz.dissectors.schafkopf.play import Contradiction, Trick
+from kiebitz.dissectors.schafkopf.round import Conversation, Round
+from kiebitz.dissectors.schafkopf.rounds import RULES, RoundTable, cards_of
 
 
 class Snapshots:

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dissectors.grammar import MessageType, blame_of
-from dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from dissectors.schafkopf.bidding import Bidding
-from dissectors.schafkopf.cards import NOBODY, SEATS
-from dissectors.schafkopf.hands import Hands
-from dissectors.schafkopf.order import Order
-from dissectors.schafkopf.round import Conversation, Round
-from dissectors.schafkopf.rounds import RULES, RoundTable
-from dissectors.schafkopf.snapshots import Snapshots
-from dissectors.schafkopf.verdict import verdict
-from dissectors.table import Ids, label
+from kiebitz.dissectors.grammar import MessageType, blame_of
+from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.schafkopf.bidding import Bidding
+from kiebitz.dissectors.schafkopf.cards import NOBODY, SEATS
+from kiebitz.dissectors.schafkopf.hands import Hands
+from kiebitz.dissectors.schafkopf.order import Order
+from kiebitz.dissectors.schafkopf.round import Conversation, Round
+from kiebitz.dissectors.schafkopf.rounds import RULES, RoundTable
+from kiebitz.dissectors.schafkopf.snapshots import Snapshots
+from kiebitz.dissectors.schafkopf.verdict import verdict
+from kiebitz.dissectors.table import Ids, label
 
 _MAX_NAMES = 1000
 """So many players are known after they have left, and their accounts."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from dissectors.records import Severity
-from dissectors.schafkopf.cards import NOBODY, TO_WIN
-from dissectors.schafkopf.play import TRICKS
-from dissectors.schafkopf.round import Round
+from kiebitz.dissectors.records import Severity
+from kiebitz.dissectors.schafkopf.cards import NOBODY, TO_WIN
+from kiebitz.dissectors.schafkopf.play import TRICKS
+from kiebitz.dissectors.schafkopf.round import Round
 
 
 class Objection(msgspec.Struct, frozen=True):

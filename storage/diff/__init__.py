@@ -7,7 +7,7 @@ The way through: `side` (a session is read, each event by `meaning`, its players
 
 from __future__ import annotations
 
-from storage.diff.compare import compare
-from storage.diff.result import Difference
+from kiebitz.storage.diff.compare import compare
+from kiebitz.storage.diff.result import Difference
 
 __all__ = ["Difference", "compare"]

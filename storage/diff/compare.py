@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from storage.diff.conversations import compare_conversations
-from storage.diff.events import TableComparison
-from storage.diff.messages import compare_messages
-from storage.diff.order import Order
-from storage.diff.result import Difference, TablePair
-from storage.diff.side import Side, TableSide
-from storage.diff.tables import match_tables
-from storage.timeline import Timeline
+from kiebitz.storage.diff.conversations import compare_conversations
+from kiebitz.storage.diff.events import TableComparison
+from kiebitz.storage.diff.messages import compare_messages
+from kiebitz.storage.diff.order import Order
+from kiebitz.storage.diff.result import Difference, TablePair
+from kiebitz.storage.diff.side import Side, TableSide
+from kiebitz.storage.diff.tables import match_tables
+from kiebitz.storage.timeline import Timeline
 
 if TYPE_CHECKING:
-    from storage.filters import Filter
+    from kiebitz.storage.filters import Filter
 
 
 def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Difference:

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from dissectors.grammar import Grammar, Handle, Handles, KeysOf
-from dissectors.records import ENDINGS
-from storage.diff.players import Cast
+from kiebitz.dissectors.grammar import Grammar, Handle, Handles, KeysOf
+from kiebitz.dissectors.records import ENDINGS
+from kiebitz.storage.diff.players import Cast
 
 _DEEPEST = 40
 """Values that lie deeper than this are compared as they are."""

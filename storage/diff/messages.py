@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dissectors.grammar import Handle, to_json
-from dissectors.records import DIRECTIONS, Direction
-from dissectors.registry import dissector_of
-from storage.diff.matching import shared_numbers
-from storage.diff.players import Cast, Match
-from storage.diff.result import MessageDifference, Sort
-from storage.diff.side import Side, TableSide, condition
+from kiebitz.dissectors.grammar import Handle, to_json
+from kiebitz.dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.diff.matching import shared_numbers
+from kiebitz.storage.diff.players import Cast, Match
+from kiebitz.storage.diff.result import MessageDifference, Sort
+from kiebitz.storage.diff.side import Side, TableSide, condition
 
 if TYPE_CHECKING:
-    from storage.filters import Filter
+    from kiebitz.storage.filters import Filter
 
 
 class _Told(msgspec.Struct, eq=False):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dissectors.grammar import Grammar
-from dissectors.registry import dissector_of
-from storage.diff.meaning import Reader
-from storage.players import name_of_stream
-from storage.timeline import GameRow, TableRow, Timeline
+from kiebitz.dissectors.grammar import Grammar
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.diff.meaning import Reader
+from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.timeline import GameRow, TableRow, Timeline
 
 # The filter language takes its time to load, and most comparisons are asked without a filter.
 if TYPE_CHECKING:
-    from storage.filters import Filter, Parameters, Target
+    from kiebitz.storage.filters import Filter, Parameters, Target
 
     Condition = tuple[str, Parameters]
 
@@ -112,7 +112,7 @@ def condition(timeline: Timeline, wanted: Filter | None, target: Target) -> Cond
     """A filter as an SQL condition on this session's rows; without one, all meet it."""
     if wanted is None:
         return "1", []
-    from storage.filters import register_functions
+    from kiebitz.storage.filters import register_functions
 
     register_functions(timeline.connection, name_of_stream(timeline))
     return wanted.sql(target)

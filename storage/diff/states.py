@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from dissectors.grammar import Handle, Handles, KeysOf
-from dissectors.state import State
+from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.state import State
 
 Path = tuple[str, ...]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.filters import predicate as _predicate
-from storage.filters import sql as _sql
-from storage.filters.errors import FilterError
-from storage.filters.fields import Column, FieldCatalog, complete
-from storage.filters.meaning import Condition, Meaning, meaning
-from storage.filters.parser import parse
-from storage.filters.predicate import Predicate
-from storage.filters.rows import Row, Target
-from storage.filters.sql import Parameters, reason_of, register_functions
+from kiebitz.storage.filters import predicate as _predicate
+from kiebitz.storage.filters import sql as _sql
+from kiebitz.storage.filters.errors import FilterError
+from kiebitz.storage.filters.fields import Column, FieldCatalog, complete
+from kiebitz.storage.filters.meaning import Condition, Meaning, meaning
+from kiebitz.storage.filters.parser import parse
+from kiebitz.storage.filters.predicate import Predicate
+from kiebitz.storage.filters.rows import Row, Target
+from kiebitz.storage.filters.sql import Parameters, reason_of, register_functions
 
 __all__ = [
     "FieldCatalog",

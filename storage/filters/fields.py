@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from storage.filters.parser import is_word
-from storage.filters.syntax import Step
+from kiebitz.storage.filters.parser import is_word
+from kiebitz.storage.filters.syntax import Step
 
 COLUMNS: dict[str, Literal["text", "number"]] = {
     "number": "number",

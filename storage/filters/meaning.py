@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import cast
 
-from storage.filters.errors import FilterError
-from storage.filters.expressions import searching
-from storage.filters.fields import (
+from kiebitz.storage.filters.errors import FilterError
+from kiebitz.storage.filters.expressions import searching
+from kiebitz.storage.filters.fields import (
     COLUMNS,
     AnyField,
     Carrier,
@@ -27,8 +27,18 @@ from storage.filters.fields import (
     UnknownName,
     look_up,
 )
-from storage.filters.syntax import And, Comparison, Constant, Expression, Has, Name, Not, Passage, Value
-from storage.filters.values import Question, Test
+from kiebitz.storage.filters.syntax import (
+    And,
+    Comparison,
+    Constant,
+    Expression,
+    Has,
+    Name,
+    Not,
+    Passage,
+    Value,
+)
+from kiebitz.storage.filters.values import Question, Test
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,19 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-from storage.filters.errors import FilterError
-from storage.filters.syntax import And, Comparison, Constant, Expression, Has, Name, Not, Operator, Or, Step
+from kiebitz.storage.filters.errors import FilterError
+from kiebitz.storage.filters.syntax import (
+    And,
+    Comparison,
+    Constant,
+    Expression,
+    Has,
+    Name,
+    Not,
+    Operator,
+    Or,
+    Step,
+)
 
 MAX_LENGTH = 10_000
 MAX_NESTING = 30

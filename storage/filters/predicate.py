@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
-from storage.filters.fields import AnyField, Column, MessageName
-from storage.filters.meaning import AllOf, Condition, Meaning
-from storage.filters.rows import JSON, Owner, Place, Row, Target, places
-from storage.filters.values import Test, holds, holds_inside, texts_in
+from kiebitz.storage.filters.fields import AnyField, Column, MessageName
+from kiebitz.storage.filters.meaning import AllOf, Condition, Meaning
+from kiebitz.storage.filters.rows import JSON, Owner, Place, Row, Target, places
+from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
 
 Predicate = Callable[[Row], bool]
 _Owners = Callable[[Row], Iterable[object]]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dissectors.records import Diagnostic, Event, Message, TableInfo
+from kiebitz.dissectors.records import Diagnostic, Event, Message, TableInfo
 
 Target = Literal["messages", "events", "diagnostics"]
 Owner = Literal["message", "event", "diagnostic", "stream", "table", "session"]

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from dissectors.grammar import to_json
-from storage.filters.fields import AnyField, Column, MessageField
-from storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
-from storage.filters.rows import JSON, Owner, Place, Target, places
-from storage.filters.syntax import Passage, Step
-from storage.filters.values import Test, holds, holds_inside, texts_in
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.storage.filters.fields import AnyField, Column, MessageField
+from kiebitz.storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
+from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
+from kiebitz.storage.filters.syntax import Passage, Step
+from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
 
 Parameters = list[str | int | float]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from storage.filters.errors import FilterError
-from storage.filters.expressions import PATIENCE_S, TookTooLong, searching
-from storage.filters.syntax import Passage, Step, Value
+from kiebitz.storage.filters.errors import FilterError
+from kiebitz.storage.filters.expressions import PATIENCE_S, TookTooLong, searching
+from kiebitz.storage.filters.syntax import Passage, Step, Value
 
 Question = Literal["has", "in", "<", "<=", ">", ">=", "contains", "matches"]
 

@@ -24,12 +24,12 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
-from cli.catalog import field_catalog, sql_condition
-from storage.filters import compile_filter
-from storage.moments import game_at, parse_moment, tables_at
-from storage.opening import open_existing
-from storage.timeline import Timeline, sessions
-from storage.traffic import messages
+from kiebitz.cli.catalog import field_catalog, sql_condition
+from kiebitz.storage.filters import compile_filter
+from kiebitz.storage.moments import game_at, parse_moment, tables_at
+from kiebitz.storage.opening import open_existing
+from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.traffic import messages
 
 MESSAGES = 1_000_000
 ROUNDS = 7

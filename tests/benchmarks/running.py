@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-KIEBITZ = (sys.executable, "-m", "cli")
+KIEBITZ = (sys.executable, "-m", "kiebitz")
 
 _LOOK_SECONDS = 0.05
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.grammar import (
+from kiebitz.dissectors.grammar import (
     Decoded,
     Flaw,
     MessageType,
@@ -15,7 +15,7 @@ from dissectors.grammar import (
     to_json,
     unreadable,
 )
-from dissectors.records import Direction
+from kiebitz.dissectors.records import Direction
 from kiebitz_knobeln.grammar import GRAMMAR
 
 _FRAMING = "Grundlagen"

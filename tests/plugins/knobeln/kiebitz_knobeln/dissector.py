@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dissectors.dissector import Dissector, Likeness
-from dissectors.framing import DatagramFramer, Framer
-from dissectors.grammar import Decoded, MessageType
-from dissectors.records import Direction, Findings, TableInfo
-from dissectors.table import GameTable, Ids
+from kiebitz.dissectors.dissector import Dissector, Likeness
+from kiebitz.dissectors.framing import DatagramFramer, Framer
+from kiebitz.dissectors.grammar import Decoded, MessageType
+from kiebitz.dissectors.records import Direction, Findings, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids
 from kiebitz_knobeln.codec import decode, encode, shape
 from kiebitz_knobeln.grammar import GRAMMAR
 from kiebitz_knobeln.table import KnobelnTable

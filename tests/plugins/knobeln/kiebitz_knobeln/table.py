@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dissectors.broadcast import REORDERED_NS, EventLog
-from dissectors.grammar import MessageType
-from dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from dissectors.table import GameTable, Ids, label
+from kiebitz.dissectors.broadcast import REORDERED_NS, EventLog
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids, label
 
 
 class KnobelnTable(GameTable):

@@ -1,5 +1,0 @@
-"""`python -m cli` is `kiebitz`."""
-
-from cli.main import main
-
-main()

@@ -1,0 +1,1 @@
+"""Kiebitz: a transparent relay and traffic inspector for networked table games."""

@@ -1,0 +1,5 @@
+"""`python -m kiebitz` is `kiebitz`."""
+
+from kiebitz.cli.main import main
+
+main()
