@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from functools import wraps
 from typing import ParamSpec
 
-from kiebitz.cli.console import accept_any_letter, warn
+from kiebitz.cli.terminal.console import accept_any_letter, warn
 
 P = ParamSpec("P")
 

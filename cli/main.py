@@ -16,44 +16,51 @@ from typing import Any, cast
 
 import click
 
-from kiebitz.cli.console import accept_any_letter, colour_is_forced, flush, give_up_output, tell, warn
 from kiebitz.cli.faults import damaged_database, fault
+from kiebitz.cli.terminal.console import (
+    accept_any_letter,
+    colour_is_forced,
+    flush,
+    give_up_output,
+    tell,
+    warn,
+)
 
 OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Get traffic": {
-        "relay": ("cli.relay:relay", "Stand between players and their server, and record."),
-        "sniff": ("cli.sniff:sniff", "Record what passes a network interface."),
-        "import": ("cli.import_:import_command", "Read capture files into a database."),
+        "relay": ("cli.commands.relay:relay", "Stand between players and their server, and record."),
+        "sniff": ("cli.commands.sniff:sniff", "Record what passes a network interface."),
+        "import": ("cli.commands.import_:import_command", "Read capture files into a database."),
     },
     "See what happened": {
-        "sessions": ("cli.listings:sessions", "The sessions in a database."),
-        "streams": ("cli.listings:streams", "Who talked to which server."),
-        "games": ("cli.listings:games", "The games of a session and how they ended."),
-        "messages": ("cli.messages:messages", "What was said, message by message."),
-        "events": ("cli.events:events", "What happened in the game, in sentences."),
-        "state": ("cli.state:state", "The state of the game at any moment."),
-        "check": ("cli.check:check", "Who broke which rule, at which byte."),
-        "diff": ("cli.diff:diff", "Where two games part: a difference by meaning."),
-        "whatif": ("cli.whatif:whatif", "The game if a message had been lost, or another one."),
-        "follow": ("cli.follow:follow", "The bytes of one stream."),
+        "sessions": ("cli.commands.sessions:sessions", "The sessions in a database."),
+        "streams": ("cli.commands.streams:streams", "Who talked to which server."),
+        "games": ("cli.commands.games:games", "The games of a session and how they ended."),
+        "messages": ("cli.commands.messages:messages", "What was said, message by message."),
+        "events": ("cli.commands.events:events", "What happened in the game, in sentences."),
+        "state": ("cli.commands.state:state", "The state of the game at any moment."),
+        "check": ("cli.commands.check:check", "Who broke which rule, at which byte."),
+        "diff": ("cli.commands.diff:diff", "Where two games part: a difference by meaning."),
+        "whatif": ("cli.commands.whatif:whatif", "The game if a message had been lost, or another one."),
+        "follow": ("cli.commands.follow:follow", "The bytes of one stream."),
     },
     "Play it again": {
-        "replay": ("cli.replay:replay", "A game again, in the terminal or to a live peer."),
+        "replay": ("cli.commands.replay:replay", "A game again, in the terminal or to a live peer."),
     },
     "Keep it": {
-        "export": ("cli.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
-        "redissect": ("cli.redissect:redissect", "Read the recorded bytes anew."),
+        "export": ("cli.commands.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
+        "redissect": ("cli.commands.redissect:redissect", "Read the recorded bytes anew."),
     },
     "Look it up": {
-        "protocols": ("cli.protocols:protocols", "The protocols and their messages."),
+        "protocols": ("cli.commands.protocols:protocols", "The protocols and their messages."),
         "addon-path": (
-            "cli.addon_path:addon_path",
+            "cli.commands.addon_path:addon_path",
             "The script that shows and records games in mitmproxy.",
         ),
-        "help": ("cli.help:help_command", "The help of a command, or of filters."),
-        "completion": ("cli.completion:completion", "Completion for bash, zsh or fish."),
+        "help": ("cli.commands.help:help_command", "The help of a command, or of filters."),
+        "completion": ("cli.commands.completion:completion", "Completion for bash, zsh or fish."),
     },
 }
 """Section of the help -> command -> where it is, and what the list of commands says of it."""

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 import click
 
-from kiebitz.cli.console import warn
+from kiebitz.cli.terminal.console import warn
 from kiebitz.storage.opening import is_open, open_existing
 from kiebitz.storage.schema import TABLES, StorageError, sentence
 from kiebitz.storage.soundness import damage
@@ -111,6 +111,13 @@ def since(timeline: Timeline, ns: int | None) -> float | None:
     return None if ns is None else (ns - timeline.started_ns) / 1e9
 
 
+def between(started_ns: int | None, ended_ns: int | None) -> float | None:
+    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
+    if started_ns is None or ended_ns is None or ended_ns < started_ns:
+        return None
+    return (ended_ns - started_ns) / 1e9
+
+
 def nearest_number(wanted: int, known: Sequence[int]) -> str:
     """Which numbers there are, for a sentence that says that `wanted` is none of them."""
     if not known:
@@ -141,7 +148,7 @@ def _no_such_file(path: str) -> str:
 
 def _imported(path: str) -> sqlite3.Connection:
     # Reading captures takes scapy, which takes its time to load.
-    from kiebitz.cli.importing import open_capture_in_memory
+    from kiebitz.cli.importing.packets import open_capture_in_memory
 
     connection, truncated = open_capture_in_memory(path)
     if truncated is not None:

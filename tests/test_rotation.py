@@ -15,7 +15,7 @@ from command import CAPTURES, kiebitz
 from made_sessions import START_NS, Conversation
 from rotated import assert_well_divided, states, timeline_of
 
-from kiebitz.cli.rotation import Limits, Rotation
+from kiebitz.cli.recording.rotation import Limits, Rotation
 from kiebitz.dissectors.records import Chunk, Item, Stream
 from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.moments import END, Moment, game_at
