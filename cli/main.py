@@ -1,7 +1,4 @@
-"""The command `kiebitz`: its subcommands, each loaded only when it is asked for, and how everything ends.
-
-Exit status: 0 well, 1 failed, 2 wrong usage, 3 differences or violations found, 130 interrupted.
-"""
+"""The command `kiebitz`: its subcommands, each loaded only when it is asked for, and how everything ends."""
 
 from __future__ import annotations
 
@@ -16,7 +13,8 @@ from typing import Any, cast
 
 import click
 
-from kiebitz.cli.faults import damaged_database, fault
+from kiebitz.cli.faults import fault
+from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
 from kiebitz.cli.terminal.console import (
     accept_any_letter,
     colour_is_forced,
@@ -25,8 +23,7 @@ from kiebitz.cli.terminal.console import (
     tell,
     warn,
 )
-
-OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
+from kiebitz.dissectors.errors import KiebitzError
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Get traffic": {
@@ -64,18 +61,6 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """Section of the help -> command -> where it is, and what the list of commands says of it."""
-
-_FILTER_ERROR = "kiebitz.storage.filters.errors.FilterError"
-
-_ERRORS = {
-    _FILTER_ERROR,
-    "kiebitz.storage.schema.StorageError",
-    "kiebitz.proxy.capture_files.CaptureError",
-    "kiebitz.proxy.endpoints.RelayError",
-    "kiebitz.proxy.peers.PeerError",
-    "kiebitz.proxy.sniff.SniffError",
-}
-"""Errors whose text is a sentence for the user; by name, as their modules are loaded only where needed."""
 
 
 class Kiebitz(click.Group):
@@ -174,11 +159,6 @@ def _colour() -> bool | None:
     return True if colour_is_forced() else None
 
 
-def _name(error: Exception) -> str:
-    """A failure's class by name: nothing is imported only to see whether it has failed."""
-    return f"{type(error).__module__}.{type(error).__name__}"
-
-
 def _behind(error: Exception) -> BaseException:
     """What a filter in a query has raised, if that is why the query failed; else the failure itself."""
     filters = sys.modules.get("kiebitz.storage.filters")
@@ -190,7 +170,7 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
     if not isinstance(error, Exception) or _is_interruption(error):
         return INTERRUPTED
     warn(_sentence(error, arguments), *_excerpt(error))
-    return USAGE if _name(error) == _FILTER_ERROR else FAILED
+    return USAGE if isinstance(error, KiebitzError) and error.is_usage else FAILED
 
 
 def _is_interruption(error: BaseException | None) -> bool:
@@ -216,8 +196,11 @@ def _sentence(error: Exception, arguments: Sequence[str]) -> str:
         return sentence("the database", error)
     if isinstance(error, OSError):
         return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
-    if _name(error) in _ERRORS:
+    if isinstance(error, KiebitzError):
         return str(error)
+    # Loaded only here: most commands do not fail.
+    from kiebitz.cli.damage import damaged_database
+
     return damaged_database(arguments) or fault(error)
 
 
@@ -229,14 +212,11 @@ def _of_usage(error: click.UsageError) -> str:
 
 def _excerpt(error: BaseException | None) -> list[str]:
     """Lines below the sentence: the filter, with what is wrong in it marked, if it is about one."""
-    while error is not None and (not isinstance(error, Exception) or _name(error) != _FILTER_ERROR):
+    while error is not None:
+        if isinstance(error, KiebitzError) and (lines := error.excerpt()):
+            return lines
         error = error.__cause__
-    if error is None:
-        return []
-    from kiebitz.storage.filters import FilterError
-
-    assert isinstance(error, FilterError)
-    return error.excerpt()
+    return []
 
 
 def _tell_of_plugins() -> None:

@@ -26,12 +26,6 @@ _NUMBERED = re.compile(r"(.+):(\d{1,18})")
 _LISTED = 20
 """How many numbers a sentence names at the most."""
 
-session_argument = click.argument("session", metavar="SESSION", type=click.Path(), is_eager=True)
-"""A SESSION as `open_session` takes it; it is read before the options."""
-
-SESSION_ARGUMENTS = ("session", "a", "b")
-"""What arguments that are sessions are called."""
-
 
 def open_session(given: str, is_told: bool = True) -> Timeline:
     """The session that is meant; the latest of a database with several, which is then told on stderr.

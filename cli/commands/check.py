@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.main import VIOLATIONS
 from kiebitz.cli.options.catalog import filter_option, sql_condition
-from kiebitz.cli.sessions import open_session, session_argument, since
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import Line as Shown
 from kiebitz.cli.terminal.console import Styled, show_line, terminal_columns
 from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt

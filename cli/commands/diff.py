@@ -10,10 +10,10 @@ from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.differences.states import differing_states
-from kiebitz.cli.main import VIOLATIONS
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session, split_number
+from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.storage.diff import compare
 from kiebitz.storage.moments import END, Moment, MomentError, parse_moment

@@ -9,8 +9,9 @@ import click
 
 from kiebitz.cli.options.catalog import filter_option, sql_condition
 from kiebitz.cli.options.players import check_player
+from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, session_argument, since
+from kiebitz.cli.sessions import open_session, since
 from kiebitz.cli.terminal.console import errors_are_seen, warn
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, Row, address, batches, moment, number, of_several

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from kiebitz.cli.files import opened
+from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.storage.export import BINARY, FORMATS
 

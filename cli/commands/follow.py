@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from kiebitz.cli.sessions import nearest_number, open_session, session_argument
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import nearest_number, open_session
 from kiebitz.cli.terminal.console import Styled, is_terminal, output, show_line, warn
 from kiebitz.cli.terminal.excerpt import missing, shown_bytes
 from kiebitz.dissectors.records import Direction

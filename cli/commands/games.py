@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from kiebitz.cli.sessions import between, open_session, session_argument, since
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import between, open_session, since
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import (
     Column,

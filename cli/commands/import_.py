@@ -14,6 +14,7 @@ from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.sessions import is_database
+from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.cli.terminal.screen import Progress, TaskID, loading
 from kiebitz.dissectors.inspector import DecodeAs
@@ -69,7 +70,7 @@ def import_command(
         tell_losses(file, recording, truncated)
         room.tell_if_full()
     if failed:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _import_database(source: str, database: str, forced: DecodeAs, room: RecordingRoom) -> None:

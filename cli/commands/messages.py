@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from kiebitz.cli.options.catalog import filter_option, sql_condition
-from kiebitz.cli.sessions import open_session, session_argument, since, split_number
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import open_session, since, split_number
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.output import Form, output_options, show

@@ -15,6 +15,7 @@ from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
+from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.held_signals import Interrupted, held_signals
@@ -218,4 +219,4 @@ def relay(
             recorder.finish()
             raise
         if not recorder.finish():
-            raise click.exceptions.Exit(1)
+            raise click.exceptions.Exit(FAILED)

@@ -10,12 +10,13 @@ from click.core import ParameterSource
 
 from kiebitz.cli.files import opened, svg_option
 from kiebitz.cli.onlooker import Onlooker
-from kiebitz.cli.options.moments import game_option, moment_option, moments_explained, player_option
+from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.recording import max_size_option
+from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.playing.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import is_terminal, warn
 from kiebitz.cli.terminal.keyboard import Keyboard, has_keyboard
 from kiebitz.dissectors.replay.part import Policy
@@ -187,9 +188,8 @@ def _in_terminal(
 ) -> None:
     if player is not None:
         check_player(timeline, player)
-    with moments_explained():
-        game = find_game(timeline, number) if number is not None else None
-        first, last = _bounds(timeline, game, begin, end)
+    game = find_game(timeline, number) if number is not None else None
+    first, last = _bounds(timeline, game, begin, end)
     onlooker = Onlooker(timeline, player)
     steps = Steps(timeline, onlooker.may_see, game).between(first, last)
     if is_terminal():

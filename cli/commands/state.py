@@ -8,10 +8,11 @@ import click
 
 from kiebitz.cli.files import opened, svg_option
 from kiebitz.cli.onlooker import RECENT, Onlooker
-from kiebitz.cli.options.moments import game_option, moment_option, moments_explained, player_option
+from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.players import check_player
+from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import warn, write_json_array
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.storage.moments import END, Moment, TableMoment, game_at, tables_at
@@ -52,8 +53,7 @@ def state(
     if player is not None:
         check_player(timeline, player)
     at = moment or END
-    with moments_explained():
-        tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
+    tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
     onlooker = Onlooker(timeline, player)
     if as_json:
         _write_json(tables, onlooker, number)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kiebitz.cli.sessions import open_session, session_argument, since
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import open_session, since
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, address, batches, moment, number
 from kiebitz.storage.traffic import streams as stream_rows

@@ -11,9 +11,10 @@ import msgspec
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
-from kiebitz.cli.main import VIOLATIONS
 from kiebitz.cli.options.alterations import Wish, copies, read_wishes, splices_of
-from kiebitz.cli.sessions import open_session, session_argument
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import open_session
+from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import warn, write_json
 from kiebitz.cli.terminal.screen import Progress
 from kiebitz.dissectors.grammar import shortened

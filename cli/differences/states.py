@@ -5,7 +5,6 @@ from __future__ import annotations
 from kiebitz.cli.differences.report import state_difference, state_lines
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
-from kiebitz.cli.options.moments import moments_explained
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.storage.diff import Difference
@@ -20,9 +19,8 @@ def differing_states(
 
     `difference` is that of the whole sessions: it tells which tables, games and players are the same.
     """
-    with moments_explained():
-        a = {found.table.id: found for found in tables_at(both.a.timeline, moment_a)}
-        b = {found.table.id: found for found in tables_at(both.b.timeline, moment_b)}
+    a = {found.table.id: found for found in tables_at(both.a.timeline, moment_a)}
+    b = {found.table.id: found for found in tables_at(both.b.timeline, moment_b)}
     pairs = [
         (
             a[pair.a.id] if pair.a is not None else None,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.sessions import SESSION_ARGUMENTS, open_session
+from kiebitz.cli.options.session import SESSION_ARGUMENTS
+from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.registry import installed
 from kiebitz.storage.paths import paths_to, spoken

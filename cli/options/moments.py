@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -33,12 +32,3 @@ player_option = click.option("--as", "player", metavar="PLAYER", help="Only what
 def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], Any]:
     """An option that takes a moment, None if it is not given."""
     return click.option(flag, parameter, type=MomentType(), metavar="MOMENT", help=help_text)
-
-
-@contextmanager
-def moments_explained() -> Iterator[None]:
-    """Tell a moment or game that the session does not have as a failure of the command."""
-    try:
-        yield
-    except MomentError as error:
-        raise click.ClickException(str(error)) from error

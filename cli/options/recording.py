@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.sessions import DEFAULT_DB
+from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.severities import in_words
 from kiebitz.storage.room import Room
@@ -69,7 +70,7 @@ class RecordingRoom:
         """If it has ended for that, say so, and end the command with status 1."""
         if self._reason is not None:
             warn(f"{self._reason}; the recording has ended, and what was read until then is kept")
-            raise click.exceptions.Exit(1)
+            raise click.exceptions.Exit(FAILED)
 
 
 def summary(recorder: Recorder) -> str:

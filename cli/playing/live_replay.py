@@ -9,12 +9,12 @@ from contextlib import suppress
 
 import click
 
-from kiebitz.cli.main import FAILED, VIOLATIONS
 from kiebitz.cli.options.addresses import places_of
 from kiebitz.cli.options.players import no_such_player
 from kiebitz.cli.options.recording import summary
 from kiebitz.cli.playing.acting import Actor
 from kiebitz.cli.recording.live import LiveView
+from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import blame_of
