@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 import click
 
-from kiebitz.cli.console import output
 from kiebitz.cli.sessions import is_database
+from kiebitz.cli.terminal.console import output
 from kiebitz.proxy.held_signals import held_signals
 from kiebitz.storage.schema import StorageError, sentence
 

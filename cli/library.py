@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.decode_as import parse_decode_as
+from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.sessions import load, session_of, split_number
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.opening import open_existing
@@ -43,7 +43,7 @@ def import_capture(
     rule that is none.
     """
     # It takes scapy, which takes its time to load.
-    from kiebitz.cli.importing import import_capture as record
+    from kiebitz.cli.importing.packets import import_capture as record
 
     recording, lacks = record(capture, database or MEMORY, parse_decode_as(decode_as), on_progress)
     number = recording.recorder.session_id

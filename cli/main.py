@@ -1,7 +1,4 @@
-"""The command `kiebitz`: its subcommands, each loaded only when it is asked for, and how everything ends.
-
-Exit status: 0 well, 1 failed, 2 wrong usage, 3 differences or violations found, 130 interrupted.
-"""
+"""The command `kiebitz`: its subcommands, each loaded only when it is asked for, and how everything ends."""
 
 from __future__ import annotations
 
@@ -16,59 +13,54 @@ from typing import Any, cast
 
 import click
 
-from kiebitz.cli.console import accept_any_letter, colour_is_forced, flush, give_up_output, tell, warn
-from kiebitz.cli.faults import damaged_database, fault
-
-OK, FAILED, USAGE, VIOLATIONS, INTERRUPTED = 0, 1, 2, 3, 130
+from kiebitz.cli.faults import fault
+from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
+from kiebitz.cli.terminal.console import (
+    accept_any_letter,
+    colour_is_forced,
+    flush,
+    give_up_output,
+    tell,
+    warn,
+)
+from kiebitz.dissectors.errors import KiebitzError
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Get traffic": {
-        "relay": ("cli.relay:relay", "Stand between players and their server, and record."),
-        "sniff": ("cli.sniff:sniff", "Record what passes a network interface."),
-        "import": ("cli.import_:import_command", "Read capture files into a database."),
+        "relay": ("cli.commands.relay:relay", "Stand between players and their server, and record."),
+        "sniff": ("cli.commands.sniff:sniff", "Record what passes a network interface."),
+        "import": ("cli.commands.import_:import_command", "Read capture files into a database."),
     },
     "See what happened": {
-        "sessions": ("cli.listings:sessions", "The sessions in a database."),
-        "streams": ("cli.listings:streams", "Who talked to which server."),
-        "games": ("cli.listings:games", "The games of a session and how they ended."),
-        "messages": ("cli.messages:messages", "What was said, message by message."),
-        "events": ("cli.events:events", "What happened in the game, in sentences."),
-        "state": ("cli.state:state", "The state of the game at any moment."),
-        "check": ("cli.check:check", "Who broke which rule, at which byte."),
-        "diff": ("cli.diff:diff", "Where two games part: a difference by meaning."),
-        "whatif": ("cli.whatif:whatif", "The game if a message had been lost, or another one."),
-        "follow": ("cli.follow:follow", "The bytes of one stream."),
+        "sessions": ("cli.commands.sessions:sessions", "The sessions in a database."),
+        "streams": ("cli.commands.streams:streams", "Who talked to which server."),
+        "games": ("cli.commands.games:games", "The games of a session and how they ended."),
+        "messages": ("cli.commands.messages:messages", "What was said, message by message."),
+        "events": ("cli.commands.events:events", "What happened in the game, in sentences."),
+        "state": ("cli.commands.state:state", "The state of the game at any moment."),
+        "check": ("cli.commands.check:check", "Who broke which rule, at which byte."),
+        "diff": ("cli.commands.diff:diff", "Where two games part: a difference by meaning."),
+        "whatif": ("cli.commands.whatif:whatif", "The game if a message had been lost, or another one."),
+        "follow": ("cli.commands.follow:follow", "The bytes of one stream."),
     },
     "Play it again": {
-        "replay": ("cli.replay:replay", "A game again, in the terminal or to a live peer."),
+        "replay": ("cli.commands.replay:replay", "A game again, in the terminal or to a live peer."),
     },
     "Keep it": {
-        "export": ("cli.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
-        "redissect": ("cli.redissect:redissect", "Read the recorded bytes anew."),
+        "export": ("cli.commands.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
+        "redissect": ("cli.commands.redissect:redissect", "Read the recorded bytes anew."),
     },
     "Look it up": {
-        "protocols": ("cli.protocols:protocols", "The protocols and their messages."),
+        "protocols": ("cli.commands.protocols:protocols", "The protocols and their messages."),
         "addon-path": (
-            "cli.addon_path:addon_path",
+            "cli.commands.addon_path:addon_path",
             "The script that shows and records games in mitmproxy.",
         ),
-        "help": ("cli.help:help_command", "The help of a command, or of filters."),
-        "completion": ("cli.completion:completion", "Completion for bash, zsh or fish."),
+        "help": ("cli.commands.help:help_command", "The help of a command, or of filters."),
+        "completion": ("cli.commands.completion:completion", "Completion for bash, zsh or fish."),
     },
 }
 """Section of the help -> command -> where it is, and what the list of commands says of it."""
-
-_FILTER_ERROR = "kiebitz.storage.filters.errors.FilterError"
-
-_ERRORS = {
-    _FILTER_ERROR,
-    "kiebitz.storage.schema.StorageError",
-    "kiebitz.proxy.capture_files.CaptureError",
-    "kiebitz.proxy.endpoints.RelayError",
-    "kiebitz.proxy.peers.PeerError",
-    "kiebitz.proxy.sniff.SniffError",
-}
-"""Errors whose text is a sentence for the user; by name, as their modules are loaded only where needed."""
 
 
 class Kiebitz(click.Group):
@@ -167,11 +159,6 @@ def _colour() -> bool | None:
     return True if colour_is_forced() else None
 
 
-def _name(error: Exception) -> str:
-    """A failure's class by name: nothing is imported only to see whether it has failed."""
-    return f"{type(error).__module__}.{type(error).__name__}"
-
-
 def _behind(error: Exception) -> BaseException:
     """What a filter in a query has raised, if that is why the query failed; else the failure itself."""
     filters = sys.modules.get("kiebitz.storage.filters")
@@ -183,7 +170,7 @@ def _failed(error: BaseException, arguments: Sequence[str]) -> int:
     if not isinstance(error, Exception) or _is_interruption(error):
         return INTERRUPTED
     warn(_sentence(error, arguments), *_excerpt(error))
-    return USAGE if _name(error) == _FILTER_ERROR else FAILED
+    return USAGE if isinstance(error, KiebitzError) and error.is_usage else FAILED
 
 
 def _is_interruption(error: BaseException | None) -> bool:
@@ -209,8 +196,11 @@ def _sentence(error: Exception, arguments: Sequence[str]) -> str:
         return sentence("the database", error)
     if isinstance(error, OSError):
         return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
-    if _name(error) in _ERRORS:
+    if isinstance(error, KiebitzError):
         return str(error)
+    # Loaded only here: most commands do not fail.
+    from kiebitz.cli.damage import damaged_database
+
     return damaged_database(arguments) or fault(error)
 
 
@@ -222,14 +212,11 @@ def _of_usage(error: click.UsageError) -> str:
 
 def _excerpt(error: BaseException | None) -> list[str]:
     """Lines below the sentence: the filter, with what is wrong in it marked, if it is about one."""
-    while error is not None and (not isinstance(error, Exception) or _name(error) != _FILTER_ERROR):
+    while error is not None:
+        if isinstance(error, KiebitzError) and (lines := error.excerpt()):
+            return lines
         error = error.__cause__
-    if error is None:
-        return []
-    from kiebitz.storage.filters import FilterError
-
-    assert isinstance(error, FilterError)
-    return error.excerpt()
+    return []
 
 
 def _tell_of_plugins() -> None:

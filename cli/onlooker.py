@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.pictures.svg import draw_svg
-from kiebitz.cli.screen import Group, RenderableType, Text
 from kiebitz.cli.sessions import since
-from kiebitz.cli.table import short_address
+from kiebitz.cli.terminal.screen import Group, RenderableType, Text
+from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State, seen_by
 from kiebitz.storage.hearers import Hearers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kiebitz.cli.console import warn
+from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 from kiebitz.storage.timeline import Timeline
 

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 import click
 
-from kiebitz.cli.console import warn
+from kiebitz.cli.terminal.console import warn
 from kiebitz.storage.opening import is_open, open_existing
 from kiebitz.storage.schema import TABLES, StorageError, sentence
 from kiebitz.storage.soundness import damage
@@ -25,12 +25,6 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
 _LISTED = 20
 """How many numbers a sentence names at the most."""
-
-session_argument = click.argument("session", metavar="SESSION", type=click.Path(), is_eager=True)
-"""A SESSION as `open_session` takes it; it is read before the options."""
-
-SESSION_ARGUMENTS = ("session", "a", "b")
-"""What arguments that are sessions are called."""
 
 
 def open_session(given: str, is_told: bool = True) -> Timeline:
@@ -75,7 +69,7 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
     if is_database(path):
         return _opened(path), None
     # Reading captures takes scapy, which takes its time to load.
-    from kiebitz.cli.importing import open_capture_in_memory
+    from kiebitz.cli.importing.packets import open_capture_in_memory
 
     return open_capture_in_memory(path)
 
@@ -125,6 +119,13 @@ def is_database(path: str) -> bool:
 def since(timeline: Timeline, ns: int | None) -> float | None:
     """Seconds from a session's beginning to a moment."""
     return None if ns is None else (ns - timeline.started_ns) / 1e9
+
+
+def between(started_ns: int | None, ended_ns: int | None) -> float | None:
+    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
+    if started_ns is None or ended_ns is None or ended_ns < started_ns:
+        return None
+    return (ended_ns - started_ns) / 1e9
 
 
 def nearest_number(wanted: int, known: Sequence[int]) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from scapy.error import Scapy_Exception
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, PcapNgRecords, PcapRecords
 from kiebitz.proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 from kiebitz.proxy.packets import RawPacket
@@ -25,7 +26,7 @@ _READ_HERE = "pcap and pcapng are read, also in .gz and .zst"
 _MAX_NEIGHBOURS = 10_000
 
 
-class CaptureError(Exception):
+class CaptureError(KiebitzError):
     """A capture cannot be opened. The text is a sentence for the user: what, where, and what to do."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import Transport
 from kiebitz.proxy.held_signals import interruptible
 from kiebitz.proxy.modes import Reverse, endpoint
@@ -37,7 +38,7 @@ BUFFER_BYTES = 4 << 20
 _TYPES = {"udp": socket.SOCK_DGRAM, "tcp": socket.SOCK_STREAM}
 
 
-class RelayError(Exception):
+class RelayError(KiebitzError):
     """The relay cannot start; the text says what failed, where, and what to do about it."""
 
 

@@ -21,6 +21,7 @@ from typing import Annotated
 
 import msgspec
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import DIRECTIONS, Chunk, End, Fault, Gap, Item, Stream, Transport
 from kiebitz.proxy.journal import (
     CHUNK,
@@ -50,7 +51,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=_MAX_OFFSET)]
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=-_MAX_OFFSET, le=_MAX_OFFSET)]
 
 
-class JournalError(Exception):
+class JournalError(KiebitzError):
     """The journal is damaged: it holds something that no writer wrote."""
 
 

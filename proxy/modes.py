@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import Transport
 
 _EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
@@ -32,7 +33,7 @@ _MITMPROXY_PORTS = {"socks5": 1080, "wireguard": 51820, "transparent": 8080}
 """Where mitmproxy listens in its modes, unless told otherwise."""
 
 
-class SettingError(Exception):
+class SettingError(KiebitzError):
     """mitmproxy has no such option, or that one not such a value; the text says what is wrong."""
 
 

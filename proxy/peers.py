@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import OPPOSITE, Chunk, Direction, End, Item, Stream, Transport
 from kiebitz.proxy.clock import now_ns
 
@@ -19,7 +20,7 @@ HANG_SECONDS = 1.0
 """How long the other side may take to hang up, too, before a connection is closed."""
 
 
-class PeerError(Exception):
+class PeerError(KiebitzError):
     """A live peer cannot be reached, or takes nothing any more; the text says what, where, what to do."""
 
 

@@ -18,6 +18,7 @@ import sys
 import time
 from typing import Any
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.packets import RawPacket
 
 # The largest IP packet, 65,535 bytes, behind an Ethernet header with some VLAN tags.
@@ -33,7 +34,7 @@ _PACKET_IGNORE_OUTGOING = 23
 _SO_RCVBUFFORCE = 33
 
 
-class SniffError(Exception):
+class SniffError(KiebitzError):
     """Capturing is not possible. The text is a sentence for the user: what, where, and what to do."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.filters import FilterError
 from kiebitz.storage.filters.parser import parse
 from kiebitz.storage.filters.syntax import Comparison, Has, Step
@@ -27,7 +28,7 @@ _SHOWN = 60
 """So much of a value or of a text is quoted (characters)."""
 
 
-class AssignmentError(Exception):
+class AssignmentError(KiebitzError):
     """What is no assignment, or not one for this message; says what is, or what the message has."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State, apply
 from kiebitz.storage.timeline import GameRow, TableRow, Timeline
@@ -25,7 +26,7 @@ UNDERSTOOD = "12.5s (seconds since the session's start), #7 (just after event 7)
 """The ways to write a moment, for help and errors."""
 
 
-class MomentError(Exception):
+class MomentError(KiebitzError):
     """A moment that cannot be read, or a game or moment that the session does not have; says which it has."""
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from kiebitz.dissectors.errors import KiebitzError
+
 SCHEMA_VERSION = 1
 """Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
 
@@ -124,7 +126,7 @@ OF_SESSION = {
 """Which rows of a table are a session's; from what refers to what is referred to."""
 
 
-class StorageError(Exception):
+class StorageError(KiebitzError):
     """A database cannot be used; the message says which, why, and what to do."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from kiebitz.dissectors.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import Bytes
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from tcp_segments import items_of_packets
 
-from kiebitz.cli.decode_as import server_ports
-from kiebitz.cli.importing import open_capture_in_memory
+from kiebitz.cli.importing.packets import open_capture_in_memory
+from kiebitz.cli.options.decode_as import server_ports
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Item, Stream

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.binding import Bindings
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.replay.binding import Bindings
 
 NAMES = st.sampled_from(["alice", "bob", "carl", "dora", "eve"])
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.cli.conversation import Conversation
-from kiebitz.cli.importing import open_capture_in_memory
+from kiebitz.cli.importing.packets import open_capture_in_memory
+from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Stream, Transport
 
 MILLISECOND = 1_000_000

@@ -23,7 +23,7 @@ from strength import few_captures, times
 from tcp_segments import items_of_packets
 from test_tcp_follow import NAMES, followed, talks
 
-from kiebitz.cli.decode_as import server_ports
+from kiebitz.cli.options.decode_as import server_ports
 from kiebitz.dissectors.records import Chunk, Findings, Item
 from kiebitz.proxy.capture_files import open_capture
 

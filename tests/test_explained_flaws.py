@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from made_sessions import START_NS
 from rich.cells import cell_len
 
-from kiebitz.cli.excerpt import ROOM, looked_at, stream_excerpt
+from kiebitz.cli.terminal.excerpt import ROOM, looked_at, stream_excerpt
 from kiebitz.dissectors.records import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF

@@ -27,7 +27,7 @@ from made_sessions import START_NS, Conversation, record
 from pyarrow import parquet
 from tcp_segments import handshake, sent, write_pcap
 
-from kiebitz.cli.importing import import_capture
+from kiebitz.cli.importing.packets import import_capture
 from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.storage.escaping import field_words, printable
 from kiebitz.storage.made_packets import _checksum

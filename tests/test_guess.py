@@ -11,7 +11,7 @@ from command import TINY, kiebitz
 from recorded import CAPTURES, errors, inspected
 from strength import few_captures
 
-from kiebitz.cli.importing import PacketRecording
+from kiebitz.cli.importing.packets import PacketRecording
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.guess import ENOUGH
 from kiebitz.dissectors.inspector import TAKEN_BACK, Inspector

@@ -10,7 +10,7 @@ from command import kiebitz
 from recorded import CAPTURES
 from strength import few_captures
 
-from kiebitz.cli.importing import open_capture_in_memory
+from kiebitz.cli.importing.packets import open_capture_in_memory
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.timeline import Timeline, sessions

@@ -78,15 +78,17 @@ def test_start_loads_only_what_is_asked_for() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
     loaded = set(done.stdout.split())
-    for heavy in ("scapy", "pyarrow", "lark", "rich.console", "asyncio", "kiebitz.cli.check", "proxy"):
+    assert "kiebitz.cli.commands.sessions" in loaded
+    for heavy in ("scapy", "pyarrow", "lark", "rich.console", "asyncio", "kiebitz.cli.commands.check"):
         assert heavy not in loaded
+    assert not any(name.startswith("kiebitz.proxy") for name in loaded)
 
 
 def test_no_command_loads_mitmproxy() -> None:
     program = (
         "import sys; from click import Context; from kiebitz.cli.main import kiebitz as group\n"
         "for name in group.list_commands(Context(group)): group.get_command(Context(group), name)\n"
-        "print('mitmproxy' in sys.modules, 'kiebitz.cli.addon_path' in sys.modules)"
+        "print('mitmproxy' in sys.modules, 'kiebitz.cli.commands.addon_path' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True

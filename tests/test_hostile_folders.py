@@ -17,8 +17,8 @@ from command import ROOT
 from live import KIEBITZ, kill_all
 from strangers import folder_for_all, planted
 
-from kiebitz.cli.rotation import Limits, Rotation
-from kiebitz.cli.spool import Spool, hold, tidy
+from kiebitz.cli.recording.rotation import Limits, Rotation
+from kiebitz.cli.recording.spool import Spool, hold, tidy
 from kiebitz.dissectors.records import Chunk
 from kiebitz.proxy.journal import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
@@ -179,7 +179,7 @@ def test_a_folder_that_is_removed_before_it_is_held(tmp_path: Path, monkeypatch:
             tidy(tmp_path / "game.db")
         return hold(folder)
 
-    monkeypatch.setattr("kiebitz.cli.spool.hold", hold_late)
+    monkeypatch.setattr("kiebitz.cli.recording.spool.hold", hold_late)
     spool = Spool(tmp_path / "game.db")
     assert len(taken) == 3
     assert list(tmp_path.iterdir()) == [spool.journal.parent]

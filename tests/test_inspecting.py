@@ -15,8 +15,8 @@ from command import CAPTURES
 from live import KIEBITZ, child_of, rows, until
 from strength import a_few
 
-from kiebitz.cli import importing
-from kiebitz.cli.importing import import_capture
+from kiebitz.cli.importing import packets as importing
+from kiebitz.cli.importing.packets import import_capture
 from kiebitz.dissectors.registry import dissector_of
 
 TABLES = (

@@ -10,7 +10,7 @@ import pytest
 from maexchen_logs import Log, Told, read_log
 from recorded import CAPTURES
 
-from kiebitz.cli.importing import open_capture_in_memory
+from kiebitz.cli.importing.packets import open_capture_in_memory
 
 FORK = "maexchen-fork-pybots"
 RESTART = "maexchen-two-servers-restart"

@@ -300,7 +300,7 @@ def test_where_there_is_no_local_mode(tmp_path: Path) -> None:
 
 def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; import kiebitz.cli.relay;"
+        "import sys; from pathlib import Path; import kiebitz.cli.commands.relay;"
         "from kiebitz.proxy.journal import JournalWriter;"
         "from kiebitz.proxy.modes import parse_mode; from kiebitz.proxy.relay import Forwarder;"
         "mode = parse_mode('reverse:udp://127.0.0.1:9@0');"

@@ -23,9 +23,9 @@ from mitmproxy.test import tflow
 from strength import times
 from test_conversation import CONVERSATIONS
 
-from kiebitz.cli import mitmproxy_view
-from kiebitz.cli.conversation import Conversation
-from kiebitz.cli.mitmproxy_view import ShowGames
+from kiebitz.cli.mitm import view as mitmproxy_view
+from kiebitz.cli.mitm.conversation import Conversation
+from kiebitz.cli.mitm.view import ShowGames
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.registry import BUILT_IN, Installed, installed
 
@@ -343,4 +343,4 @@ def test_plug_ins_that_are_left_out_are_told(
 def test_the_path_is_that_of_a_script() -> None:
     done = kiebitz("addon-path")
     assert (done.status, done.err) == (0, "")
-    assert Path(done.out.strip()) == ROOT / "cli" / "mitmproxy_addon.py"
+    assert Path(done.out.strip()).samefile(ROOT / "cli" / "mitm" / "addon.py")

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.cast import names_of_roles
 from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.part import Call, Hang, Listen, Part, Policy, Reaction, Say
 from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.dissectors.replay.cast import names_of_roles
+from kiebitz.dissectors.replay.part import Call, Hang, Listen, Part, Policy, Reaction, Say
+from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
 
 ALICE = Role(1, "maexchen", "udp", "127.0.0.1:1001", "127.0.0.1:9000")
 BOB = Role(2, "maexchen", "udp", "127.0.0.1:1002", "127.0.0.1:9000")

@@ -386,7 +386,7 @@ def test_svg_does_not_go_with_json(tmp_path: Path) -> None:
 
 
 def test_svg_is_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kiebitz.cli.state.tables_at", lambda *how: tables_at(*how) * 2)
+    monkeypatch.setattr("kiebitz.cli.commands.state.tables_at", lambda *how: tables_at(*how) * 2)
     done = kiebitz("state", TINY, "--svg", str(tmp_path / "table.svg"))
     assert done.status == 0
     assert "the first of 2 tables" in done.err

@@ -14,7 +14,7 @@ from disordered import Packets, doubled, write_packets
 from strength import a_few
 from test_tcp_follow import CAPTURES
 
-from kiebitz.cli.importing import import_capture
+from kiebitz.cli.importing.packets import import_capture
 from kiebitz.proxy.capture_files import open_capture
 from kiebitz.proxy.packets import RawPacket
 from kiebitz.proxy.repeats import ALIKE_NS, MOST_REMEMBERED, OFTEN_ALIKE_NS, REPEATED_NS, Repeats

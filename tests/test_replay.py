@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from kiebitz.cli import playback
 from kiebitz.cli.main import run
-from kiebitz.cli.playback import Pace
+from kiebitz.cli.playing import playback
+from kiebitz.cli.playing.playback import Pace
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.moments import Step
 

@@ -16,7 +16,7 @@ from made_sessions import START_NS, Conversation
 from rotated import assert_well_divided, states, timeline_of
 from strength import times
 
-from kiebitz.cli.rotation import Limits, Rotation
+from kiebitz.cli.recording.rotation import Limits, Rotation
 from kiebitz.dissectors.records import Chunk, Item, Stream
 from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.moments import END, Moment, game_at

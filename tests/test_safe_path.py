@@ -17,7 +17,7 @@ import pytest
 from command import ROOT, TINY
 from live import PATIENCE_S, free_port, until
 
-from kiebitz.cli.importing import WORTH_A_PROCESS
+from kiebitz.cli.importing.packets import WORTH_A_PROCESS
 from kiebitz.cli.main import COMMANDS
 
 BIN = Path(sys.executable).parent
@@ -103,7 +103,7 @@ def test_nothing_in_the_folder_is_run(command: list[str], folder: Path) -> None:
         argument.replace("{udp}", "%(udp)s").replace("{tcp}", "%(tcp)s") % ports for argument in command
     ]
     if command == ["mitmdump"]:
-        script = ROOT / "cli" / "mitmproxy_addon.py"
+        script = ROOT / "cli" / "mitm" / "addon.py"
         arguments += ["-s", str(script), "-p", str(ports["tcp"]), "--set", "kiebitz_db=flows.db"]
     marks = folder / "marks"
     marks.unlink(missing_ok=True)

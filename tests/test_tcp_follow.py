@@ -15,7 +15,7 @@ import pytest
 from strength import few_captures
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
 
-from kiebitz.cli.importing import import_capture
+from kiebitz.cli.importing.packets import import_capture
 from kiebitz.dissectors.records import Chunk, Direction, Gap, Item, Stream
 from kiebitz.proxy.capture_files import open_capture
 from kiebitz.proxy.packets import RawPacket

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kiebitz.cli.importing import PacketRecording
+from kiebitz.cli.importing.packets import PacketRecording
 from kiebitz.proxy.capture_files import open_capture
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, endpoints
 from kiebitz.storage.recorder import Recorder

@@ -1,7 +1,7 @@
 """Pictures of a table for the terminal: one drawing for each protocol, all of them asked the same way.
 
 A drawing is pure: it gets a `Scene` and gives something that rich can print at any width. Whatever stands in
-a scene was sent by somebody on the network: texts are those of `cli.screen`, which escape it.
+a scene was sent by somebody on the network: texts are those of `cli.terminal.screen`, which escape it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kiebitz.cli.pictures.maexchen import draw_maexchen
 from kiebitz.cli.pictures.okey import draw_okey
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.schafkopf import draw_schafkopf
-from kiebitz.cli.screen import RenderableType
+from kiebitz.cli.terminal.screen import RenderableType
 
 DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
     "catan": draw_catan,

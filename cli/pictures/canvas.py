@@ -13,8 +13,8 @@ from operator import itemgetter
 
 import msgspec
 
-from kiebitz.cli.cells import cell_len, set_cell_size
-from kiebitz.cli.screen import LINE_BREAK, AnyConsole, Style, Text
+from kiebitz.cli.terminal.cells import cell_len, set_cell_size
+from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, Style, Text
 from kiebitz.storage.escaping import printable
 
 

@@ -10,7 +10,7 @@ from kiebitz.cli.pictures.catan_panel import NARROWEST, draw_below, draw_lobby, 
 from kiebitz.cli.pictures.catan_words import not_known, spelt
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
-from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 
 _WIDEST = 150
 _GAP = 1

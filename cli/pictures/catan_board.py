@@ -21,7 +21,7 @@ from kiebitz.cli.pictures.catan_hexes import Hexes
 from kiebitz.cli.pictures.catan_look import Island, Piece, owner_marks
 from kiebitz.cli.pictures.catan_words import short, spelt
 from kiebitz.cli.pictures.pen import Pen
-from kiebitz.cli.screen import Text
+from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.catan.board import Place, Spot
 from kiebitz.dissectors.catan.words import HAFEN, STADT, STRASSE
 

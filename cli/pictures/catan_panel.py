@@ -22,7 +22,7 @@ from kiebitz.cli.pictures.catan_words import (
     spelt,
 )
 from kiebitz.cli.pictures.pen import Pen
-from kiebitz.cli.screen import Text
+from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.catan.words import ROHSTOFFE
 
 NARROWEST = 26

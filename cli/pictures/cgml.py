@@ -35,7 +35,7 @@ from kiebitz.cli.pictures.felt import draw_felt
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.seating import Seat, Seating, seating
-from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from kiebitz.dissectors.cgml.cards import SEATS
 from kiebitz.dissectors.records import Event
 

@@ -9,7 +9,7 @@ from typing import Any
 from kiebitz.cli.pictures.canvas import shorten, wrap
 from kiebitz.cli.pictures.cgml_words import ending, ending_words
 from kiebitz.cli.pictures.pen import Pen
-from kiebitz.cli.screen import Text
+from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.records import Event
 
 _MOST_GROUPS = 8

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
-from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, COLOURS, WITHOUT_TRUMPS, Rules
 from kiebitz.dissectors.cgml.hand import level_of
 from kiebitz.dissectors.records import Event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kiebitz.cli.pictures.canvas import Canvas, Glyphs, shorten
 from kiebitz.cli.pictures.seating import Seating
-from kiebitz.cli.screen import Text
+from kiebitz.cli.terminal.screen import Text
 
 _FELT = "#5f875f"
 

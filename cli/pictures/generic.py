@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kiebitz.cli.pictures.scene import Scene
-from kiebitz.cli.screen import RenderableType, as_json
+from kiebitz.cli.terminal.screen import RenderableType, as_json
 
 
 def draw_state(scene: Scene) -> RenderableType:

@@ -26,7 +26,7 @@ from kiebitz.cli.pictures.maexchen_words import between, not_known, player_to_mo
 from kiebitz.cli.pictures.pen import NAME_IN_WORDS, Pen
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.seating import FELT_ROWS, SEAT_ROWS, Seat, Seating, seating
-from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from kiebitz.dissectors.maexchen.dice import MIA
 from kiebitz.dissectors.records import Event
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.maexchen.dice import MIA
 from kiebitz.dissectors.records import Event
 

@@ -26,7 +26,7 @@ from kiebitz.cli.pictures.okey_words import counted, not_known, seat_names, seat
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.seating import Edge, Seat, Seating, seating
-from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from kiebitz.dissectors.okey.tiles import SEATS, Slots
 from kiebitz.dissectors.records import Event
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kiebitz.cli.pictures.canvas import Glyphs
-from kiebitz.cli.screen import Text
+from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.okey.tiles import SLOTS, Slots, is_joker, tiles
 
 TILE_WIDTH = 3

@@ -7,7 +7,7 @@ from typing import Any
 
 from kiebitz.cli.pictures.canvas import Glyphs
 from kiebitz.cli.pictures.okey_tiles import tile_words
-from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.okey.tiles import DECK, SEATS
 from kiebitz.dissectors.records import Event
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kiebitz.cli.pictures.canvas import Glyphs, shorten
-from kiebitz.cli.screen import AnyConsole, Text
+from kiebitz.cli.terminal.screen import AnyConsole, Text
 
 _COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
 """Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""

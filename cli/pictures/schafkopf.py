@@ -28,7 +28,7 @@ from kiebitz.cli.pictures.schafkopf_words import (
     taken,
 )
 from kiebitz.cli.pictures.seating import Seat, Seating, seating
-from kiebitz.cli.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import SEATS
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
-from kiebitz.cli.screen import LINE_BREAK, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, WERTE, mode
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.pictures.catan_svg import draw_catan_svg
 from kiebitz.cli.pictures.terminal_svg import draw_terminal_svg
-from kiebitz.cli.screen import Console, Group, Text
+from kiebitz.cli.terminal.screen import Console, Group, Text
 from kiebitz.storage.escaping import printable
 
 DRAWINGS: dict[str, Callable[[Scene, str, str], ElementTree.Element]] = {"catan": draw_catan_svg}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kiebitz.cli.cells import cell_len
 from kiebitz.cli.pictures.vector import Element, line, shape, sheet
-from kiebitz.cli.screen import GROUND, Look, Segment, look_of
+from kiebitz.cli.terminal.cells import cell_len
+from kiebitz.cli.terminal.screen import GROUND, Look, Segment, look_of
 
 _WIDE, _HIGH = 10.0, 20.0
 """A cell of the terminal."""

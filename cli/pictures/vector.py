@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
-from kiebitz.cli.console import wrapped
 from kiebitz.cli.pictures.canvas import UNICODE, shorten
+from kiebitz.cli.terminal.console import wrapped
 
 Element = ElementTree.Element
 Point = tuple[float, float]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import unicodedata
 
+from kiebitz.dissectors.errors import KiebitzError
+
 _WINDOW = 100
 """Columns of a long filter that `render` shows; a wrapped line would tear the caret off its place."""
 
 
-class FilterError(ValueError):
+class FilterError(KiebitzError, ValueError):
     """A filter that cannot be understood.
 
     `message` says what is wrong and `hint` what was perhaps meant (None where nothing is near). `text` is the
     whole filter; `position` and `length` count its characters. `unknown` is the name that nothing is called
     by, if that is what is wrong.
     """
+
+    is_usage = True
 
     def __init__(
         self,

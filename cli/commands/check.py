@@ -1,0 +1,246 @@
+"""`kiebitz check`: what is wrong in a session, shown like a good compiler's messages."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.status import VIOLATIONS
+from kiebitz.cli.terminal.console import Line as Shown
+from kiebitz.cli.terminal.console import Styled, show_line, terminal_columns
+from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
+from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
+from kiebitz.cli.terminal.output import Form, output_options, show
+from kiebitz.cli.terminal.severities import COLOURS, in_words
+from kiebitz.cli.terminal.table import Column, Row, batches, seconds
+from kiebitz.storage.conditions import sql_condition
+from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_COLUMNS = tuple(
+    Column(key, key)
+    for key in (
+        "id",
+        "time",
+        "severity",
+        "group",
+        "code",
+        "blame",
+        "stream",
+        "client",
+        "server",
+        "dir",
+        "offset",
+        "length",
+        "msg",
+        "text",
+        "expected",
+        "clause",
+        "suggestion",
+        "offset_in_msg",
+        "bytes",
+        "hex",
+        "lines",
+        "resumed_offset",
+        "resumed_message",
+        "message",
+        "event",
+        "player",
+    )
+)
+
+_MARKED = 256
+"""So many of the bytes that are meant are given to programs."""
+
+_NARROWEST = 20
+
+_SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
+"""How the text of a malformed message's diagnostic ends if there is a word near what was sent."""
+
+
+@click.command()
+@session_argument
+@filter_option
+@output_options
+def check(session: str, wanted: Filter | None, form: Form | None) -> None:
+    """Show who broke which rule, at which byte, and what was expected there.
+
+    Of a TCP stream the lines around the place are shown with their offsets, and where reading went on. The
+    exit status is 3 if there are errors among what is shown.
+
+    \b
+    Example:
+      kiebitz check odd.pcap -Y 'diag.severity != "note"'
+    """
+    timeline = open_session(session)
+    count: Counter[str] = Counter()
+    flaws = _counted(diagnostics(timeline, *sql_condition(timeline, wanted, "diagnostics")), count)
+    evidence = _Evidence(timeline)
+    if form is None:
+        for flaw in flaws:
+            for line in _block(evidence, flaw):
+                show_line(*line)
+            show_line()
+        show_line(in_words(count))
+    else:
+        rows = (_row(evidence, flaw) for flaw in flaws)
+        show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
+    if count["error"]:
+        raise click.exceptions.Exit(VIOLATIONS)
+
+
+def _counted(flaws: Iterable[DiagnosticRow], count: Counter[str]) -> Iterator[DiagnosticRow]:
+    for flaw in flaws:
+        count[flaw.severity] += 1
+        yield flaw
+
+
+class _Evidence:
+    """What a session has on a flaw: its stream, its bytes, and what came after it."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._streams = {stream.id: stream for stream in streams(timeline)}
+        self._bytes = Bytes(timeline.connection)
+        self._reading_on = ReadingOn(timeline)
+        self._name_of = name_of_stream(timeline)
+
+    def player(self, flaw: DiagnosticRow) -> str | None:
+        """What the client calls itself; None if it has not said so."""
+        return self._name_of(flaw.stream_id)
+
+    def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
+        """Client and server."""
+        stream = self._streams[flaw.stream_id]
+        return stream.client, stream.server
+
+    def is_in_datagram(self, flaw: DiagnosticRow) -> bool:
+        return self._streams[flaw.stream_id].transport == "udp"
+
+    def excerpt(self, flaw: DiagnosticRow, room: int = ROOM) -> list[Line]:
+        """What was sent there, with carets; nothing where no bytes belong to it."""
+        if self.is_in_datagram(flaw):
+            found = self._bytes.datagram(flaw)
+            return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
+        stretches: list[Stretch] = []
+        for start, end in looked_at(flaw.offset, flaw.length):
+            near = self._bytes.between(flaw.stream_id, flaw.direction, start, end)
+            stretches += [stretch for stretch in near if stretch not in stretches]
+        if not stretches:
+            return []
+        return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
+
+    def marked(self, flaw: DiagnosticRow) -> bytes | None:
+        """The first of the bytes that are meant, up to a gap; None if they are not there."""
+        size = min(flaw.length, _MARKED)
+        if self.is_in_datagram(flaw):
+            found = self._bytes.datagram(flaw)
+            if found is None:
+                return None
+            start, data = found
+            return data[flaw.offset - start : flaw.offset - start + size]
+        if not size:
+            return b""
+        stretches = self._bytes.between(flaw.stream_id, flaw.direction, flaw.offset, flaw.offset + size)
+        pieces = (stretch.data for stretch in stretches if stretch.offset == flaw.offset)
+        return next((data for data in pieces if data is not None), None)
+
+    def resumption(self, flaw: DiagnosticRow) -> tuple[int, str] | tuple[None, None]:
+        """Offset and name of the message with which reading went on."""
+        return self._reading_on.after(flaw) or (None, None)
+
+
+def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
+    marked = evidence.marked(flaw)
+    return (
+        flaw.id,
+        since(evidence.timeline, flaw.ts_ns),
+        flaw.severity,
+        flaw.group,
+        flaw.code,
+        None if flaw.severity == "note" else flaw.blame,
+        flaw.stream_id,
+        *evidence.ends(flaw),
+        flaw.direction,
+        flaw.offset,
+        flaw.length,
+        flaw.message,
+        flaw.text,
+        flaw.expected,
+        flaw.clause,
+        _suggestion(flaw),
+        None if flaw.message_offset is None else flaw.offset - flaw.message_offset,
+        None if marked is None else shown_bytes(marked),
+        None if marked is None else marked.hex(),
+        [
+            {"offset": line.offset, "text": line.text + line.line_end}
+            for line in evidence.excerpt(flaw)
+            if line.offset is not None
+        ],
+        *evidence.resumption(flaw),
+        flaw.message_id,
+        flaw.event_id,
+        evidence.player(flaw),
+    )
+
+
+def _suggestion(flaw: DiagnosticRow) -> str | None:
+    """The word that was probably meant."""
+    found = _SUGGESTION.search(flaw.text) if flaw.group == "malformed" else None
+    return found[1] if found else None
+
+
+def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
+    columns = terminal_columns()
+    room = ROOM
+    if columns is not None:
+        # A line that wraps tears its carets off.
+        digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
+        room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
+    head, place = _head(evidence, flaw)
+    lines = evidence.excerpt(flaw, room)
+    numbered = not evidence.is_in_datagram(flaw)
+    return flaw_block(head, place, lines, numbered, _told(evidence, flaw), columns)
+
+
+def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
+    """What is wrong, and where and when."""
+    label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
+    address, server = evidence.ends(flaw)
+    client = evidence.player(flaw) or address
+    way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
+    place = place_of(flaw.offset, flaw.message, flaw.message_offset)
+    time = seconds(since(evidence.timeline, flaw.ts_ns))
+    return (
+        (label, f": {flaw.text}"),
+        f"{time} s, {_numbers(flaw)}stream {flaw.stream_id}, {way} ({flaw.direction}), {place}",
+    )
+
+
+def _numbers(flaw: DiagnosticRow) -> str:
+    """Under which numbers `messages` and `events` have it."""
+    message = f"message #{flaw.message_id}, " if flaw.message_id is not None else ""
+    return message + (f"event #{flaw.event_id}, " if flaw.event_id is not None else "")
+
+
+def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:
+    """What is said of a flaw below its excerpt."""
+    yield from reasons(flaw)
+    # The next datagram is always where reading goes on.
+    if not evidence.is_in_datagram(flaw):
+        offset, name = evidence.resumption(flaw)
+        if offset is not None:
+            yield "reading went on", f"at byte {offset}, with {name}"
+        elif flaw.message is not None or flaw.length:
+            yield "reading went on", "nothing more came that can be read"

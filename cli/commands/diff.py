@@ -1,0 +1,89 @@
+"""`kiebitz diff`: how two sessions differ, or their states at a moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.differences.as_json import difference_json
+from kiebitz.cli.differences.report import show_difference
+from kiebitz.cli.differences.sides import sides
+from kiebitz.cli.differences.states import differing_states
+from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session, split_number
+from kiebitz.cli.status import VIOLATIONS
+from kiebitz.cli.terminal.console import write_json
+from kiebitz.storage.diff import compare
+from kiebitz.storage.moments import END, Moment, MomentError, parse_moment
+from kiebitz.storage.schema import StorageError
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+
+@click.command()
+@click.argument("a", metavar="A", type=click.Path(), is_eager=True)
+@click.argument("b", metavar="B", type=click.Path(), is_eager=True)
+@filter_option
+@click.option("--state", "states", is_flag=True, help="Compare two states: A and B may be SESSION@MOMENT.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object: what was compared, and all that differs."
+)
+def diff(a: str, b: str, wanted: Filter | None, states: bool, as_json: bool) -> None:
+    """Show where two games part: the first move that differs, then what else does.
+
+    A and B are sessions. Their events are compared, however many packets told of them: players are matched by
+    name, or by the order in which they come up if that makes more the same; times, addresses, and values that
+    a server makes up anew do not count. The exit status is 0 if they are the same, and 3 if not.
+
+    With --state, two states are compared path by path. A MOMENT is 12.5s, #EVENT or end; without one it is
+    the end.
+
+    \b
+    Example:
+      kiebitz diff monday.pcap tuesday.pcap
+      kiebitz diff game.db:1 game.db:2 -Y 'kind == "rolled"'
+      kiebitz diff --state game.db:3@12.5s game.db:3@end
+    """
+    if states and wanted is not None:
+        raise click.UsageError("--state and -Y do not go together: a state is all that has happened")
+    (path_a, moment_a), (path_b, moment_b) = _split(a, states), _split(b, states)
+    first, second = open_session(path_a), open_session(path_b)
+    tell_missing(first)
+    tell_missing(second)
+    both = sides(first, second, a, b)
+    found = compare(first, second, wanted)
+    if states:
+        equal = differing_states(found, both, moment_a, moment_b, as_json)
+    else:
+        equal = found.equal
+        if as_json:
+            write_json(difference_json(found, both))
+        else:
+            show_difference(found, both)
+    if not equal:
+        raise click.exceptions.Exit(VIOLATIONS)
+
+
+def _split(given: str, states: bool) -> tuple[str, Moment]:
+    """A session and the moment behind its @. Raises StorageError, and UsageError for what is no moment."""
+    try:
+        # The name of a file may have an @.
+        split_number(given)
+        return given, END
+    except StorageError as missing:
+        path, _, moment = given.rpartition("@")
+        try:
+            split_number(path)
+        except StorageError:
+            raise missing from None
+    if not states:
+        raise click.UsageError(
+            f"{given}: a moment only goes with --state; without it whole sessions are compared"
+        )
+    try:
+        return path, parse_moment(moment)
+    except MomentError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,0 +1,80 @@
+"""`kiebitz events`: what happened in the game, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.players import check_player
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.terminal.console import errors_are_seen, warn
+from kiebitz.cli.terminal.output import Form, output_options, show
+from kiebitz.cli.terminal.table import Column, Row, address, batches, moment, number, of_several
+from kiebitz.storage.conditions import sql_condition
+from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.timeline import Timeline
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_COLUMNS = (
+    number(width=5),
+    moment("time", "time", width=12),
+    address("server", "server"),
+    number("game", "game", width=4),
+    Column("kind", "kind", width=14, least=8),
+    Column("actor", "actor", width=8, least=8),
+    Column("sentence", "what happened", least=16, stays=True),
+    Column("data"),
+    Column("table"),
+    Column("seq"),
+)
+
+
+@click.command()
+@session_argument
+@filter_option
+@click.option("--as", "player", metavar="PLAYER", help="Only what this player could know.")
+@output_options
+def events(session: str, wanted: Filter | None, player: str | None, form: Form | None) -> None:
+    """List what happened in the games of a session, put together from all players' conversations.
+
+    \b
+    Example:
+      kiebitz events game.db -Y 'game == 3'
+      kiebitz events game.db --as alice
+    """
+    timeline = open_session(session)
+    tell_missing(timeline)
+    if player is not None:
+        check_player(timeline, player)
+    if wanted is not None and wanted.asks("player") and not wanted.asks("named") and errors_are_seen():
+        warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
+    nothing = "no events match" if wanted or player else "there are no events in this session"
+    columns = of_several(_COLUMNS, len(timeline.tables()) > 1)
+    show(columns, batches(_rows(timeline, wanted, player)), form, nothing)
+
+
+def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iterator[Row]:
+    tables = {table.id: table for table in timeline.tables()}
+    hearers = Hearers(timeline)
+    for event in timeline.events(*sql_condition(timeline, wanted, "events")):
+        seen = event if player is None else hearers.seen(event, player)
+        if seen is not None:
+            yield (
+                event.id,
+                since(timeline, event.ts_ns),
+                tables[event.table_id].server,
+                event.game_id,
+                event.kind,
+                event.actor,
+                hearers.sentence(seen),
+                seen.data,
+                event.table_id,
+                event.seq,
+            )

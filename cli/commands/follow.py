@@ -1,0 +1,72 @@
+"""`kiebitz follow`: the bytes of one stream, as the two sides sent them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import click
+
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import nearest_number, open_session
+from kiebitz.cli.terminal.console import Styled, is_terminal, output, show_line, warn
+from kiebitz.cli.terminal.excerpt import missing, shown_bytes
+from kiebitz.dissectors.records import Direction
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.traffic import ChunkRow, chunks, streams
+
+_PER_LINE = 16
+_ARROWS: dict[Direction, str] = {"c2s": "→", "s2c": "←"}
+_COLOURS: dict[Direction, str] = {"c2s": "red", "s2c": "blue"}
+"""As in Wireshark: the client red, the server blue."""
+
+
+@click.command()
+@session_argument
+@click.argument("stream", type=int)
+@click.option("--hex", "view", flag_value="hex", help="Offsets, hexadecimal, and text beside it.")
+@click.option("--raw", "view", flag_value="raw", help="The bytes as they were, both directions as they came.")
+def follow(session: str, stream: int, view: str | None) -> None:
+    """Show the bytes of a stream: → is what the client sent, ← what the server sent.
+
+    Each datagram, or piece of a TCP stream, is on a line of its own. Streams are listed by kiebitz streams.
+
+    \b
+    Example:
+      kiebitz follow game.db 3
+      kiebitz follow game.db 3 --hex
+    """
+    timeline = open_session(session)
+    known = [row.id for row in streams(timeline)]
+    if stream not in known:
+        raise StorageError(f"{session}: there is no stream {stream}; {nearest_number(stream, known)}")
+    rows = chunks(timeline.connection, stream)
+    if view == "raw":
+        _raw(rows)
+        return
+    for row in rows:
+        for line in _hex(row) if view == "hex" else _text(row):
+            show_line(Styled(f"{_ARROWS[row.direction]} {line}", _COLOURS[row.direction]))
+
+
+def _raw(rows: Iterable[ChunkRow]) -> None:
+    if is_terminal():
+        raise click.UsageError("--raw would let these bytes drive your terminal: send it to a file or a pipe")
+    for row in rows:
+        if row.data is None:
+            warn(f"{missing(row.length)} here")
+        else:
+            output().write(row.data)
+
+
+def _text(row: ChunkRow) -> Iterator[str]:
+    yield missing(row.length) if row.data is None else shown_bytes(row.data)
+
+
+def _hex(row: ChunkRow) -> Iterator[str]:
+    if row.data is None:
+        yield f"{row.offset:08x}  {missing(row.length)}"
+        return
+    for start in range(0, len(row.data) or 1, _PER_LINE):
+        piece = row.data[start : start + _PER_LINE]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in piece)
+        yield f"{row.offset + start:08x}  {piece.hex(' '):<{3 * _PER_LINE}} {text}".rstrip()

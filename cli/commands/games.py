@@ -1,0 +1,84 @@
+"""`kiebitz games`: the games of a session and how they ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import between, open_session, since
+from kiebitz.cli.terminal.output import Form, output_options, show
+from kiebitz.cli.terminal.table import (
+    Column,
+    address,
+    batches,
+    milliseconds,
+    moment,
+    number,
+    of_several,
+    seconds,
+)
+from kiebitz.storage.escaping import json_text
+from kiebitz.storage.results import named_result
+
+
+def _result(value: Any) -> str:
+    """How a game ended, as in `winner bob; points bob 9, carl 7`: first what is short."""
+    if value is None:
+        return "no end seen"
+    known = [(key, part) for key, part in value.items() if part not in (None, {}, [])]
+    known.sort(key=lambda one: isinstance(one[1], dict))
+    return "; ".join(f"{key} {_plain(part)}" for key, part in known)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
+    return value if isinstance(value, str) else json_text(value)
+
+
+_COLUMNS = (
+    number(width=4),
+    Column("protocol", "protocol"),
+    address("server", "server"),
+    Column("label", "label", width=9, least=8),
+    moment("started", "started", width=12),
+    moment("ended", "ended", width=12),
+    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
+    Column("result"),
+    Column("", "result", text=_result, least=16, stays=True),
+)
+
+
+@click.command()
+@session_argument
+@output_options
+def games(session: str, form: Form | None) -> None:
+    """List the games of a session, when each began and ended, and how.
+
+    Times are seconds since the session began.
+
+    \b
+    Example:
+      kiebitz games game.db
+    """
+    timeline = open_session(session)
+    servers = {table.id: table.server for table in timeline.tables()}
+    rows = (
+        (
+            game.id,
+            game.protocol,
+            servers[game.table_id],
+            game.label,
+            since(timeline, game.started_ns),
+            since(timeline, game.ended_ns),
+            between(game.started_ns, game.ended_ns),
+            game.result,
+            named_result(timeline, game),
+        )
+        for game in timeline.games()
+    )
+    show(of_several(_COLUMNS, len(servers) > 1), batches(rows), form, "there are no games in this session")

@@ -1,0 +1,95 @@
+"""`kiebitz import`: capture files into a database, each a session."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from functools import partial
+
+import click
+
+from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.cli.importing.packets import import_capture, tell_losses
+from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.recording.spool import refuse_if_kept
+from kiebitz.cli.sessions import is_database
+from kiebitz.cli.status import FAILED
+from kiebitz.cli.terminal.console import tell, warn
+from kiebitz.cli.terminal.screen import Progress, TaskID, loading
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.proxy.capture_files import CaptureError
+from kiebitz.storage.room import spare
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.timeline import Timeline, sessions
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@database_option
+@max_size_option
+@decode_as_option
+def import_command(
+    files: tuple[str, ...], database: str, max_size: int | None, decode_as: tuple[str, ...]
+) -> None:
+    """Read capture files into a database, each as a session of its own.
+
+    pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
+    are read that it has recorded. A folder that an ended relay has left is recorded where it was to be.
+
+    \b
+    Example:
+      kiebitz import captures/maexchen-head-tiny.pcap -w game.db
+      tcpdump -w - udp port 9000 | kiebitz import - -w game.db
+    """
+    forced = parse_decode_as(decode_as)
+    failed = False
+    room = RecordingRoom(max_size)
+    for file in files:
+        spare(database)
+        try:
+            if os.path.isdir(file):
+                # Loaded only where it is needed.
+                from kiebitz.cli.recording.carrying_on import carry_on
+
+                failed |= not carry_on(file)
+                continue
+            refuse_if_kept(database)
+            if os.path.isfile(file) and is_database(file):
+                _import_database(file, database, forced, room)
+                continue
+            with loading() as progress:
+                show = partial(_show, progress, progress.add_task(file, total=None))
+                recording, truncated = import_capture(file, database, forced, show, room.is_full)
+        except CaptureError as error:
+            # One bad file does not keep the others out.
+            warn(str(error))
+            failed = True
+            continue
+        tell(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
+        tell_losses(file, recording, truncated)
+        room.tell_if_full()
+    if failed:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _import_database(source: str, database: str, forced: DecodeAs, room: RecordingRoom) -> None:
+    """Read the sessions of another database anew from their bytes. Raises StorageError."""
+    # Loaded only where they are needed: an import of a capture takes neither.
+    from kiebitz.storage.derived import copied
+    from kiebitz.storage.opening import open_existing
+
+    if os.path.exists(database) and os.path.samefile(source, database):
+        raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")
+    with closing(open_existing(source)) as connection:
+        for session in sessions(connection):
+            name = f"{source}:{session.id}"
+            with collecting_seldom(), loading() as progress:
+                show = partial(_show, progress, progress.add_task(name, total=None))
+                recorder = copied(Timeline(connection, session), database, forced, show, room.is_full)
+            tell(f"{name}: {summary(recorder)}")
+            room.tell_if_full()
+
+
+def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:
+    progress.update(bar, completed=done, total=size)

@@ -1,0 +1,138 @@
+"""`kiebitz protocols`: the reference of a protocol, printed from its grammar."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import click
+
+from kiebitz.cli.options.decode_as import unknown_protocol
+from kiebitz.cli.terminal.console import Candidate, Line, Styled, candidates, show_line, wrapped
+from kiebitz.cli.terminal.output import show
+from kiebitz.cli.terminal.table import Column, Row, batches
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.registry import dissector_of, installed
+from kiebitz.storage.conditions import field_catalog
+
+_COLUMNS = (
+    Column("name", "name", stays=True),
+    Column("title", "game", least=12),
+    Column("transport", "over"),
+    Column("ports", "ports"),
+    Column("messages", "messages", right=True),
+    Column("events", "events", right=True),
+)
+
+_SENDERS = {"c2s": "client → server", "s2c": "server → client"}
+
+
+def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    return candidates(
+        (dissector.protocol, dissector.grammar.title)
+        for dissector in installed().dissectors.values()
+        if dissector.protocol.startswith(text)
+    )
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=_completed)
+def protocols(name: str | None) -> None:
+    """List the protocols, or print one's messages, events and filter names.
+
+    \b
+    Example:
+      kiebitz protocols
+      kiebitz protocols maexchen
+    """
+    if name is None:
+        show(_COLUMNS, batches(map(_listed, installed().dissectors.values())), None, "there are no protocols")
+        return
+    dissector = dissector_of(name.lower())
+    if dissector is None:
+        raise click.UsageError(unknown_protocol(name.lower()))
+    for line in reference(dissector):
+        show_line(*line)
+
+
+def _listed(dissector: Dissector) -> Row:
+    grammar = dissector.grammar
+    names = {(row.direction, row.name) for row in grammar.rows}
+    origin = installed().origins.get(grammar.protocol)
+    return (
+        grammar.protocol,
+        grammar.title if origin is None else f"{grammar.title} · {origin}",
+        dissector.transport,
+        _ports(dissector),
+        len(names),
+        len(grammar.events),
+    )
+
+
+def _ports(dissector: Dissector) -> str:
+    return ", ".join(map(str, sorted(dissector.default_ports))) or "any"
+
+
+def reference(dissector: Dissector) -> Iterator[Line]:
+    """A protocol's whole reference, line by line."""
+    grammar = dissector.grammar
+    yield (Styled(f"{grammar.title} ({grammar.protocol})", bold=True),)
+    ports = f"port {_ports(dissector)} by default" if dissector.default_ports else "whatever the port"
+    yield (f"{dissector.transport}, {ports}",)
+    origin = installed().origins.get(grammar.protocol)
+    if origin is not None:
+        yield (f"from the plug-in {origin}",)
+    for direction, sender in _SENDERS.items():
+        yield ()
+        yield (Styled(f"Messages, {sender}", bold=True),)
+        for row in grammar.rows:
+            if row.direction == direction:
+                yield from _message(dissector, row)
+    if dissector.productions:
+        yield ()
+        yield (Styled("Productions", bold=True),)
+        for production in dissector.productions:
+            yield from _wrapped(production, 2)
+    yield ()
+    yield (Styled("Events", bold=True),)
+    for kind in grammar.events.values():
+        secret = " (known to the actor alone)" if kind.secret else ""
+        yield from _wrapped(f"{kind.kind}{{{', '.join(kind.fields)}}}: {kind.sentence}{secret}", 2)
+    yield ()
+    yield (Styled("Names for filters", bold=True),)
+    catalog = field_catalog()
+    own = sorted(name for name in set(catalog.names()) if name.split(".")[0] == grammar.protocol)
+    yield from ((f"  {name}",) for name in own)
+
+
+def _message(dissector: Dissector, row: MessageType) -> Iterator[Line]:
+    yield "  ", Styled(row.name, bold=True), f": {row.gloss}"
+    notation = dissector.notation(row)
+    if notation is not None:
+        yield from _wrapped(notation, 4)
+    for field in row.fields:
+        # A production stands below, once for all messages.
+        title = [field.type.title] if field.type.title not in dissector.productions else []
+        handle = field.type.handle
+        remarks = [
+            *title,
+            *(["new in every game"] if field.fresh else []),
+            *([f"another {handle.title} in another game"] if handle and not field.fresh else []),
+            *(["may be left out"] if field.optional else []),
+        ]
+        remark = f" ({'; '.join(remarks)})" if remarks else ""
+        yield from _wrapped(f"{field.name}: {field.gloss}{remark}", 4)
+    if row.answers:
+        yield from _wrapped(f"answers {', '.join(row.answers)}", 4)
+    if row.broadcast:
+        yield ("    each client gets a copy",)
+    if row.deviation is not None:
+        yield from _wrapped(f"dialect: {row.deviation}", 4)
+    yield from _wrapped(f"see: {row.clause}", 4)
+
+
+def _wrapped(text: str, indent: int) -> Iterator[Line]:
+    """A text on as many lines as the terminal needs; what is written elsewhere is as wide as an old one."""
+    first = " " * indent
+    return ((line,) for line in wrapped(text, shutil.get_terminal_size().columns, first, first + "    "))

@@ -1,0 +1,48 @@
+"""`kiebitz redissect`: reads the recorded bytes of a database anew."""
+
+from __future__ import annotations
+
+import click
+
+from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.sessions import is_database, open_session, split_number
+from kiebitz.cli.terminal.console import warn
+from kiebitz.cli.terminal.screen import Progress
+from kiebitz.dissectors.records import port_of
+from kiebitz.storage.redissect import redissect as redissect_database
+from kiebitz.storage.schema import StorageError
+
+
+@click.command()
+@click.argument("database", metavar="DB", type=click.Path())
+@decode_as_option
+def redissect(database: str, decode_as: tuple[str, ...]) -> None:
+    """Make everything but the recorded bytes anew, in all sessions of a database or in one (DB:N).
+
+    This is for a database that an older Kiebitz has written, and for ports whose protocol was not recognised.
+
+    \b
+    Example:
+      kiebitz redissect game.db
+      kiebitz redissect game.db:2 -d udp.port==4711,maexchen
+    """
+    forced = parse_decode_as(decode_as)
+    path, number = split_number(database)
+    if not is_database(path):
+        raise StorageError(f"{path}: this is no session database; import it with kiebitz import")
+    if number is not None:
+        # Says which sessions there are if there is no such one.
+        open_session(database).connection.close()
+    with collecting_seldom(), Progress() as progress:
+        bar = progress.add_task(database, total=None)
+        lost = redissect_database(
+            path, number, forced, lambda done, total: progress.update(bar, completed=done, total=total)
+        )
+    for transport, server, protocol in lost:
+        port = port_of(server)
+        if (transport, port) not in forced:
+            warn(
+                f"{server} was read as {protocol} before and is not recognised now;"
+                f" if it is {protocol}, say so: -d {transport}.port=={port},{protocol}"
+            )

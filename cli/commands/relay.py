@@ -1,0 +1,222 @@
+"""`kiebitz relay`: passes traffic on untouched in this process, and records it in another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
+from kiebitz.cli.options.recording import database_option, max_size_option
+from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording.recorder_process import RecorderProcess
+from kiebitz.cli.recording.rotation import Limits, rotation_option
+from kiebitz.cli.status import FAILED
+from kiebitz.cli.terminal.console import tell, warn
+from kiebitz.proxy.endpoints import RelayError
+from kiebitz.proxy.held_signals import Interrupted, held_signals
+from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
+from kiebitz.proxy.processes import get_ready
+from kiebitz.proxy.relay import Forwarder, run_relay
+from kiebitz.proxy.rules import Ports
+from kiebitz.storage.conditions import compile_wanted
+
+_NOTICE_EVERY_S = 5.0
+"""A trouble that repeats itself is told again after this time, with how often it came."""
+
+
+class _ModeType(click.ParamType[Mode]):
+    name = "mode"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Mode:
+        try:
+            return parse_mode(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _Notices:
+    """Tells on stderr what goes wrong without stopping the relay, and not a thousand times a second."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[float, int]] = {}
+
+    def __call__(self, code: str, sentence: str) -> None:
+        last, missed = self._told.get(code, (0.0, 0))
+        now = time.monotonic()
+        if last and now - last < _NOTICE_EVERY_S:
+            self._told[code] = (last, missed + 1)
+            return
+        more = f" (and {missed} more like it)" if missed else ""
+        warn(f"{sentence}{more}")
+        self._told[code] = (now, 0)
+
+
+def _tell_where(clause: str) -> None:
+    # With WireGuard, its peer's configuration stands below: mitmproxy's lines, and an address of the user's.
+    for line in f"listening on {clause}".split("\n"):
+        tell(line)
+
+
+@contextmanager
+def _held_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the command where nothing is half done; then they do what they always do."""
+    try:
+        with held_signals():
+            yield
+    except Interrupted as error:
+        # Only where the signal by itself would have done nothing.
+        raise click.Abort from error
+
+
+@click.command()
+@click.option(
+    "-m",
+    "modes",
+    multiple=True,
+    required=True,
+    type=_ModeType(),
+    metavar="MODE",
+    help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
+    "pass on to HOST:PORT. transparent@[ADDR:]PORT: pass on what the firewall redirects there, TCP and UDP "
+    "(Linux). socks5, wireguard, local[:NAME|PID], reverse:tls://…: by way of mitmproxy. May be repeated.",
+)
+@database_option
+@rotation_option
+@max_size_option
+@decode_as_option
+@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
+@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="UDP only: how long a silent client keeps its socket to the server.",
+)
+@click.option(
+    "--max-connections",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="TCP only: how many connections each mode carries at once. A client beyond that is turned away.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="An option of mitmproxy's for the modes that are its, as in ssl_insecure=true. May be repeated.",
+)
+@click.option(
+    "--keep-source",
+    is_flag=True,
+    help="Transparent modes only: servers see the players' addresses, not this machine's. Their answers must "
+    "come back by way of this machine.",
+)
+@click.option(
+    "--print-rules",
+    "rules_only",
+    is_flag=True,
+    help="Relay nothing: print the firewall rules for transparent modes, and those that undo them.",
+)
+@click.option(
+    "-i",
+    "interfaces",
+    multiple=True,
+    type=InterfaceType(),
+    metavar="IFACE",
+    help="--print-rules: where the players come in, as in wlan0; lo is for programs of this machine.",
+)
+@click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    type=PortsType(),
+    metavar="[tcp/|udp/]PORT[-PORT]",
+    help="--print-rules: the servers' ports.",
+)
+def relay(
+    modes: tuple[Mode, ...],
+    database: str,
+    limits: Limits | None,
+    max_size: int | None,
+    decode_as: tuple[str, ...],
+    wanted: str | None,
+    quiet: bool,
+    idle: float,
+    max_connections: int,
+    settings: tuple[str, ...],
+    keep_source: bool,
+    rules_only: bool,
+    interfaces: tuple[str, ...],
+    ports: tuple[Ports, ...],
+) -> None:
+    """Stand between players and their server: pass every byte on, and record the game.
+
+    \b
+    Example, for a server on port 9000 and clients that are told 9001:
+      kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 -w game.db
+    For players on wlan0 who are told nothing, rules first, then the relay:
+      kiebitz relay -m transparent@9001 --print-rules -i wlan0 --port 9000
+      sudo kiebitz relay -m transparent@9001 -w game.db
+    """
+    if keep_source and not any(isinstance(mode, Transparent) for mode in modes):
+        raise click.UsageError("--keep-source goes with a transparent mode: add -m transparent@9001")
+    if rules_only:
+        print_rules(modes, interfaces, ports, keep_source)
+        return
+    if interfaces or ports:
+        raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
+    parse_decode_as(decode_as)
+    compile_wanted(wanted)
+    if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
+        raise click.BadParameter("none of the modes is mitmproxy's", param_hint="--set")
+    # The recorder's process tells nothing of it.
+    tell_left_out()
+    notices = _Notices()
+    get_ready()
+    # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
+    with (
+        _held_signals(),
+        RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder,
+    ):
+        try:
+            # The sockets first: a port that is in use leaves no session behind.
+            forwarder = Forwarder(
+                modes,
+                recorder.journal,
+                on_notice=notices,
+                on_listening=_tell_where,
+                idle_seconds=idle,
+                max_connections=max_connections,
+                keep_source=keep_source,
+                settings=settings,
+            )
+        except SettingError as error:
+            raise click.BadParameter(str(error), param_hint="--set") from error
+        try:
+            recorder.start(
+                " ".join(map(str, modes)),
+                limits=limits,
+                decode_as=decode_as,
+                wanted=wanted,
+                quiet=quiet,
+                max_size=max_size,
+            )
+        except BaseException:
+            forwarder.close()
+            raise
+        try:
+            run_relay(forwarder, recorder)
+        except RelayError:
+            # The journal is closed, and the session of nothing is not left open.
+            recorder.finish()
+            raise
+        if not recorder.finish():
+            raise click.exceptions.Exit(FAILED)

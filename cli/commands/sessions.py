@@ -1,0 +1,68 @@
+"""`kiebitz sessions`: the sessions in a database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from kiebitz.cli.sessions import DEFAULT_DB, between, open_database
+from kiebitz.cli.terminal.output import Form, output_options, show
+from kiebitz.cli.terminal.table import Column, batches, milliseconds, number, seconds
+
+
+def _moment(value: Any) -> str:
+    """A moment, written as ISO 8601 in UTC, on the user's clock and to the second."""
+    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _minute(value: Any) -> str:
+    """The same where there is little room."""
+    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%m-%d %H:%M}"
+
+
+def _utc(ns: int | None) -> str | None:
+    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="microseconds")
+
+
+_COLUMNS = (
+    number(),
+    Column("name", "name", least=12, stays=True),
+    Column("kind", "kind"),
+    Column("started", "started (local)", text=_moment, short=_minute),
+    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
+    Column("streams", "streams", right=True),
+    Column("messages", "messages", right=True),
+    Column("games", "games", right=True),
+    Column("errors", "errors", right=True),
+)
+
+
+@click.command()
+@click.argument("database", metavar="[DB]", type=click.Path(), default=DEFAULT_DB)
+@output_options
+def sessions(database: str, form: Form | None) -> None:
+    """List the sessions in a database (kiebitz.db, if none is named).
+
+    \b
+    Example:
+      kiebitz sessions game.db
+    """
+    rows = open_database(database).execute(
+        "SELECT id, name, kind, started_ns, ended_ns,"
+        " (SELECT count(*) FROM streams WHERE session_id = x.id),"
+        " coalesce(told.messages, 0),"
+        " (SELECT count(*) FROM games WHERE session_id = x.id),"
+        " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
+        "  WHERE s.session_id = x.id AND d.severity = 'error')"
+        " FROM sessions AS x LEFT JOIN"
+        " (SELECT s.session_id, count(*) AS messages FROM messages AS m"
+        "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
+        " ON told.session_id = x.id ORDER BY id"
+    )
+    listed = (
+        (number, name, kind, _utc(started), between(started, ended), *counts)
+        for number, name, kind, started, ended, *counts in rows
+    )
+    show(_COLUMNS, batches(listed), form, "there is no session in this database")

@@ -1,0 +1,190 @@
+"""`kiebitz sniff`: records the game traffic that passes a network interface, or comes through a pipe."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.importing.packets import PacketRecording, tell_losses
+from kiebitz.cli.options.conditions import Condition, ConditionType
+from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording.live import LiveView
+from kiebitz.cli.recording.spool import refuse_if_kept
+from kiebitz.cli.terminal.console import tell, warn
+from kiebitz.proxy.sniff import Sniffer
+from kiebitz.storage.conditions import compile_wanted
+from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
+from kiebitz.storage.room import spare
+
+if TYPE_CHECKING:
+    from kiebitz.proxy.capture_pipe import CapturePipe
+
+_AT_ONCE = 1000
+"""Packets taken before the next commit is thought of."""
+
+_LOOK_EVERY_S = COMMIT_EVERY_S / 4
+
+_PIPE = "-"
+"""Stands for standard input in place of an interface."""
+
+_DRAIN_S = 2.0
+"""So long the other program of a pipe may take to write what it still has when both are to end."""
+
+
+@click.command()
+@click.option(
+    "-i",
+    "interface",
+    required=True,
+    metavar="IFACE",
+    help="The interface, as in lo or eth0; - is a capture that comes through standard input.",
+)
+@click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as tcpdump takes it.")
+@database_option
+@max_size_option
+@click.option(
+    "-a",
+    "ending",
+    type=ConditionType({"duration": "SECONDS"}),
+    metavar="duration:SECONDS",
+    help="Stop after this time.",
+)
+@click.option("-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets.")
+@decode_as_option
+@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
+@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
+def sniff(
+    interface: str,
+    bpf_filter: str | None,
+    database: str,
+    max_size: int | None,
+    ending: Condition | None,
+    count: int | None,
+    decode_as: tuple[str, ...],
+    wanted: str | None,
+    quiet: bool,
+) -> None:
+    """Record the game traffic on a network interface, without standing in its way.
+
+    Another program may capture it, also on another machine: it writes pcap or pcapng into a pipe.
+
+    \b
+    Example:
+      kiebitz sniff -i lo -f 'udp port 9000' -w game.db
+      ssh pi sudo tcpdump -U -w - udp port 9000 | kiebitz sniff -i - -w game.db
+    """
+    if interface == _PIPE and bpf_filter is not None:
+        raise click.UsageError(
+            "-f is for an interface: what comes through a pipe is filtered where it is captured,"
+            f" as in tcpdump -U -w - {bpf_filter!r} | kiebitz sniff -i -"
+        )
+    duration = ending.number if ending is not None else None
+    forced = parse_decode_as(decode_as)
+    filter_ = compile_wanted(wanted)
+    tell_left_out()
+    room = RecordingRoom(max_size)
+    spare(database)
+    refuse_if_kept(database)
+    name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    if interface == _PIPE:
+        # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
+        from kiebitz.proxy.capture_files import standard_input
+        from kiebitz.proxy.capture_pipe import CapturePipe
+
+        end = _Ending(duration, _DRAIN_S)
+        with CapturePipe(standard_input()) as pipe:
+            _await_capture(pipe, end)
+            # Its time zero is that of its packets.
+            recorder = Recorder(database, "sniff", interface, name=name, decode_as=forced)
+            tell(f"reading a capture from {pipe.name}")
+            recording = PacketRecording(recorder, forced)
+            view = LiveView(recorder, filter_, quiet)
+            is_whole = _record(pipe, recording, view, count, end, room)
+        tell(f"{recording.packets} packets, {summary(recorder)}")
+        tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
+        room.tell_if_full()
+        return
+    with Sniffer(interface, bpf_filter) as sniffer:
+        source = f"{interface} {bpf_filter}" if bpf_filter else interface
+        recorder = Recorder(
+            database, "sniff", source, name=name, started_ns=sniffer.now_ns(), decode_as=forced
+        )
+        tell(f"capturing on {interface}")
+        recording = PacketRecording(recorder, forced)
+        view = LiveView(recorder, filter_, quiet)
+        _record(sniffer, recording, view, count, _Ending(duration, 0.0), room)
+    tell(f"{recording.packets} packets, {summary(recorder)}")
+    if sniffer.dropped:
+        warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
+    room.tell_if_full()
+
+
+def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:
+    """Wait until a capture begins, so that nothing is recorded where none does. Raises CaptureError."""
+    from kiebitz.proxy.capture_files import CaptureError
+
+    while not pipe.has_begun(_LOOK_EVERY_S):
+        if ending.has_come:
+            raise CaptureError(
+                f"no capture has come through {pipe.name}: tcpdump sends each packet at once only with -U"
+            )
+
+
+def _record(
+    source: Sniffer | CapturePipe,
+    recording: PacketRecording,
+    view: LiveView,
+    count: int | None,
+    ending: _Ending,
+    room: RecordingRoom,
+) -> bool:
+    """Record and show what comes until it is to end; whether that was because nothing more comes."""
+    recorder = recording.recorder
+    is_over = False
+    committed = time.monotonic()
+    while not ending.has_come and (count is None or recording.packets < count):
+        now = time.monotonic()
+        limit = _AT_ONCE if count is None else min(count - recording.packets, _AT_ONCE)
+        try:
+            packets = source.read(_LOOK_EVERY_S, limit)
+        except EOFError:
+            is_over = True
+            break
+        recording.take(packets)
+        if not packets:
+            recording.expire(source.now_ns())
+        if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
+            view.show(recorder.commit())
+            committed = now
+            if room.is_full(recorder):
+                break
+    view.show(recording.close())
+    return is_over
+
+
+class _Ending:
+    """When to end: after `duration` seconds, or by SIGINT or SIGTERM.
+
+    After the first signal there are `linger_s` seconds for what is still under way; a second one ends at
+    once.
+    """
+
+    def __init__(self, duration: float | None, linger_s: float) -> None:
+        self._at = math.inf if duration is None else time.monotonic() + duration
+        self._linger_s = linger_s
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    @property
+    def has_come(self) -> bool:
+        return time.monotonic() >= self._at
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self._at = min(self._at, time.monotonic() + self._linger_s)
+        self._linger_s = 0.0

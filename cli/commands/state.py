@@ -1,0 +1,108 @@
+"""`kiebitz state`: the tables of a session at a moment, drawn or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from kiebitz.cli.files import opened, svg_option
+from kiebitz.cli.onlooker import RECENT, Onlooker
+from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.players import check_player
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session
+from kiebitz.cli.terminal.console import warn, write_json_array
+from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.storage.moments import END, Moment, TableMoment, game_at, tables_at
+from kiebitz.storage.timeline import Timeline
+
+
+@click.command()
+@session_argument
+@game_option
+@moment_option("--at", "moment", "12.5s into the session, #EVENT (after it) or end, the default.")
+@player_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON array: each table with its state.")
+@svg_option("Write the picture to this file, for slides, instead of drawing it here.")
+def state(
+    session: str,
+    number: int | None,
+    moment: Moment | None,
+    player: str | None,
+    as_json: bool,
+    svg: str | None,
+) -> None:
+    """Draw the game at any moment, put together from all players' conversations.
+
+    A game that is over by then is drawn as it ended. Most shells take a # at the beginning of a word for a
+    comment: write --at=#7 or --at '#7'.
+
+    \b
+    Example:
+      kiebitz state game.db
+      kiebitz state game.db --game 3 --as alice
+      kiebitz state game.db --at 12.5s --json
+      kiebitz state game.db --at 12.5s --svg slide.svg
+    """
+    if as_json and svg is not None:
+        raise click.UsageError("--json and --svg do not go together")
+    timeline = open_session(session)
+    tell_missing(timeline)
+    if player is not None:
+        check_player(timeline, player)
+    at = moment or END
+    tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
+    onlooker = Onlooker(timeline, player)
+    if as_json:
+        _write_json(tables, onlooker, number)
+    elif tables and svg is not None:
+        _write_svg(svg, session, timeline, tables, onlooker, number)
+    elif tables:
+        _draw(timeline, tables, onlooker, number)
+    else:
+        warn("no game was recognised in this session")
+
+
+def _write_json(tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
+    rows = [
+        {
+            "table": found.table.id,
+            "protocol": found.table.protocol,
+            "server": found.table.server,
+            "game": game,
+            "event": found.event.id if found.event is not None else None,
+            "time": onlooker.seconds(found.event) if found.event is not None else None,
+            "state": onlooker.state(found.state),
+        }
+        for found in tables
+    ]
+    write_json_array(rows)
+
+
+def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
+    console = Console()
+    for place, found in enumerate(tables):
+        if place:
+            console.print()
+        events = timeline.recent(found.table.id, found.seq, RECENT)
+        console.print(onlooker.picture(found.table.id, found.state, events, game))
+        console.print(Text(onlooker.latest(events), "dim"), soft_wrap=True)
+
+
+def _write_svg(
+    path: str,
+    session: str,
+    timeline: Timeline,
+    tables: Sequence[TableMoment],
+    onlooker: Onlooker,
+    game: int | None,
+) -> None:
+    """Draw the first table into a file."""
+    if len(tables) > 1:
+        warn(f"this is the first of {len(tables)} tables; --game takes that of another")
+    found = tables[0]
+    events = timeline.recent(found.table.id, found.seq, RECENT)
+    with opened(path, session) as file:
+        file.write(onlooker.svg(found.table.id, found.state, events, game))

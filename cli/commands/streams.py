@@ -1,0 +1,55 @@
+"""`kiebitz streams`: who talked to which server in a session."""
+
+from __future__ import annotations
+
+import click
+
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.terminal.output import Form, output_options, show
+from kiebitz.cli.terminal.table import Column, address, batches, moment, number
+from kiebitz.storage.traffic import streams as stream_rows
+
+_COLUMNS = (
+    number(),
+    Column("protocol", "protocol"),
+    Column("transport", "over"),
+    address("client", "client"),
+    address("server", "server"),
+    moment("opened", "opened"),
+    moment("closed", "closed"),
+    Column("close_reason", "why"),
+    Column("messages", "messages", right=True),
+    Column("bytes", "bytes", right=True),
+)
+
+
+@click.command()
+@session_argument
+@output_options
+def streams(session: str, form: Form | None) -> None:
+    """List the streams of a session: TCP connections, and pairs of addresses that talk over UDP.
+
+    Times are seconds since the session began.
+
+    \b
+    Example:
+      kiebitz streams game.db
+    """
+    timeline = open_session(session)
+    rows = (
+        (
+            stream.id,
+            stream.protocol,
+            stream.transport,
+            stream.client,
+            stream.server,
+            since(timeline, stream.opened_ns),
+            since(timeline, stream.closed_ns),
+            stream.close_reason,
+            stream.messages,
+            stream.bytes,
+        )
+        for stream in stream_rows(timeline)
+    )
+    show(_COLUMNS, batches(rows), form, "there are no streams in this session")

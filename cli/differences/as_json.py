@@ -1,0 +1,81 @@
+"""A difference of two sessions as one JSON object, with everything in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.cli.differences.sides import Side, Sides
+from kiebitz.storage.diff import Difference
+from kiebitz.storage.timeline import GameRow, TableRow
+
+
+def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
+    """All that differs. What is on a side stands under `a` or `b`, which is null where there is nothing."""
+    events_a = _references(both.a, [one.a for one in difference.events])
+    events_b = _references(both.b, [one.b for one in difference.events])
+    return {
+        "equal": difference.equal,
+        "same": difference.same,
+        "tables": [
+            {
+                "a": _table(pair.a),
+                "b": _table(pair.b),
+                "events": {"a": pair.events[0], "b": pair.events[1]},
+                "players_by": pair.matching,
+                "players": [{"a": player.a, "b": player.b} for player in pair.players],
+            }
+            for pair in difference.tables
+        ],
+        "games": [
+            {
+                "table": pair.table,
+                "a": _game(pair.a),
+                "b": _game(pair.b),
+                "events": {"a": pair.events[0], "b": pair.events[1]},
+            }
+            for pair in difference.games
+        ],
+        "differences": [
+            {
+                "sort": one.sort,
+                "table": one.table,
+                "game": one.game,
+                "kind": one.kind,
+                "fields": one.fields,
+                "a": events_a[one.a] if one.a is not None else None,
+                "b": events_b[one.b] if one.b is not None else None,
+            }
+            for one in difference.events
+        ],
+        "messages": [
+            {
+                "table": one.table,
+                "direction": one.direction,
+                "name": one.name,
+                "sort": one.sort,
+                "fields": one.fields,
+                "count": one.count,
+                "a": one.a,
+                "b": one.b,
+            }
+            for one in difference.messages
+        ],
+        "conversations": [
+            {"table": one.table, "player": one.player, "a": one.a, "b": one.b}
+            for one in difference.conversations
+        ],
+    }
+
+
+def _references(side: Side, numbers: list[int | None]) -> dict[int, dict[str, Any]]:
+    """Events by their numbers: one pass over the session is quicker than as many questions."""
+    wanted = {number for number in numbers if number is not None}
+    return {event.id: side.reference(event) for event in side.timeline.events() if event.id in wanted}
+
+
+def _table(row: TableRow | None) -> dict[str, Any] | None:
+    return None if row is None else {"id": row.id, "protocol": row.protocol, "server": row.server}
+
+
+def _game(row: GameRow | None) -> dict[str, Any] | None:
+    return None if row is None else {"id": row.id, "label": row.label, "result": row.result}

@@ -1,0 +1,356 @@
+"""How a difference of two sessions is shown: how much is the same, where they part, and what else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from kiebitz.cli.differences.sides import Side, Sides
+from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.terminal.screen import Console, RenderableType, Text
+from kiebitz.dissectors.grammar import shortened
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.state import State
+from kiebitz.storage.diff import Difference
+from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
+from kiebitz.storage.diff.states import StateDifference, compare_states
+from kiebitz.storage.escaping import json_text, printable
+from kiebitz.storage.sentences import game_title
+from kiebitz.storage.timeline import TableRow
+
+_BEFORE = 4
+"""Moves that are shown before the first divergence."""
+_LOOKED_THROUGH = 40
+"""Among so many events at the table they are looked for."""
+
+SHOWN = 20
+"""Groups of differences, paths of states, messages, and things that only one side has: so many are shown."""
+
+_LISTED = 8
+_LONGEST_VALUE = 60
+"""Characters of a name, of a value, or of a path of a state."""
+
+_SORTS: dict[Sort, str] = {
+    "changed": "changed",
+    "only a": "only in A",
+    "only b": "only in B",
+    "order": "in another order",
+    "name": "naming another",
+    "game order": "played in another order",
+}
+
+
+def show_difference(difference: Difference, both: Sides) -> None:
+    """Show how two sessions differ, on stdout."""
+    console = Console()
+    for block in _blocks(difference, both):
+        console.print(block, soft_wrap=isinstance(block, Text))
+
+
+def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
+    if difference.equal:
+        same = f"{_count(difference.same, 'event')}{_matched(difference)}"
+        yield Text(f"A {both.a.title} and B {both.b.title} are the same: {same}")
+        return
+    yield Text.assemble(("A ", "bold"), both.a.title, ("   B ", "bold"), both.b.title)
+    yield Text(_summary(difference) + _matched(difference))
+    if difference.events:
+        yield from _first(difference, difference.events[0], both)
+    if rest := [one for one in _apart(difference) if one is not difference.events[0]]:
+        yield Text()
+        yield Text("The rest", "bold")
+        yield from _grouped(difference, rest, both)
+    if difference.messages:
+        yield Text()
+        yield Text("Messages that made no event", "bold")
+        yield from _messages(difference)
+    for side in both:
+        if alone := [*_bounded(_alone(difference, side.label))]:
+            yield Text()
+            yield Text(f"Only in {side.label}", "bold")
+            yield from (Text(f"  {line}") for line in alone)
+
+
+def _summary(difference: Difference) -> str:
+    """How much is the same and how much differs, in a line."""
+    sorts = dict.fromkeys(_SORTS, 0)
+    for one in _apart(difference):
+        sorts[one.sort] += 1
+    moved = sorts.pop("game order")
+    told = [f"{count} {_SORTS[sort]}" for sort, count in sorts.items() if count]
+    if moved:
+        told.append(f"{_count(moved, 'game')} {_SORTS['game order']}")
+    lone: list[tuple[str, Sequence[TablePair | GamePair]]] = [
+        ("server", difference.tables),
+        ("game", difference.games),
+    ]
+    for what, pairs in lone:
+        for side, count in (
+            ("A", sum(pair.b is None for pair in pairs)),
+            ("B", sum(pair.a is None for pair in pairs)),
+        ):
+            if count:
+                told.append(f"{_count(count, what)} only in {side}")
+    if difference.messages:
+        told.append(_count(sum(one.count for one in difference.messages), "message") + " without an event")
+    return f"{_count(difference.same, 'event')} the same; {', '.join(told) or 'no event differs'}"
+
+
+def _apart(difference: Difference) -> list[EventDifference]:
+    """The differences of events but for games that only one side has."""
+    return [one for one in difference.events if one.game is None or not difference.games[one.game].is_alone]
+
+
+def _matched(difference: Difference) -> str:
+    """Who is who, where players are matched by seat or are called otherwise."""
+    # Several tables of one session may have the same players.
+    pairs = list(
+        dict.fromkeys(
+            f"{_short(pair.a)} = {_short(pair.b)}"
+            for table in difference.tables
+            for pair in table.players
+            if pair.a is not None and pair.b is not None and pair.a != pair.b
+        )
+    )
+    by_seat = any(table.matching == "seat" for table in difference.tables)
+    if not pairs:
+        return ""
+    more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
+    return f"; players by {'seat' if by_seat else 'name'}: {', '.join(pairs[:SHOWN])}{more}"
+
+
+# The first divergence.
+
+
+class _Moment(msgspec.Struct, frozen=True):
+    """One side where they part: its event there, None if it has none, and the number of its table's last."""
+
+    side: Side
+    table_id: int
+    event: Event | None
+    seq: int
+
+    @property
+    def state(self) -> State:
+        return self.side.timeline.state_at(self.table_id, self.seq)
+
+    def recent(self, count: int) -> list[Event]:
+        return self.side.timeline.recent(self.table_id, self.seq, count)
+
+
+def _moment(side: Side, table: TableRow, own: int | None, before: int | None) -> _Moment:
+    event = side.event(own) if own is not None else None
+    if event is not None:
+        return _Moment(side, table.id, event, event.seq)
+    return _Moment(side, table.id, None, side.event(before).seq if before is not None else 0)
+
+
+def _first(difference: Difference, first: EventDifference, both: Sides) -> Iterator[RenderableType]:
+    """The first event that differs, with the moves before it and the states after it."""
+    pair = difference.tables[first.table]
+    assert pair.a is not None
+    assert pair.b is not None
+    a = _moment(both.a, pair.a, first.a, first.before[0])
+    b = _moment(both.b, pair.b, first.b, first.before[1])
+    yield Text()
+    yield Text(f"The first difference: {_place(difference, first)}, {_what(first)}", "bold")
+    for mine, other in _context(first, both):
+        yield Text(f"  A #{mine.id:<7} B #{other.id:<7} {both.a.told(mine)}", "dim")
+    yield _move(a, "")
+    yield _move(b, f"{'':11}")
+    if a.event is not None and b.event is not None:
+        for field in first.fields:
+            values = (_value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event))
+            yield Text("    {}:  A {}  B {}".format(field, *values))
+    for moment in (a, b):
+        yield Text()
+        game = moment.event.game_id if moment.event is not None else None
+        yield Text(f"{moment.side.label}:", "bold")
+        yield moment.side.onlooker.picture(moment.table_id, moment.state, moment.recent(RECENT), game)
+    yield Text()
+    yield from state_lines(state_difference(difference, first.table, a.state, b.state))
+
+
+def _context(first: EventDifference, both: Sides) -> list[tuple[Event, Event]]:
+    """The last moves of the same game that both sides have, side by side."""
+    if first.before[0] is None or first.before[1] is None:
+        return []
+    mine, others = (
+        _moves_up_to(side, number) for side, number in ((both.a, first.before[0]), (both.b, first.before[1]))
+    )
+    pairs: list[tuple[Event, Event]] = []
+    for one, other in zip(reversed(mine), reversed(others), strict=False):
+        if one.kind != other.kind or len(pairs) == _BEFORE:
+            break
+        pairs.append((one, other))
+    return pairs[::-1]
+
+
+def _moves_up_to(side: Side, number: int) -> list[Event]:
+    """The latest events of the same game, or outside games, up to this one."""
+    last = side.event(number)
+    recent = side.timeline.recent(last.table_id, last.seq, _LOOKED_THROUGH)
+    return [event for event in recent if event.game_id == last.game_id]
+
+
+def _move(moment: _Moment, indent: str) -> Text:
+    """What happens on a side, in its column."""
+    label = Text.assemble("  ", indent, (f"{moment.side.label} ", "bold"))
+    if moment.event is not None:
+        number = f"#{moment.event.id}"
+        return label.append(f"{number:{20 - len(indent)}}{moment.side.told(moment.event)}")
+    following = next(iter(moment.side.timeline.recent(moment.table_id, moment.seq + 1, 1)), None)
+    if following is None:
+        return label.append("nothing, and nothing comes after it")
+    return label.append(f"nothing; next is #{following.id} {moment.side.told(following).lstrip()}")
+
+
+# States.
+
+
+def state_difference(difference: Difference, table: int, a: State, b: State) -> list[StateDifference]:
+    """Where two states of a pair of tables differ."""
+    pair = difference.tables[table]
+    assert pair.a is not None
+    dissector = dissector_of(pair.a.protocol)
+    games = {
+        str(game.a.id): str(game.b.id)
+        for game in difference.games
+        if game.table == table and game.a is not None and game.b is not None
+    }
+    handles = dissector.grammar.state_handles if dissector is not None else {}
+    return compare_states(a, b, handles, pair.called, games)
+
+
+def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
+    """Paths at which two states differ, with both values, bounded."""
+    if not found:
+        yield Text("The states are the same.")
+        return
+    yield Text(f"The states differ in {_count(len(found), 'place')}:", "bold")
+    for one in found[:SHOWN]:
+        path = _short(".".join(one.path_a or one.path_b or ()))
+        values = [
+            _value(one.a) if one.path_a is not None else "nothing",
+            _value(one.b) if one.path_b is not None else "nothing",
+        ]
+        yield Text(f"  {path}:  A {values[0]}  B {values[1]}")
+    if len(found) > SHOWN:
+        yield Text(f"  and {len(found) - SHOWN} more")
+
+
+def _value(value: Any) -> str:
+    return _short(json_text(value))
+
+
+def _short(text: str) -> str:
+    return shortened(printable(text), _LONGEST_VALUE)
+
+
+# The rest.
+
+
+def _grouped(difference: Difference, rest: Sequence[EventDifference], both: Sides) -> Iterator[Text]:
+    """Differences by game, kind and field, each group with its first."""
+    groups: dict[tuple[int, int, str], list[EventDifference]] = {}
+    for one in rest:
+        game = -1 if one.game is None else one.game
+        groups.setdefault((one.table, game, _what(one)), []).append(one)
+    in_order = sorted(groups.items(), key=lambda group: group[0][:2])
+    place = None
+    for (table, game, what), members in in_order[:SHOWN]:
+        one = members[0]
+        if place != (table, game):
+            place = (table, game)
+            yield Text(f"  {_place(difference, one)}", "bold")
+        yield Text(f"    {len(members)} × {what}" if len(members) > 1 else f"    {what}")
+        for side, number in ((both.a, one.a), (both.b, one.b)):
+            if number is not None:
+                event = side.event(number)
+                yield Text(f"      {side.label} #{event.id:<6} {side.told(event)}", "dim")
+    if len(groups) > SHOWN:
+        left = sum(len(members) for _, members in in_order[SHOWN:])
+        yield Text(f"  and {_count(left, 'difference')} more, in {_count(len(groups) - SHOWN, 'group')}")
+
+
+def _what(one: EventDifference) -> str:
+    """How two events differ, in words."""
+    fields = ", ".join(one.fields)
+    kind = one.kind
+    if one.sort == "changed":
+        return f"{kind}: other {fields}"
+    if one.sort == "name":
+        return f"{kind}: {fields} names another"
+    if one.sort == "game order":
+        return f"the game {_SORTS[one.sort]}"
+    return f"{kind} {_SORTS[one.sort]}"
+
+
+def _place(difference: Difference, one: EventDifference) -> str:
+    """Where two events stand: table and game."""
+    pair = difference.tables[one.table]
+    assert pair.a is not None
+    table = f"{game_title(pair.a.protocol)} {pair.a.server}"
+    if one.game is None:
+        return f"{table}, outside games"
+    game = difference.games[one.game]
+    row = game.a or game.b
+    assert row is not None
+    if game.a is None or game.b is None:
+        numbers = f"game {row.id} of {_side(game.a)}"
+    else:
+        numbers = f"game {row.id}" if game.a.id == game.b.id else f"game {game.a.id} of A, {game.b.id} of B"
+    return f"{table}, {numbers} ({row.label})"
+
+
+def _messages(difference: Difference) -> Iterator[Text]:
+    for one in difference.messages[:SHOWN]:
+        what = f"other {', '.join(one.fields)}" if one.sort == "changed" else _SORTS[one.sort]
+        examples = [
+            f"{label} #{number}" for label, number in (("A", one.a), ("B", one.b)) if number is not None
+        ]
+        yield Text(f"  {one.count} × {one.direction} {one.name}: {what}  ({', '.join(examples)})")
+    if len(difference.messages) > SHOWN:
+        yield Text(f"  and {len(difference.messages) - SHOWN} more sorts")
+
+
+def _alone(difference: Difference, label: str) -> Iterator[str]:
+    """What only one side has, a line each."""
+    for table in difference.tables:
+        row = table.a if label == "A" else table.b
+        if row is not None and table.is_alone:
+            events = _count(sum(table.events), "event")
+            yield f"the server {game_title(row.protocol)} {row.server}, {events}"
+    for game in difference.games:
+        only = game.a if label == "A" else game.b
+        if only is not None and game.is_alone:
+            yield f"game {only.id} ({only.label}), {_count(sum(game.events), 'event')}"
+    for _, player in difference.strangers:
+        name = player.a if label == "A" else player.b
+        if name is not None:
+            yield f"the player {_short(name)}"
+    for talk in difference.conversations:
+        streams = talk.a if label == "A" else talk.b
+        if streams:
+            whose = f"of {_short(talk.player)}" if talk.player is not None else "of nobody who is known"
+            yield f"a conversation {whose}, stream {', '.join(map(str, streams[:_LISTED]))}"
+
+
+def _side(mine: object) -> str:
+    return "A" if mine is not None else "B"
+
+
+def _bounded(lines: Iterable[str]) -> Iterator[str]:
+    """Lines, and of those that are too many only how many they are."""
+    remaining = iter(lines)
+    yield from islice(remaining, SHOWN)
+    if more := sum(1 for _ in remaining):
+        yield f"and {more} more"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,83 @@
+"""`kiebitz diff --state`: how two states differ, table by table."""
+
+from __future__ import annotations
+
+from kiebitz.cli.differences.report import state_difference, state_lines
+from kiebitz.cli.differences.sides import Side, Sides
+from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.terminal.console import write_json
+from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.storage.diff import Difference
+from kiebitz.storage.diff.states import StateDifference
+from kiebitz.storage.moments import Moment, TableMoment, tables_at
+
+
+def differing_states(
+    difference: Difference, both: Sides, moment_a: Moment, moment_b: Moment, as_json: bool
+) -> bool:
+    """Show how the states of two sessions at two moments differ; give whether they are the same.
+
+    `difference` is that of the whole sessions: it tells which tables, games and players are the same.
+    """
+    a = {found.table.id: found for found in tables_at(both.a.timeline, moment_a)}
+    b = {found.table.id: found for found in tables_at(both.b.timeline, moment_b)}
+    pairs = [
+        (
+            a[pair.a.id] if pair.a is not None else None,
+            b[pair.b.id] if pair.b is not None else None,
+            _between(difference, number, a, b),
+        )
+        for number, pair in enumerate(difference.tables)
+    ]
+    if as_json:
+        write_json([_json(*pair, both) for pair in pairs])
+    else:
+        console = Console()
+        for mine, other, found in pairs:
+            for side, moment in ((both.a, mine), (both.b, other)):
+                if moment is not None:
+                    _draw(console, side, moment)
+            for line in state_lines(found):
+                console.print(line, soft_wrap=True)
+    return not any(found or mine is None or other is None for mine, other, found in pairs)
+
+
+def _between(
+    difference: Difference, number: int, a: dict[int, TableMoment], b: dict[int, TableMoment]
+) -> list[StateDifference]:
+    pair = difference.tables[number]
+    if pair.a is None or pair.b is None:
+        return []
+    return state_difference(difference, number, a[pair.a.id].state, b[pair.b.id].state)
+
+
+def _draw(console: Console, side: Side, moment: TableMoment) -> None:
+    events = side.timeline.recent(moment.table.id, moment.seq, RECENT)
+    console.print(Text(f"{side.label} {side.title}", "bold"), soft_wrap=True)
+    console.print(side.onlooker.picture(moment.table.id, moment.state, events))
+    console.print(Text(side.onlooker.latest(events), "dim"), soft_wrap=True)
+    console.print()
+
+
+def _json(
+    mine: TableMoment | None, other: TableMoment | None, found: list[StateDifference], both: Sides
+) -> dict[str, object]:
+    return {
+        "a": _moment(both.a, mine),
+        "b": _moment(both.b, other),
+        "differences": [
+            {"path_a": one.path_a, "path_b": one.path_b, "a": one.a, "b": one.b} for one in found
+        ],
+    }
+
+
+def _moment(side: Side, moment: TableMoment | None) -> dict[str, object] | None:
+    if moment is None:
+        return None
+    return {
+        "table": moment.table.id,
+        "protocol": moment.table.protocol,
+        "server": moment.table.server,
+        "event": moment.event.id if moment.event is not None else None,
+        "time": side.onlooker.seconds(moment.event) if moment.event is not None else None,
+    }

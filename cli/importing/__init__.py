@@ -1,0 +1,1 @@
+"""From captured packets to a recorded session, on one core or two."""

@@ -1,0 +1,131 @@
+"""An inspection in a process of its own, so that an import uses a second core.
+
+This process reads the capture and writes the database, the other one makes rows of items: each about half of
+the work. Items go there in batches, and their rows come back some batches later.
+"""
+
+from __future__ import annotations
+
+import marshal
+import multiprocessing
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+from kiebitz.cli.faults import telling_faults
+from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import End, Findings, Item, Stream
+from kiebitz.dissectors.registry import installed
+from kiebitz.dissectors.table import Ids
+from kiebitz.proxy.processes import start_child
+from kiebitz.storage.inspection import InspectionHere
+from kiebitz.storage.rows import Row, Rows, no_rows
+from kiebitz.storage.schema import StorageError
+
+_AHEAD = 4
+"""Batches that may be on their way, there or back; so much is in memory."""
+
+_Ports = dict[tuple[str, int], str | None]
+"""Server (transport, port) to the name of the protocol that it is said to speak; None for no game."""
+
+
+class _Batch(NamedTuple):
+    """Items that were sent: the rows of their chunks, and, once it is there, what was found in them."""
+
+    chunks: list[Row]
+    answer: Future[bytes]
+
+
+class InspectionElsewhere:
+    """An inspection in another process. Raises StorageError if that dies."""
+
+    def __init__(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> None:
+        ports: _Ports = {
+            server: dissector.protocol if dissector is not None else None
+            for server, dissector in decode_as.items()
+        }
+        self._connection, theirs = multiprocessing.Pipe()
+        self._process = start_child(_inspect, theirs, session_id, ids, ports)
+        theirs.close()
+        # Somebody has to listen while this process speaks, or both might wait for the other to do so.
+        self._listener = ThreadPoolExecutor(1, "inspection")
+        self._batches: deque[_Batch] = deque()
+        self._items: list[Item] = []
+        self._is_finished = False
+        self.feed = self._items.append
+
+    def gather(self, rows: Rows) -> Findings:
+        """Send what was fed, and append to `rows` what has come back.
+
+        Waits until only a few batches are on their way, and at the end for all of them. The rows of chunks
+        that are in `rows` wait, too: whatever is written has all that was found in it.
+        """
+        self._send(self._items, rows["chunks"])
+        self._items.clear()
+        rows["chunks"] = []
+        if self._is_finished:
+            self._send(None, [])
+        batches = self._batches
+        while batches and (self._is_finished or len(batches) > _AHEAD or batches[0].answer.done()):
+            batch = batches.popleft()
+            try:
+                found: Rows = marshal.loads(batch.answer.result())
+            except (EOFError, OSError) as error:
+                raise _death() from error
+            rows["chunks"] += batch.chunks
+            for table, more in found.items():
+                rows[table] += more
+        return Findings()
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        self._is_finished = True
+
+    def close(self) -> None:
+        """End the process, which has nothing more to do or is not waited for."""
+        self._process.kill()
+        self._process.join()
+        self._listener.shutdown()
+        self._connection.close()
+
+    def _send(self, items: list[Item] | None, chunks: list[Row]) -> None:
+        try:
+            self._connection.send(items)
+        except OSError as error:
+            raise _death() from error
+        self._batches.append(_Batch(chunks, self._listener.submit(self._connection.recv_bytes)))
+
+
+def _death() -> StorageError:
+    return StorageError("the process that inspects has died; what was written until then is kept")
+
+
+@telling_faults
+@collecting_seldom()
+def _inspect(connection: Connection, session_id: int, ids: Ids, ports: _Ports) -> None:
+    """Answer each batch of items with rows, and None with the last ones; to be run by `start_child`."""
+    dissectors = installed().dissectors
+    decode_as = {
+        server: dissectors[protocol] if protocol is not None else None for server, protocol in ports.items()
+    }
+    inspection = InspectionHere(session_id, ids, decode_as)
+    streams: dict[int, Stream] = {}
+    # Whoever imports may be killed.
+    with suppress(EOFError, OSError):
+        while True:
+            items: list[Item] | None = connection.recv()
+            if items is None:
+                inspection.finish()
+            else:
+                for item in items:
+                    # Each batch brings streams of its own; what is found out about one must stay with it.
+                    item.stream = streams.setdefault(item.stream.id, item.stream)
+                    inspection.feed(item)
+                    if isinstance(item, End):
+                        del streams[item.stream.id]
+            rows = no_rows()
+            inspection.gather(rows)
+            connection.send_bytes(marshal.dumps(rows))

@@ -1,0 +1,203 @@
+"""From captured packets to a recorded session: the same way for a file, a pipe and a live interface."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.cli.options.decode_as import server_ports
+from kiebitz.cli.terminal.console import warn
+from kiebitz.dissectors.dissector import recognise
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.records import Direction, Findings, Item, Transport
+from kiebitz.dissectors.registry import installed
+from kiebitz.proxy.conversations import UdpConversations
+from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.tcp_conversations import TcpConversations
+from kiebitz.proxy.tcp_order import TcpOrder
+from kiebitz.storage.inspection import Inspect, InspectionHere
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.schema import MEMORY
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_BATCH = 2000
+"""Packets between two looks at the progress."""
+
+WORTH_A_PROCESS = 2_000_000
+"""Bytes of a capture file from which on a second process saves more than its start costs."""
+
+
+class PacketRecording:
+    """Records the game traffic of captured packets into one session."""
+
+    def __init__(self, recorder: Recorder, forced: DecodeAs) -> None:
+        self.recorder = recorder
+        self.packets = 0
+        self.decoder = PacketDecoder()
+        self._udp = UdpConversations(
+            recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
+        )
+        self._tcp = TcpOrder(
+            TcpConversations(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp"))
+        )
+        self._items: list[Item] = []
+        self._latest_ns = 0
+
+    def take(self, packets: Iterable[RawPacket]) -> None:
+        """Record packets (time in ns, link type, bytes, length on the wire)."""
+        decode = self.decoder.decode
+        feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
+        items = self._items
+        ts_ns = self._latest_ns
+        for ts_ns, linktype, data, wirelen in packets:
+            self.packets += 1
+            sent = decode(linktype, data, wirelen, ts_ns)
+            if sent is None:
+                continue
+            self._latest_ns = ts_ns
+            if isinstance(sent, Segment):
+                feed_tcp(sent, ts_ns, items)
+            else:
+                feed_udp(sent, ts_ns, items)
+        # Whatever a packet carries, it tells the time.
+        self._tcp.expire(ts_ns, items)
+        self._record()
+
+    def expire(self, now_ns: int) -> None:
+        """Give up what has not come for long; for a live source, where nothing else tells the time."""
+        self._udp.expire(now_ns, self._items)
+        self._tcp.expire(now_ns, self._items)
+        self._record()
+
+    def close(self) -> Findings:
+        """End all streams and the session. Raises StorageError."""
+        self.decoder.close()
+        self._udp.close(self._latest_ns, self._items)
+        self._tcp.close(self._latest_ns, self._items)
+        self._record()
+        return self.recorder.close()
+
+    def _record(self) -> None:
+        self.recorder.record(self._items)
+        self._items.clear()
+
+
+def _orient(transport: Transport, data: bytes, _source: str, _destination: str) -> Direction | None:
+    """Which way bytes between unknown ends went, where only one side of a protocol can have sent them."""
+    certain = {
+        direction
+        for _, direction, likeness in recognise(installed().dissectors.values(), transport, data)
+        if likeness == "certain"
+    }
+    return certain.pop() if len(certain) == 1 else None
+
+
+@collecting_seldom()
+def import_capture(
+    source: str,
+    database: str,
+    forced: DecodeAs,
+    on_progress: Callable[[int, int | None], None],
+    is_full: Callable[[Recorder], bool] = lambda recorder: False,
+) -> tuple[PacketRecording, str | None]:
+    """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
+
+    Gives the recording, closed, and what is missing at the end of a file that is cut short. An interruption
+    leaves what has been read as a whole session, and so does the end of its room, when it `is_full`. Raises
+    CaptureError and StorageError.
+    """
+    # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
+    from kiebitz.proxy.capture_files import open_capture
+
+    with open_capture(source) as capture, _Interrupts() as interrupts:
+        is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
+        inspect = _elsewhere() if is_large else InspectionHere
+        recorder = Recorder(database, "import", source, decode_as=forced, inspect=inspect)
+        recording = PacketRecording(recorder, forced)
+        packets = iter(capture)
+        batch: list[RawPacket] = []
+        try:
+            while True:
+                batch.clear()
+                with interrupts.allowed():
+                    batch.extend(islice(packets, _BATCH))
+                if not batch:
+                    break
+                recording.take(batch)
+                if recorder.full:
+                    recorder.commit()
+                    if is_full(recorder):
+                        break
+                on_progress(capture.position, capture.size)
+        except KeyboardInterrupt:
+            recording.take(batch)
+            recording.close()
+            raise
+        except BaseException:
+            recorder.release()
+            raise
+        recording.close()
+        return recording, capture.truncated
+
+
+def _elsewhere() -> Inspect:
+    # It loads what small captures, and a sniff, do without.
+    from kiebitz.cli.importing.inspecting import InspectionElsewhere
+
+    return InspectionElsewhere
+
+
+class _Interrupts:
+    """As a context: SIGINT raises KeyboardInterrupt only where that is `allowed`, or when it next is.
+
+    In the middle of a batch it would leave that half recorded. Only in the main thread.
+    """
+
+    def __init__(self) -> None:
+        self._are_allowed = False
+        self._has_come = False
+
+    def __enter__(self) -> _Interrupts:
+        self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Where nothing is lost by an interruption, and it may be long until the end."""
+        self._are_allowed = True
+        try:
+            if self._has_come:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._are_allowed = False
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self._has_come = True
+        if self._are_allowed:
+            raise KeyboardInterrupt
+
+
+def tell_losses(name: str, recording: PacketRecording, truncated: str | None) -> None:
+    """Say on stderr what of a capture could not be read: what is missing at its end, and odd packets."""
+    if truncated is not None:
+        warn(f"{name}: {truncated}; all before that was kept")
+    for reason, number in recording.decoder.malformed.items():
+        warn(f"{name}: {number} packets were not read: {reason}")
+
+
+def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:
+    """A capture file as a database in memory with one session, and what is missing at its end."""
+    recording, truncated = import_capture(source, MEMORY, {}, lambda _done, _all: None)
+    return recording.recorder.connection, truncated

@@ -1,0 +1,113 @@
+"""Records what passes through a mitmproxy that a user runs: the addon with its options, and its recorder.
+
+mitmproxy owns the terminal, so all there is to say goes to its log. Nothing of it ends mitmproxy: at an error
+while it starts it would end by itself, so that a session that cannot be opened is a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+from mitmproxy import ctx
+from mitmproxy.addonmanager import Loader
+from mitmproxy.exceptions import OptionsError
+
+from kiebitz.cli.mitm import log
+from kiebitz.cli.options.decode_as import parse_decode_as
+from kiebitz.cli.recording.recorder_process import RecorderProcess
+from kiebitz.cli.sessions import DEFAULT_DB
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.flushing import Flushing
+from kiebitz.proxy.mitmproxy_flows import FlowJournal
+from kiebitz.proxy.mitmproxy_streams import Streams
+from kiebitz.storage.schema import StorageError
+
+
+class RecordFlows:
+    """The addon, with the options `kiebitz_db` and `kiebitz_decode_as`. It records while mitmproxy runs."""
+
+    def __init__(self) -> None:
+        self.addons: list[FlowJournal] = []
+        """mitmproxy asks those for hooks, too."""
+        self._session: _Session | None = None
+
+    def load(self, loader: Loader) -> None:
+        """mitmproxy's hook: tell it the options."""
+        loader.add_option(
+            "kiebitz_db",
+            str,
+            DEFAULT_DB,
+            "Record TCP and UDP flows into this Kiebitz database; none if empty.",
+        )
+        loader.add_option(
+            "kiebitz_decode_as",
+            Sequence[str],
+            [],
+            "Take a server's port for a game's, as in udp.port==4711,maexchen, or for none. Else recognised.",
+        )
+
+    def configure(self, updated: set[str]) -> None:
+        """mitmproxy's hook. Raises OptionsError, which undoes the change."""
+        if self._session is not None and updated & {"kiebitz_db", "kiebitz_decode_as"}:
+            raise OptionsError("Kiebitz is recording: its options can be set again when mitmproxy is started")
+
+    def running(self) -> None:
+        """mitmproxy's hook: it listens. Begin to record."""
+        database: str = ctx.options.kiebitz_db
+        if not database or not ctx.options.server:
+            return
+        try:
+            parse_decode_as(ctx.options.kiebitz_decode_as)
+            self._session = _Session(database, ctx.options.mode, ctx.options.kiebitz_decode_as)
+        except click.BadParameter as error:
+            log.warn(f"Kiebitz records nothing: kiebitz_decode_as: {error.message}")
+            return
+        except (StorageError, OSError) as error:
+            log.warn(f"Kiebitz records nothing: {error}")
+            return
+        self.addons.append(FlowJournal(self._session.streams))
+        log.inform(f"Kiebitz records into {database}")
+
+    def done(self) -> None:
+        """mitmproxy's hook: it ends, or loads the script anew."""
+        self.addons.clear()
+        if self._session is not None:
+            self._session.end()
+            self._session = None
+
+
+class _Session:
+    """One recording. Raises StorageError, and OSError if there can be no journal."""
+
+    def __init__(self, database: str, modes: Sequence[str], decode_as: Sequence[str]) -> None:
+        self._recorder = RecorderProcess(
+            database,
+            on_trouble=lambda sentence: log.warn(f"Kiebitz: {sentence}"),
+            tell=_tell,
+            forwarder="mitmproxy",
+        )
+        try:
+            self._recorder.start(" ".join(modes), decode_as=tuple(decode_as), quiet=True)
+        except BaseException:
+            self._recorder.discard()
+            raise
+        journal = self._recorder.journal
+        self.streams = Streams(journal, lambda _, sentence: log.inform(f"Kiebitz: {sentence}"))
+        loop = asyncio.get_running_loop()
+        self._flushing = Flushing(journal, loop)
+        self._recorder.attend(loop)
+
+    def end(self) -> None:
+        """End all streams, and wait until all is recorded."""
+        self._flushing.stop()
+        self.streams.end_all(now_ns())
+        self._recorder.leave()
+        self._recorder.journal.close()
+        self._recorder.finish()
+        self._recorder.discard()
+
+
+def _tell(sentence: str) -> None:
+    log.alert(f"Kiebitz: {sentence.removeprefix('kiebitz: ')}")

@@ -1,0 +1,292 @@
+"""A mitmproxy contentview: the messages of a game in a TCP or UDP message, as Kiebitz reads them.
+
+mitmproxy asks for one message of a flow at a time, in any order, and again whenever it draws. What a message
+means depends on those before it, so each flow is read once, as far as it has come, and remembered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+from mitmproxy import contentviews, flow, tcp, udp
+
+from kiebitz.cli.mitm.conversation import Conversation
+from kiebitz.cli.mitm.log import warn
+from kiebitz.cli.terminal.console import Line as Shown
+from kiebitz.cli.terminal.console import plain
+from kiebitz.cli.terminal.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
+from kiebitz.cli.terminal.flaw_block import flaw_block, place_of, reasons
+from kiebitz.dissectors.dissector import Dissector, recognise
+from kiebitz.dissectors.records import Diagnostic, Direction, Message, Stream, Transport
+from kiebitz.dissectors.registry import installed
+from kiebitz.proxy.endpoints import endpoint_text
+from kiebitz.storage.escaping import value_words
+
+_NAME = "Kiebitz"
+
+_SURE = 2.0
+_NOT_MINE = -1.0
+"""Priorities: no view of mitmproxy's own has more than 1; below 0 is what a view cannot show."""
+
+_MOST_FLOWS = 256
+"""So many flows are remembered: those that were asked for last."""
+
+_DEEPEST = 6
+"""Fields within fields are shown down to this depth, and as JSON below it."""
+
+_UNKNOWN = ("?", 0)
+"""The address of an end of which mitmproxy does not say where it is."""
+
+_NO_GAME = "Kiebitz has not recognised a game in this conversation."
+
+_OLDER: Any = contentviews
+"""Where mitmproxy up to version 11 has what later ones lack or warn of."""
+
+_Flow = tcp.TCPFlow | udp.UDPFlow
+_FlowMessage = tcp.TCPMessage | udp.UDPMessage
+_Place = tuple[Conversation, int]
+"""A conversation, and the number of a piece of it."""
+
+_StyledLine = tuple[str, str]
+"""The name of one of mitmproxy's styles, and a line."""
+
+
+class _Reading:
+    """A flow, read as far as it has come. `is_whole` says that its first message began the conversation."""
+
+    def __init__(self, of: _Flow, is_whole: bool) -> None:
+        transport: Transport = "tcp" if isinstance(of, tcp.TCPFlow) else "udp"
+        client = endpoint_text(of.client_conn.peername or _UNKNOWN)
+        server = endpoint_text(of.server_conn.peername or of.server_conn.address or _UNKNOWN)
+        stream = Stream(1, transport, client, server, _ns(of.timestamp_created))
+        self.conversation = Conversation(stream, is_whole)
+        self.is_whole = is_whole
+        self._read: list[tuple[_FlowMessage, bytes]] = []
+        self._numbers: dict[int, int] = {}
+        self._is_over = False
+
+    def goes_on_in(self, messages: list[Any]) -> bool:
+        """Whether a flow's messages are those that were read, and perhaps more. The last one tells."""
+        count = len(self._read)
+        if len(messages) < count or (self._is_over and len(messages) > count):
+            return False
+        return not count or self._is(count - 1, messages[count - 1])
+
+    def begins_as(self, messages: list[Any]) -> bool:
+        """Whether a flow's first message says what the first one that was read says."""
+        return not self._read or (bool(messages) and messages[0].content == self._read[0][1])
+
+    def take(self, of: _Flow) -> None:
+        """Read what has come since the last time."""
+        messages: list[Any] = of.messages
+        for message in messages[len(self._read) :]:
+            self._numbers[id(message)] = len(self._read)
+            self._read.append((message, message.content))
+            direction: Direction = "c2s" if message.from_client else "s2c"
+            self.conversation.take(direction, _ns(message.timestamp), message.content)
+        # One that was saved before its end is not live either.
+        is_closed = of.client_conn.timestamp_end or of.server_conn.timestamp_end
+        if is_closed and not of.live and not self._is_over:
+            self._is_over = True
+            self.conversation.end()
+
+    def number(self, message: _FlowMessage) -> int | None:
+        """Which piece of the conversation a message is; None if it was not read as it is now."""
+        number = self._numbers.get(id(message))
+        return number if number is not None and self._is(number, message) else None
+
+    def _is(self, number: int, message: Any) -> bool:
+        known, content = self._read[number]
+        return known is message and content is message.content
+
+
+class _Readings:
+    """The flows that are remembered."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Reading] = OrderedDict()
+
+    def find(self, of: flow.Flow | None, message: _FlowMessage | None) -> _Place | None:
+        """Where a message is in its conversation; None if it is in no TCP or UDP flow."""
+        if not isinstance(of, _Flow) or message is None:
+            return None
+        reading = self._read(of)
+        number = reading.number(message)
+        if number is None and any(part is message for part in of.messages):
+            # Somebody has changed what it says.
+            del self._known[of.id]
+            reading = self._read(of)
+            number = reading.number(message)
+        return None if number is None else (reading.conversation, number)
+
+    def _read(self, of: _Flow) -> _Reading:
+        """The reading of a flow up to now."""
+        reading = self._known.get(of.id)
+        if reading is None:
+            reading = _Reading(of, is_whole=True)
+        elif not reading.goes_on_in(of.messages):
+            # An older version was put back, or somebody throws away what is old.
+            reading = _Reading(of, reading.is_whole and reading.begins_as(of.messages))
+        self._known[of.id] = reading
+        self._known.move_to_end(of.id)
+        if len(self._known) > _MOST_FLOWS:
+            self._known.popitem(last=False)
+        reading.take(of)
+        return reading
+
+
+def _alone(data: bytes) -> _Place | None:
+    """Bytes of which no flow is known, if they can only be one protocol's."""
+    transports: tuple[Transport, ...] = ("udp", "tcp")
+    for transport in transports:
+        for _, direction, likeness in recognise(installed().dissectors.values(), transport, data):
+            if likeness == "certain":
+                nobody = endpoint_text(_UNKNOWN)
+                conversation = Conversation(Stream(1, transport, nobody, nobody, 0), is_whole=True)
+                conversation.take(direction, 0, data)
+                return conversation, 0
+    return None
+
+
+class GameView:
+    """What is shown of a message, in the way that mitmproxy 12 and later ask for it (a `Contentview`)."""
+
+    name = _NAME
+    syntax_highlight = "none"
+
+    def __init__(self) -> None:
+        self._readings = _Readings()
+
+    def prettify(self, data: bytes, metadata: Any) -> str:
+        """The text of a message."""
+        message = metadata.tcp_message or metadata.udp_message
+        return "\n".join(line for _, line in self.shown(data, metadata.flow, message)[1])
+
+    def render_priority(self, data: bytes, metadata: Any) -> float:
+        """How much this view wants to show a message when nobody has chosen one."""
+        return self.priority(metadata.flow, metadata.tcp_message or metadata.udp_message)
+
+    def priority(self, of: flow.Flow | None, message: _FlowMessage | None) -> float:
+        """The same, whatever the version."""
+        found = self._readings.find(of, message)
+        return _SURE if found is not None and found[0].dissector is not None else _NOT_MINE
+
+    def shown(
+        self, data: bytes, of: flow.Flow | None, message: _FlowMessage | None
+    ) -> tuple[str, Iterator[_StyledLine]]:
+        """The name of the game, and the lines of a message."""
+        conversation, number = self._readings.find(of, message) or _alone(data) or (None, 0)
+        dissector = conversation.dissector if conversation is not None else None
+        if conversation is None or dissector is None:
+            return _NAME, iter([("text", _NO_GAME)])
+        lines = _lines(conversation, dissector, number)
+        return plain([dissector.grammar.title]), ((style, plain([line])) for style, line in lines)
+
+
+def _for_mitmproxy_11(view: GameView) -> Any:
+    """The same as mitmproxy asks for it up to version 11, the last one for Python 3.11."""
+
+    class View(_OLDER.View):  # type: ignore[misc]  # whichever version checks this, its class is Any
+        name = _NAME
+
+        def __call__(
+            self,
+            data: bytes,
+            *,
+            flow: flow.Flow | None = None,
+            tcp_message: tcp.TCPMessage | None = None,
+            udp_message: udp.UDPMessage | None = None,
+            **_: Any,
+        ) -> tuple[str, Iterator[list[_StyledLine]]]:
+            title, lines = view.shown(data, flow, tcp_message or udp_message)
+            return title, ([line] for line in lines)
+
+        def render_priority(
+            self,
+            data: bytes,
+            *,
+            flow: flow.Flow | None = None,
+            tcp_message: tcp.TCPMessage | None = None,
+            udp_message: udp.UDPMessage | None = None,
+            **_: Any,
+        ) -> float:
+            return view.priority(flow, tcp_message or udp_message)
+
+    return View()
+
+
+class ShowGames:
+    """The addon: offers the view for as long as it is loaded."""
+
+    def __init__(self) -> None:
+        view = GameView()
+        self._is_new = hasattr(contentviews, "Contentview")
+        self._view: Any = view if self._is_new else _for_mitmproxy_11(view)
+
+    def load(self, _loader: object) -> None:
+        """mitmproxy has loaded this addon."""
+        for problem in installed().problems:
+            warn(problem)
+        contentviews.add(self._view)
+
+    def done(self) -> None:
+        """It is taken away, or loaded anew: then it replaces itself from mitmproxy 12 on."""
+        if not self._is_new:
+            _OLDER.remove(self._view)
+
+
+def _lines(conversation: Conversation, dissector: Dissector, number: int) -> Iterator[_StyledLine]:
+    """What a piece of a conversation says."""
+    for message in conversation.messages(number):
+        gloss = dissector.gloss(message.name, message.direction, message.fields)
+        yield "header", message.name + (f"  ({gloss})" if gloss else "")
+        for name, value in message.fields.items():
+            for line in _field(name, value, 1):
+                yield "text", line
+        if message.event_id is not None:
+            yield "highlight", f"  » {conversation.events[message.event_id]}"
+        for flaw in conversation.flaws(message):
+            yield from (("error", plain(line)) for line in _flaw(conversation, number, message, flaw))
+    rest, unended = conversation.unended(number)
+    if rest:
+        name = "a message" if unended is None else unended.name
+        yield "text", f"({rest:,} byte{'' if rest == 1 else 's'} of {name}, which ends later)"
+
+
+def _field(name: str, value: Any, depth: int) -> Iterator[str]:
+    """A field, those within it below it."""
+    indent = "  " * depth
+    parts: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        parts = list(value.items())
+    elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
+        parts = [(f"[{place}]", part) for place, part in enumerate(value)]
+    if not parts or depth > _DEEPEST:
+        yield f"{indent}{name}: {value_words(value)}"
+        return
+    yield f"{indent}{name}:"
+    for key, part in parts:
+        yield from _field(key, part, depth + 1)
+
+
+def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagnostic) -> Iterator[Shown]:
+    """What is wrong with a message, as `kiebitz check` shows it."""
+    is_datagram = conversation.stream.transport == "udp"
+    lines: list[Line] = []
+    if is_datagram:
+        lines = datagram_excerpt(*conversation.piece(number), flaw.offset, flaw.length)
+    else:
+        near = [
+            conversation.between(flaw.direction, *window) for window in looked_at(flaw.offset, flaw.length)
+        ]
+        if any(stretch.data for stretch in near):
+            lines = stream_excerpt(near, flaw.offset, flaw.length, message.offset)
+    head = [f"{flaw.severity}[{flaw.code}]: {flaw.text}"]
+    place = place_of(flaw.offset, message.name, message.offset)
+    return flaw_block(head, place, lines, not is_datagram, reasons(flaw))
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)

@@ -1,0 +1,61 @@
+"""What filters may name, taken from the grammars, and the option -Y that takes one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.options.session import SESSION_ARGUMENTS
+from kiebitz.cli.sessions import open_session
+from kiebitz.cli.terminal.console import Candidate, candidates
+from kiebitz.storage.conditions import compile_wanted, field_catalog
+from kiebitz.storage.paths import paths_to, spoken
+
+# The filter language takes its time to load, and most commands are asked without a filter.
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+
+def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
+    if text is None:
+        return None
+    from kiebitz.storage.filters import FilterError, compile_filter
+
+    try:
+        return compile_wanted(text)
+    except FilterError as error:
+        if not error.unknown:
+            raise
+        # Now it pays to look into the sessions: what is near among their own words is meant.
+        given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
+        opened = [open_session(session, is_told=False) for session in given]
+        found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
+        if found:
+            hint = f"did you mean {' or '.join(found)}?"
+            raise FilterError(error.message, text, error.position, error.length, hint) from None
+        if opened:
+            compile_filter(text, field_catalog({name for timeline in opened for name in spoken(timeline)}))
+        raise
+
+
+def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    """The name that is being written at the end of a filter."""
+    from kiebitz.storage.filters import complete
+
+    found = re.search(r"[\w.]*$", text)
+    assert found is not None
+    before = text[: found.start()]
+    return candidates((before + name, None) for name in complete(found[0], field_catalog()))
+
+
+filter_option = click.option(
+    "-Y",
+    "wanted",
+    metavar="FILTER",
+    callback=_compiled,
+    shell_complete=_completed,
+    help='Only what meets this display filter, as in: msg == "ROLL" && stream == 3',
+)
+"""Gives the command `wanted`: the compiled Filter, or None. Raises FilterError."""

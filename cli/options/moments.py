@@ -1,0 +1,34 @@
+"""The options that name a moment or a game of a session, for `state` and `replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kiebitz.storage.moments import Moment, MomentError, parse_moment
+
+
+class MomentType(click.ParamType[Moment]):
+    """A moment as `storage.moments` reads it."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
+        if isinstance(value, Moment):
+            return value
+        try:
+            return parse_moment(value)
+        except MomentError as error:
+            self.fail(str(error), param, ctx)
+
+
+game_option = click.option("--game", "number", type=int, metavar="N", help="This game only.")
+
+player_option = click.option("--as", "player", metavar="PLAYER", help="Only what this player could know.")
+
+
+def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], Any]:
+    """An option that takes a moment, None if it is not given."""
+    return click.option(flag, parameter, type=MomentType(), metavar="MOMENT", help=help_text)

@@ -1,0 +1,11 @@
+"""The argument SESSION, and what arguments of its kind are called."""
+
+from __future__ import annotations
+
+import click
+
+session_argument = click.argument("session", metavar="SESSION", type=click.Path(), is_eager=True)
+"""A SESSION as `cli.sessions.open_session` takes it; it is read before the options."""
+
+SESSION_ARGUMENTS = ("session", "a", "b")
+"""What arguments that are sessions are called."""

@@ -1,0 +1,152 @@
+"""What a recording shows while it goes on: a line for each event and each violation, as they come."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kiebitz.cli.terminal.console import Line, Styled, flush, show_line, warn
+from kiebitz.cli.terminal.table import short_address
+from kiebitz.dissectors.records import Diagnostic, Findings, Message, TableInfo
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.filters import Filter, FilterError, Predicate, Row
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.sentences import describe
+
+_PATIENCE_S = 1.0
+"""So much computing time the filter may take for what is shown at once; recording comes first."""
+
+_NAMES = 10_000
+"""So many clients are remembered by name."""
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+class LiveView:
+    """Prints to stdout what `recorder` finds; nothing if `quiet`. Times are since its session began.
+
+    A filter that takes too long is given up, which is told on stderr, and nothing more is shown. `tables` are
+    those that were found before.
+    """
+
+    def __init__(
+        self, recorder: Recorder, wanted: Filter | None, quiet: bool, tables: Iterable[TableInfo] = ()
+    ) -> None:
+        self._recorder = recorder
+        self._quiet = quiet
+        self._filter = wanted.text if wanted is not None else ""
+        self._spent = 0.0
+        self._event_wanted = wanted.predicate("events") if wanted is not None else None
+        self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
+        self._tables = {table.id: table for table in tables}
+        self._names: dict[int, str] = {}
+        """What clients call themselves, by their streams."""
+
+    def show(self, found: Findings) -> None:
+        """Print one line for each event and for each diagnostic that is more than a note."""
+        if self._quiet:
+            return
+        try:
+            for line in self._lines(found):
+                show_line(*line)
+            flush()
+        except BrokenPipeError:
+            # Whoever read along has left; the recording goes on.
+            self._quiet = True
+        except FilterError as error:
+            self._quiet = True
+            warn(str(error), *error.excerpt(), "nothing more is shown, and all is recorded")
+
+    def _meets(self, wanted: Predicate, row: Row) -> bool:
+        """Whether a row meets the filter. Raises FilterError if that has taken too long by now."""
+        begun = time.thread_time()
+        meets = wanted(row)
+        self._spent += time.thread_time() - begun
+        if self._spent > _PATIENCE_S:
+            sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for what came at once"
+            raise FilterError(sentence, self._filter, 0, len(self._filter))
+        return meets
+
+    def _lines(self, found: Findings) -> Iterable[Line]:
+        self._spent = 0.0
+        for table in found.tables:
+            self._tables[table.id] = table
+        telling: dict[int, list[Message]] = defaultdict(list)
+        about: dict[int, list[Diagnostic]] = defaultdict(list)
+        by_id: dict[int, Message] = {}
+        for message in found.messages:
+            by_id[message.id] = message
+            self._learn_name(message)
+            if message.event_id is not None:
+                telling[message.event_id].append(message)
+        for flaw in found.diagnostics:
+            if flaw.message_id is not None:
+                about[flaw.message_id].append(flaw)
+        lines: list[tuple[int, Line]] = []
+        for event in found.events:
+            table = self._tables[event.table_id]
+            messages = telling[event.id]
+            row = Row(
+                self._started_ns,
+                messages,
+                event,
+                [flaw for message in messages for flaw in about[message.id]],
+                table,
+                self._recorder.session_id,
+                self._names,
+            )
+            if self._event_wanted is None or self._meets(self._event_wanted, row):
+                sentence = describe(table.protocol, event)
+                start = f"{self._time(event.ts_ns)}  {self._where(table.server)}"
+                lines.append((event.ts_ns, [f"{start}{sentence}"]))
+        events = {event.id: event for event in found.events}
+        for flaw in found.diagnostics:
+            about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
+            told = events.get(about_message.event_id or 0) if about_message is not None else None
+            row = Row(
+                self._started_ns,
+                [about_message] if about_message else [],
+                told,
+                [flaw],
+                session_id=self._recorder.session_id,
+                names=self._names,
+            )
+            if self._flaw_wanted is None:
+                is_wanted = flaw.severity != "note"
+            else:
+                is_wanted = self._meets(self._flaw_wanted, row)
+            if is_wanted:
+                label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS.get(flaw.severity))
+                start = f"{self._time(flaw.ts_ns)}  {self._where(flaw.stream.server)}"
+                line: Line = [start, label, f" {self._sender(flaw)}: {flaw.text}"]
+                lines.append((flaw.ts_ns, line))
+        return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    def _learn_name(self, message: Message) -> None:
+        protocol = message.stream.protocol
+        dissector = dissector_of(protocol) if protocol is not None else None
+        if dissector is None:
+            return
+        name = dissector.introduced(message.name, message.direction, message.fields)
+        if name is not None:
+            self._names[message.stream.id] = name
+            while len(self._names) > _NAMES:
+                del self._names[next(iter(self._names))]
+
+    def _where(self, server: str) -> str:
+        """Which table a line is about, where there are several."""
+        return f"{short_address(server)}  " if len(self._tables) > 1 else ""
+
+    def _sender(self, flaw: Diagnostic) -> str:
+        if flaw.direction == "s2c":
+            return flaw.stream.server
+        return self._names.get(flaw.stream.id, flaw.stream.client)
+
+    @property
+    def _started_ns(self) -> int:
+        # A session may begin with its first item; before that nothing is found.
+        return self._recorder.started_ns or 0
+
+    def _time(self, ts_ns: int) -> str:
+        return f"{(ts_ns - self._started_ns) / 1e9:12.6f}"

@@ -1,0 +1,315 @@
+"""The recorder's process of a live session: its journal, its start, its end, and another one if it dies.
+
+Whoever forwards writes `RecorderProcess.journal`; the process, which runs `cli.recording.from_journal`,
+records it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from kiebitz.cli.recording.carrying_on import Remaining, noted
+from kiebitz.cli.recording.from_journal import (
+    FULL,
+    GAVE_UP,
+    Begun,
+    Left,
+    Refused,
+    Report,
+    Said,
+    Task,
+    record_journal,
+)
+from kiebitz.cli.recording.rotation import Limits
+from kiebitz.cli.recording.spool import Spool, refuse_if_kept, tidy
+from kiebitz.cli.terminal.console import tell
+from kiebitz.proxy.held_signals import LOOK_EVERY_S, Interrupted, look
+from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.processes import start_child
+from kiebitz.storage.room import may_wait_beside
+from kiebitz.storage.schema import StorageError
+
+_ENDED_TWICE_S = 1.0
+"""Two signals in so short a time are one."""
+
+_CALL_OFF_S = 2.0
+"""So long a recorder may take to end when it is called off: to be loaded, or to close an empty session."""
+
+
+class RecorderProcess:
+    """A journal beside `database`, and from `start` on the process that records it there.
+
+    When the process dies, another one carries on its session, and what is forwarded meanwhile waits in the
+    journal. One that dies before it has committed anything would meet the same end again and again: then the
+    journal is abandoned, and nothing more is recorded.
+
+    `on_trouble` is told in a sentence when the journal cannot be written, and when it can again. With `tell`
+    whatever else there is to say goes there; without, to stderr. `forwarder` is what goes on whatever
+    happens, in words. As a context it ends with `discard`. Raises StorageError.
+    """
+
+    def __init__(
+        self,
+        database: str,
+        *,
+        on_trouble: Callable[[str], None],
+        tell: Callable[[str], None] | None = None,
+        forwarder: str = "the relay",
+    ) -> None:
+        self._database = database
+        self._own_tell = tell
+        self._forwarder = forwarder
+        self._process: SpawnProcess | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._may_start_again = True
+        self._has_given_up = False
+        self._remaining = Remaining()
+        refuse_if_kept(database)
+        try:
+            self._file = Path(database).absolute()
+            self._spool = Spool(self._file)
+        except OSError as error:
+            raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
+        try:
+            self.journal = JournalWriter(
+                self._spool.journal,
+                on_trouble=on_trouble,
+                has_room=lambda: may_wait_beside(database),
+            )
+        except BaseException:
+            self.discard()
+            raise
+
+    def __enter__(self) -> RecorderProcess:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        """Leave nothing behind: kill the process if it was not finished, and remove the journal."""
+        if self._process is not None and self._process.exitcode is None:
+            # Else it would wait for the end of this process, and this process for its.
+            self._process.kill()
+            self._process.join()
+        self._spool.discard()
+
+    def start(
+        self,
+        source: str,
+        *,
+        limits: Limits | None = None,
+        decode_as: tuple[str, ...] = (),
+        wanted: str | None = None,
+        quiet: bool,
+        max_size: int | None = None,
+    ) -> None:
+        """Start recording a session from `source`; it is open when this returns. Raises StorageError.
+
+        Raises Interrupted if a signal that is held comes meanwhile; then no session is left without an end.
+        With `limits` it goes on in one database after the other, named after the one that was given. When all
+        of them and the journal take `max_size` (bytes), nothing more is recorded.
+        """
+        name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        self._task = Task(
+            self._spool.journal,
+            self.journal.identity,
+            self._database,
+            source,
+            name,
+            limits,
+            decode_as,
+            wanted,
+            quiet,
+            max_size=max_size,
+        )
+        self._spawn(self._task)
+        try:
+            while not self._connection.poll(LOOK_EVERY_S):
+                look()
+            report: Report = self._connection.recv()
+        except EOFError:
+            report = Refused("the recorder did not start")
+        except Interrupted:
+            self._call_off()
+            raise
+        if isinstance(report, Refused):
+            raise StorageError(report.reason)
+        assert isinstance(report, Begun)
+        self._has_begun(report)
+        tidy(self._file)
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From here on, hear the process on this loop, and start another one if it dies."""
+        self._loop = loop
+        self._watch()
+
+    def leave(self) -> None:
+        """Hear it no more on the loop: what it has to say is left for `finish`."""
+        self._unwatch()
+        self._loop = None
+        # The loop does not let a file block that it watches.
+        os.set_blocking(self._connection.fileno(), True)
+
+    def finish(self) -> bool:
+        """Wait until all is recorded, the journal being closed; whether it is.
+
+        Ctrl-C ends the process at once, and keeps the journal for `carry_on`: KeyboardInterrupt is raised.
+        """
+        try:
+            with self._remaining:
+                self._hear_for(_ENDED_TWICE_S)
+                while not self._has_given_up:
+                    with suppress(OSError):
+                        # From here on the process gives up what it cannot write.
+                        self._connection.send(None)
+                    if self._exit_status() == 0:
+                        return True
+                    self._start_again()
+        except KeyboardInterrupt:
+            self._keep()
+            raise
+        return False
+
+    def _hear_for(self, seconds: float) -> None:
+        """Hear the process for so long, or to its end.
+
+        Ctrl-C means nothing meanwhile: some, such as timeout(1), send it twice.
+        """
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end = time.monotonic() + seconds
+        try:
+            with suppress(OSError):
+                self._connection.send(None)
+            while (left := end - time.monotonic()) > 0 and self._connection.poll(left) and self._hear():
+                pass
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _keep(self) -> None:
+        """Leave what is in the journal for later."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.join()
+        if self._has_given_up or self._task.session is None:
+            return
+        try:
+            folder = self._spool.keep(noted(self._task))
+        except OSError as error:
+            self._tell(f"kiebitz: what was not recorded yet is lost: {error.strerror}")
+            return
+        self._tell(
+            f"kiebitz: ended at once: what was passed on and is not recorded yet is kept in {folder}; "
+            f"kiebitz import {folder} records it"
+        )
+
+    def _call_off(self) -> None:
+        """Let the process end that is about to open a session, or has just done so and will close it."""
+        assert self._process is not None
+        self.journal.close()
+        with suppress(OSError):
+            self._connection.send(None)
+        self._process.join(_CALL_OFF_S)
+
+    def _spawn(self, task: Task) -> None:
+        self._connection, theirs = multiprocessing.Pipe()
+        # This holds up the loop for a millisecond or two; from a thread it would, too.
+        self._process = start_child(record_journal, task, theirs, self._own_tell is not None)
+        theirs.close()
+
+    def _watch(self) -> None:
+        assert self._loop is not None
+        assert self._process is not None
+        self._loop.add_reader(self._connection.fileno(), self._hear)
+        # When the pipe is at its end the process is not: it has an exit status yet to come.
+        self._loop.add_reader(self._process.sentinel, self._died)
+
+    def _unwatch(self) -> None:
+        if self._loop is not None and self._process is not None and not self._has_given_up:
+            self._loop.remove_reader(self._connection.fileno())
+            self._loop.remove_reader(self._process.sentinel)
+
+    def _hear(self) -> bool:
+        """Take what the process reports next, waiting for it; False if nothing more comes."""
+        try:
+            report: Report = self._connection.recv()
+        except (EOFError, OSError):
+            if self._loop is not None:
+                self._loop.remove_reader(self._connection.fileno())
+            return False
+        if isinstance(report, Said):
+            self._tell(report.sentence)
+        elif isinstance(report, Left):
+            self._remaining.show(report.messages)
+        else:
+            self._may_start_again = True
+        if isinstance(report, Begun):
+            self._has_begun(report)
+        return True
+
+    def _has_begun(self, report: Begun) -> None:
+        """Another process would have to carry on from here."""
+        databases = (*self._task.databases, report.database)
+        self._task = msgspec.structs.replace(self._task, databases=databases, session=report.session)
+
+    def _exit_status(self) -> int | None:
+        """Hear the process to its end, and wait for that."""
+        assert self._process is not None
+        while self._hear():
+            pass
+        self._connection.close()
+        self._process.join()
+        return self._process.exitcode
+
+    def _died(self) -> None:
+        self._unwatch()
+        self._exit_status()
+        self._start_again()
+        if not self._has_given_up:
+            self._watch()
+
+    def _start_again(self) -> None:
+        """Let another process carry on after one that has died, or give up."""
+        assert self._process is not None
+        if self._process.exitcode == FULL:
+            # It has said so itself, and what is in the journal would not fit in either.
+            self._has_given_up = True
+            self.journal.abandon()
+            self._spool.discard_journal()
+            return
+        if self._may_start_again and self._process.exitcode != GAVE_UP:
+            self._may_start_again = False
+            self._tell(
+                "kiebitz: the recorder has died and is started again; "
+                f"{self._forwarder} goes on, and what it passes on waits to be recorded"
+            )
+            with suppress(OSError):
+                self._spawn(self._task)
+                return
+        self._has_given_up = True
+        self.journal.abandon()
+        if self._loop is not None:
+            self._tell(
+                f"kiebitz: the recorder has died; {self._forwarder} goes on, but nothing more is recorded. "
+                "What was recorded until then is kept. Stop it and start again to record."
+            )
+        elif self._process.exitcode != GAVE_UP:
+            # Else it has said itself what is not recorded.
+            self._tell("kiebitz: the recorder has died; the end of this session is not recorded")
+
+    def _tell(self, sentence: str) -> None:
+        if self._own_tell is not None:
+            self._own_tell(sentence)
+        else:
+            tell(sentence)

@@ -1,0 +1,226 @@
+"""The one way to stdout and stderr: lines for people, and values for programs.
+
+A text may come from a peer or from somebody else's database, or be the name of a file. So all text is escaped
+here: a line stays one line, and drives no terminal. Styles are given beside the text, never in it. Ruff
+refuses the ways past this module (`pyproject.toml`); what rich draws goes through `cli.terminal.screen`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import click
+from click.shell_completion import CompletionItem as Candidate
+
+from kiebitz.storage.escaping import cell, json_text, printable
+
+__all__ = [
+    "Candidate",
+    "Line",
+    "Part",
+    "Styled",
+    "accept_any_letter",
+    "candidates",
+    "colour_is_forced",
+    "ellipsis",
+    "errors_are_seen",
+    "flush",
+    "give_up_output",
+    "is_terminal",
+    "output",
+    "plain",
+    "show_line",
+    "show_lines",
+    "tell",
+    "terminal_columns",
+    "warn",
+    "wrapped",
+    "write_csv",
+    "write_json",
+    "write_json_array",
+    "write_json_lines",
+]
+
+
+class Styled(NamedTuple):
+    """A piece of a line that stands out on a terminal; `colour` is one of click's names."""
+
+    text: str
+    colour: str | None = None
+    bold: bool = False
+    dim: bool = False
+
+
+Part = str | Styled
+Line = Sequence[Part]
+"""A line is made of parts."""
+
+
+def show_line(*parts: Part) -> None:
+    """Show one line on stdout."""
+    click.echo(_coloured(parts))
+
+
+def show_lines(lines: Iterable[Line]) -> None:
+    """Show lines on stdout, which `flush` sends off: for those that are many."""
+    for line in lines:
+        if any(isinstance(part, Styled) for part in line):
+            show_line(*line)
+        else:
+            sys.stdout.write(plain(line) + "\n")
+
+
+def tell(sentence: str) -> None:
+    """Say one line on stderr."""
+    click.echo(printable(sentence), err=True)
+
+
+def warn(sentence: str, *below: str) -> None:
+    """Say on stderr what is wrong, in a line that begins with `kiebitz:`, and more lines below it."""
+    tell(f"kiebitz: {sentence}")
+    for line in below:
+        tell(line)
+
+
+def plain(line: Line) -> str:
+    """A line where there are no styles."""
+    return printable("".join(_text(part) for part in line))
+
+
+def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[str]:
+    """A text in lines of at most so many columns, the first of them behind `first`, the others behind `rest`.
+
+    It is escaped before, as an escape is longer than what it stands for.
+    """
+    return textwrap.wrap(
+        printable(text),
+        columns,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+    )
+
+
+def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
+    """What a shell offers: words, each with a note. One that would have to be escaped is none of them."""
+    return [
+        Candidate(word, help=None if note is None else printable(note))
+        for word, note in words
+        if printable(word) == word
+    ]
+
+
+# For programs.
+
+
+def write_json(value: Any) -> None:
+    """Write one JSON value."""
+    sys.stdout.write(json_text(value) + "\n")
+
+
+def write_json_array(values: Iterable[Any]) -> None:
+    """Write one JSON array, a value on each line, as they come."""
+    sys.stdout.write("[")
+    separator = ""
+    try:
+        for value in values:
+            sys.stdout.write(separator + json_text(value))
+            separator = ",\n "
+    finally:
+        # An interrupted listing is sound JSON, too.
+        sys.stdout.write("]\n")
+
+
+def write_json_lines(values: Iterable[Any]) -> None:
+    """Write a JSON value on each line, as they come."""
+    for value in values:
+        sys.stdout.write(json_text(value) + "\n")
+
+
+def write_csv(rows: Iterable[Sequence[Any]], delimiter: str) -> None:
+    """Write rows as they come: texts escaped, and such as no spreadsheet runs; objects and lists as JSON."""
+    writer = csv.writer(sys.stdout, delimiter=delimiter, lineterminator="\n")
+    writer.writerows([_cell(value) for value in row] for row in rows)
+
+
+def output() -> BinaryIO:
+    """Stdout for bytes: files, and what a user wants raw."""
+    return sys.stdout.buffer
+
+
+# What stdout and stderr are.
+
+
+def is_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
+
+
+def errors_are_seen() -> bool:
+    """Whether stderr is a terminal."""
+    return sys.stderr.isatty()
+
+
+def colour_is_forced() -> bool:
+    """Whether the environment asks for colours where stdout is no terminal, too."""
+    wishes = (os.environ.get(name) for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
+    return not os.environ.get("NO_COLOR") and any(wish not in (None, "", "0") for wish in wishes)
+
+
+def terminal_columns() -> int | None:
+    """How wide the terminal is; None where stdout is none."""
+    return shutil.get_terminal_size().columns if is_terminal() else None
+
+
+def ellipsis() -> str:
+    """What stands for the rest of a text that is too long, in letters that stdout can write."""
+    try:
+        "…".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ".."
+    return "…"
+
+
+def accept_any_letter() -> None:
+    """Let stdout write the number of a letter that it cannot write."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def flush() -> None:
+    """Send off what was written to stdout. Raises BrokenPipeError."""
+    sys.stdout.flush()
+
+
+def give_up_output() -> None:
+    """Let what is left go nowhere, as nobody reads stdout any more: it must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _coloured(line: Line) -> str:
+    return "".join(map(_part, line))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, str):
+        return printable(part)
+    if not part.text:
+        return ""
+    return click.style(printable(part.text), part.colour, bold=part.bold or None, dim=part.dim or None)
+
+
+def _text(part: Part) -> str:
+    return part if isinstance(part, str) else part.text
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return cell(value)
+    return json_text(value) if isinstance(value, dict | list) else value

@@ -1,0 +1,230 @@
+"""What rich draws on a terminal: its texts and its consoles, which escape what they are given.
+
+A text is one line whatever is in it; a line ends only where `LINE_BREAK` was put. Beyond that, a console
+escapes what it is about to write, so that nothing drives the terminal that has come in some other way.
+Rich is imported here alone (ruff sees to that), apart from its widths of letters, and only to draw something.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
+
+from rich.color import blend_rgb
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
+from rich.json import JSON
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table
+from rich.terminal_theme import SVG_EXPORT_THEME
+from rich.text import Text as RichText
+
+from kiebitz.cli.terminal.console import colour_is_forced, errors_are_seen, is_terminal
+from kiebitz.storage.escaping import printable
+
+__all__ = [
+    "GROUND",
+    "LINE_BREAK",
+    "AnyConsole",
+    "Console",
+    "ConsoleOptions",
+    "Group",
+    "Live",
+    "Look",
+    "Progress",
+    "RenderResult",
+    "RenderableType",
+    "Segment",
+    "Style",
+    "Table",
+    "TaskID",
+    "Text",
+    "as_json",
+    "counting",
+    "loading",
+    "look_of",
+]
+
+_Style = str | Style
+_Piece = str | RichText | tuple[str, _Style]
+
+
+class Text(RichText):
+    """Rich's text, of which every string that is put in is escaped; `more` is what rich's takes."""
+
+    def __init__(self, text: str = "", style: _Style = "", **more: Any) -> None:
+        super().__init__(printable(text), style, **more)
+
+    @classmethod
+    def assemble(cls, *parts: _Piece, **more: Any) -> Self:
+        """One text of strings, strings with a style, and texts."""
+        made = cls(**more)
+        for part in parts:
+            if isinstance(part, tuple):
+                made.append(*part)
+            else:
+                made.append(part)
+        return made
+
+    def append(self, text: RichText | str, style: _Style | None = None) -> Self:
+        """Put something at the end."""
+        super().append(printable(text) if isinstance(text, str) else text, style)
+        return self
+
+    def append_text(self, text: RichText) -> Self:
+        """Put a text at the end."""
+        super().append_text(text)
+        return self
+
+    def blank_copy(self, plain: str = "") -> Self:
+        """Another one in the same style."""
+        made = type(self)(
+            style=self.style,
+            justify=self.justify,
+            overflow=self.overflow,
+            no_wrap=self.no_wrap,
+            end=self.end,
+            tab_size=self.tab_size,
+        )
+        # What rich makes of a text may have line breaks of ours.
+        made.plain = plain
+        return made
+
+    def copy(self) -> Self:
+        """The same once more."""
+        made = self.blank_copy(self.plain)
+        made.spans = [*self.spans]
+        return made
+
+    def join(self, lines: Iterable[RichText]) -> Self:
+        """The texts with this one between them."""
+        made = super().join(lines)
+        assert isinstance(made, type(self))
+        return made
+
+    def __add__(self, other: Any) -> Self:
+        return self.copy().append(other) if isinstance(other, str | RichText) else NotImplemented
+
+    def lines(self, console: RichConsole, width: int) -> list[Self]:
+        """The text in lines of at most so many cells."""
+        found = []
+        for line in self.wrap(console, width):
+            made = self.blank_copy(line.plain)
+            made.spans = line.spans
+            found.append(made)
+        return found
+
+
+def _line_break() -> Text:
+    made = Text()
+    made.plain = "\n"
+    return made
+
+
+LINE_BREAK = _line_break()
+"""Goes between texts, or joins them."""
+
+
+class Console(RichConsole):
+    """Rich's console, for which nothing in a string means anything; `more` is what rich's takes."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(highlight=False, emoji=False, markup=False, **{**_colours(more), **more})
+
+    def render_str(self, text: str, **more: Any) -> Text:
+        """A string as a text."""
+        known = {name: more[name] for name in ("style", "justify", "overflow") if name in more}
+        return Text(text, **known)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is written for a renderable: all but rich's own codes is escaped."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control or segment.text == "\n" else _harmless(segment)
+
+
+def _colours(more: Mapping[str, Any]) -> dict[str, Any]:
+    """What a console that writes to stdout is told where that is no terminal: whether to use colours.
+
+    The reader, such as `watch -c`, may know no more than the sixteen that every terminal has; it gets others
+    where they are asked for by their number, as many programs have it: FORCE_COLOR=2 is 256, 3 is all.
+    """
+    if "file" in more or "stderr" in more or is_terminal():
+        return {}
+    if colour_is_forced():
+        depth = {"2": "256", "3": "truecolor"}.get(os.environ.get("FORCE_COLOR", ""), "standard")
+        return {"force_terminal": True, "color_system": depth}
+    return {"force_terminal": False}
+
+
+AnyConsole = RichConsole | Console
+"""What draws: for annotations, and nothing that could be made."""
+
+
+def _harmless(segment: Segment) -> Segment:
+    shown = "\n".join(map(printable, segment.text.split("\n")))
+    return segment if shown == segment.text else Segment(shown, segment.style)
+
+
+class Progress(RichProgress):
+    """Rich's progress bar on stderr, gone in the end; none where that is no terminal."""
+
+    def __init__(self, *columns: str | ProgressColumn) -> None:
+        super().__init__(
+            *columns, console=Console(stderr=True), transient=True, disable=not errors_are_seen()
+        )
+
+    def add_task(self, description: str, *given: Any, **more: Any) -> TaskID:
+        """A bar with its name."""
+        return super().add_task(escape(printable(description)), *given, **more)
+
+
+class Look(NamedTuple):
+    """How a text looks in a picture: its colours as `#rrggbb`, and whether it is bold."""
+
+    ink: str
+    ground: str | None
+    bold: bool
+
+
+def look_of(style: Style | None) -> Look:
+    """How a text of this style looks on the dark ground of a terminal; that ground itself is None."""
+    style = style or Style.null()
+    theme = SVG_EXPORT_THEME
+    ink = style.color.get_truecolor(theme) if style.color is not None else theme.foreground_color
+    ground = style.bgcolor.get_truecolor(theme, foreground=False) if style.bgcolor is not None else None
+    if style.reverse:
+        ink, ground = ground or theme.background_color, ink
+    if style.dim:
+        ink = blend_rgb(ink, ground or theme.background_color, 0.4)
+    return Look(ink.hex, ground.hex if ground is not None else None, bool(style.bold))
+
+
+GROUND = SVG_EXPORT_THEME.background_color.hex
+"""The ground of a terminal in a picture."""
+
+
+def loading() -> Progress:
+    """A progress bar for a file, in bytes."""
+    return Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+
+
+def counting() -> Progress:
+    """A progress bar for things that are counted."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} messages"),
+        TimeRemainingColumn(),
+    )
+
+
+def as_json(value: Any) -> RenderableType:
+    """A value as indented JSON, in which JSON's own escapes stand for what does not print."""
+    return JSON(json.dumps(value), ensure_ascii=True)

@@ -1,0 +1,243 @@
+"""A listing as people read it: a table whose columns give way from the right where a terminal is narrow.
+
+What a row is found again by (its number, its time, its stream, its direction, a port) is never cut. Where the
+terminal is too narrow for the rest, values are first written shorter; then the last column that may be cut
+gives way, then the one before it; then the last columns are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from kiebitz.cli.terminal.cells import cell_len, set_cell_size
+from kiebitz.cli.terminal.console import (
+    Line,
+    Part,
+    Styled,
+    ellipsis,
+    show_line,
+    show_lines,
+    terminal_columns,
+    warn,
+)
+from kiebitz.storage.escaping import printable
+
+Row = Sequence[Any]
+
+BATCH = 500
+"""Rows that are looked at together."""
+
+_GAP = "  "
+
+_COMFORT = 40
+"""Cells that the last column should have; with fewer, values are written shorter."""
+
+_LOOPBACK = "127.0.0.1:"
+
+
+def words(value: Any) -> str:
+    """A value as a table shows it."""
+    return "" if value is None else str(value)
+
+
+def seconds(value: Any) -> str:
+    """A number of seconds as a table shows it, to the microsecond."""
+    return "" if value is None else f"{value:.6f}"
+
+
+def milliseconds(value: Any) -> str:
+    """A number of seconds where there is little room."""
+    return "" if value is None else f"{value:.3f}"
+
+
+def short_address(value: Any) -> str:
+    """An address where there is little room: of one on this machine only its port, as in `:9000`."""
+    text = words(value)
+    return text[len(_LOOPBACK) - 1 :] if text.startswith(_LOOPBACK) else text
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column: its `key` for programs, its `title` for people, and how a table writes its values.
+
+    Without a title it is for programs only, without a key for people only. `right` aligns it to the right,
+    `width` is the least number of cells it takes. `short` writes its values where there is little room.
+    `least` cells are left of it at the least where it may be cut; with None it is never cut. A value whose
+    `end_matters` is cut at its beginning. A column may be left out as a whole unless it `stays`. A value may
+    have a `colour`, one of click's names.
+    """
+
+    key: str
+    title: str = ""
+    right: bool = False
+    width: int = 0
+    text: Callable[[Any], str] = words
+    short: Callable[[Any], str] | None = None
+    least: int | None = None
+    end_matters: Callable[[Any], bool] = lambda value: False
+    stays: bool = False
+    colour: Callable[[Any], str | None] | None = None
+
+
+def number(key: str = "id", title: str = "#", width: int = 0) -> Column:
+    """The column of what a row is called."""
+    return Column(key, title, right=True, width=width, stays=True)
+
+
+def moment(key: str, title: str, width: int = 0) -> Column:
+    """A column of times, in seconds."""
+    return Column(key, title, right=True, width=width, text=seconds, short=milliseconds, stays=True)
+
+
+def address(key: str, title: str, width: int = 0) -> Column:
+    """A column of addresses, of which the port is always there."""
+    return Column(
+        key, title, width=width, short=short_address, least=9, end_matters=lambda value: True, stays=True
+    )
+
+
+def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
+    """Columns of which people see the server only where there are several tables."""
+    return [
+        msgspec.structs.replace(column, title="") if column.key == "server" and not are_several else column
+        for column in columns
+    ]
+
+
+def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows that are all there already, in batches."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, BATCH)):
+        yield batch
+
+
+def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Row]]) -> None:
+    """Write batches of rows to stdout as they come, below their titles."""
+    places = [place for place, column in enumerate(columns) if column.title]
+    table = _Table([columns[place] for place in places], terminal_columns())
+    remaining = iter(rows)
+    first = [[row[place] for place in places] for row in next(remaining, ())]
+    table.begin(first)
+    table.show(first)
+    for batch in remaining:
+        table.show([[row[place] for place in places] for row in batch])
+
+
+class _Table:
+    """Writes rows on a terminal of so many cells; on none (None) nothing is cut."""
+
+    def __init__(self, columns: Sequence[Column], room: int | None) -> None:
+        self._columns = columns
+        self._room = room
+        self._is_short = False
+        self._widths = [max(column.width, cell_len(column.title)) for column in columns]
+        """What the columns need for all that was shown."""
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        """Show the titles; `rows` come first below them."""
+        if self._room is not None:
+            needed = self._needed(self._texts(rows))
+            if sum(needed[:-1]) + min(needed[-1], _COMFORT) + len(_GAP) * (len(needed) - 1) > self._room:
+                self._is_short = True
+                self._widths = [cell_len(column.title) for column in self._columns]
+        self._widths = self._needed(self._texts(rows))
+        fitted = self._fitted()
+        left_out = ", ".join(
+            column.title for column, width in zip(self._columns, fitted, strict=True) if width is None
+        )
+        if left_out:
+            warn(f"{self._room} columns are too narrow to show {left_out}")
+        titles = self._cells([column.title for column in self._columns], fitted)
+        show_line(Styled(_GAP.join(cell for _, cell in titles).rstrip(), bold=True))
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show rows."""
+        texts = self._texts(rows)
+        # Columns only ever grow, so that nothing shifts without need.
+        self._widths = self._needed(texts)
+        fitted = self._fitted()
+        show_lines(self._line(row, of_row, fitted) for row, of_row in zip(rows, texts, strict=True))
+
+    def _texts(self, rows: Sequence[Row]) -> list[list[str]]:
+        """The values as texts; they are escaped here, where it is measured how wide they are."""
+        written = [
+            column.short if self._is_short and column.short else column.text for column in self._columns
+        ]
+        return [[printable(write(value)) for write, value in zip(written, row, strict=True)] for row in rows]
+
+    def _needed(self, texts: list[list[str]]) -> list[int]:
+        return [
+            max(width, *(cell_len(row[place]) for row in texts), 0)
+            for place, width in enumerate(self._widths)
+        ]
+
+    def _fitted(self) -> list[int | None]:
+        """The width that each column gets, None for those that are left out."""
+        widths: list[int | None] = [*self._widths]
+        if self._room is None:
+            return widths
+        droppable = [place for place, column in enumerate(self._columns) if not column.stays]
+        while True:
+            fitted = self._narrowed(widths)
+            shown = [width for width in fitted if width is not None]
+            if sum(shown) + len(_GAP) * (len(shown) - 1) <= self._room or not droppable:
+                return fitted
+            widths[droppable.pop()] = None
+
+    def _narrowed(self, widths: list[int | None]) -> list[int | None]:
+        """The widths with those that may be cut, the last first, cut by as much as is needed."""
+        assert self._room is not None
+        fitted = [*widths]
+        shown = [width for width in widths if width is not None]
+        excess = sum(shown) + len(_GAP) * (len(shown) - 1) - self._room
+        for place in reversed(range(len(fitted))):
+            width, least = fitted[place], self._columns[place].least
+            if excess > 0 and width is not None and least is not None:
+                fitted[place] = max(min(width, least), width - excess)
+                excess -= width - (fitted[place] or 0)
+        return fitted
+
+    def _line(self, row: Row, texts: Sequence[str], fitted: Sequence[int | None]) -> Line:
+        cells = self._cells(texts, fitted, row)
+        while cells and not cells[-1][1].strip():
+            del cells[-1]
+        line: list[Part] = []
+        for place, cell in cells:
+            colour = self._columns[place].colour
+            told = colour(row[place]) if colour is not None else None
+            line += [Styled(cell, told) if told is not None else cell, _GAP]
+        if line:
+            del line[-1]
+            last = line[-1]
+            line[-1] = last.rstrip() if isinstance(last, str) else last._replace(text=last.text.rstrip())
+        return line
+
+    def _cells(
+        self, texts: Sequence[str], fitted: Sequence[int | None], row: Row | None = None
+    ) -> list[tuple[int, str]]:
+        """The cells of a line that are shown, each with its column's place, cut and filled up."""
+        cells = []
+        for place, (column, text, width) in enumerate(zip(self._columns, texts, fitted, strict=True)):
+            if width is None:
+                continue
+            size = cell_len(text)
+            if size > width and column.least is not None:
+                text = _cut(text, width, row is not None and column.end_matters(row[place]))
+                size = cell_len(text)
+            blanks = " " * (width - size)
+            cells.append((place, blanks + text if column.right else text + blanks))
+        return cells
+
+
+def _cut(text: str, width: int, end_matters: bool) -> str:
+    dots = ellipsis()
+    room = max(width - cell_len(dots), 0)
+    if not end_matters:
+        return set_cell_size(text, room).rstrip() + dots
+    end = text[len(text) - room :]
+    while cell_len(end) > room:
+        end = end[1:]
+    return dots + end

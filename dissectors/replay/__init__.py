@@ -1,0 +1,1 @@
+"""A recorded session played again: the script, the parts in it, and what they wait for."""
