@@ -9,8 +9,11 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.sessions import load, session_of, split_number
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import MEMORY
@@ -39,13 +42,17 @@ def import_capture(
     """Record a capture file as a new session of a database, or in memory, and open it.
 
     `decode_as` says what ports speak, as -d does ("udp.port==4711,maexchen"). `on_progress` is told bytes
-    read, and of how many if that is known. Raises StorageError, CaptureError, and click.BadParameter for a
+    read, and of how many if that is known. Raises StorageError, CaptureError, and KiebitzError for a
     rule that is none.
     """
     # It takes scapy, which takes its time to load.
     from kiebitz.cli.importing.packets import import_capture as record
 
-    recording, lacks = record(capture, database or MEMORY, parse_decode_as(decode_as), on_progress)
+    try:
+        ports = parse_decode_as(decode_as)
+    except click.BadParameter as error:
+        raise KiebitzError(error.message) from error
+    recording, lacks = record(capture, database or MEMORY, ports, on_progress)
     number = recording.recorder.session_id
     connection = recording.recorder.connection
     if database is not None:

@@ -121,13 +121,6 @@ def since(timeline: Timeline, ns: int | None) -> float | None:
     return None if ns is None else (ns - timeline.started_ns) / 1e9
 
 
-def between(started_ns: int | None, ended_ns: int | None) -> float | None:
-    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
-    if started_ns is None or ended_ns is None or ended_ns < started_ns:
-        return None
-    return (ended_ns - started_ns) / 1e9
-
-
 def nearest_number(wanted: int, known: Sequence[int]) -> str:
     """Which numbers there are, for a sentence that says that `wanted` is none of them."""
     if not known:

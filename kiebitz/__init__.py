@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kiebitz.cli.library import diff as diff
     from kiebitz.cli.library import import_capture as import_capture
     from kiebitz.cli.library import open as open
+    from kiebitz.dissectors.errors import KiebitzError as KiebitzError
     from kiebitz.storage.session import Diagnostic as Diagnostic
     from kiebitz.storage.session import Event as Event
     from kiebitz.storage.session import Game as Game
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kiebitz.storage.session import Table as Table
 
 _WHERE = {
+    "KiebitzError": "kiebitz.dissectors.errors",
     **dict.fromkeys(("open", "import_capture", "diff"), "kiebitz.cli.library"),
     **dict.fromkeys(
         ("Session", "Stream", "Game", "Message", "Event", "Diagnostic", "Table"), "kiebitz.storage.session"
@@ -38,6 +40,7 @@ __all__ = [
     "Diagnostic",
     "Event",
     "Game",
+    "KiebitzError",
     "Message",
     "Session",
     "Stream",

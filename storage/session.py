@@ -55,7 +55,11 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class Game(msgspec.Struct, frozen=True):
-    """A game; `ended` and `result` are None while it is on, or where its end was not seen."""
+    """A game; `ended` and `result` are None while it is on, or where its end was not seen.
+
+    `seconds` is how long it took, None also where the clock of a capture was set back meanwhile. `result`
+    tells of players as the server does, by number or by name; `named_result` by name.
+    """
 
     id: int
     protocol: str
@@ -63,7 +67,9 @@ class Game(msgspec.Struct, frozen=True):
     label: str
     started: float
     ended: float | None
+    seconds: float | None
     result: dict[str, Any] | None
+    named_result: dict[str, Any] | None
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -203,7 +209,7 @@ class Session:
         ]
 
     def games(self) -> list[Game]:
-        """The games, oldest first; results have players' names."""
+        """The games, oldest first."""
         servers = {table.id: table.server for table in self.timeline.tables()}
         return [
             Game(
@@ -213,6 +219,8 @@ class Session:
                 row.label,
                 self._time(row.started_ns),
                 None if row.ended_ns is None else self._time(row.ended_ns),
+                between(row.started_ns, row.ended_ns),
+                row.result,
                 named_result(self.timeline, row),
             )
             for row in self.timeline.games()
@@ -322,21 +330,30 @@ class Session:
         It waits between them; an event comes within 50 ms after it was stored.
         """
         compiled = _compiled(wanted)
+        latest = 0
+        for _ in self.looks():
+            newest = self.timeline.last_event()
+            for event in self.events(compiled, after=latest):
+                newest = max(newest, event.id)
+                yield event
+            latest = newest
+
+    def looks(self) -> Iterator[None]:
+        """Once now, then again and again while it is recorded, up to 50 ms later; the last time it is over.
+
+        Between two of them what is to be known of the session is read anew.
+        """
         watch = RecorderWatch(self.path) if self.path and self.ended is None else None
         recorded_s = time.monotonic()
-        latest = 0
         while True:
             if watch is not None and watch.is_recording():
                 recorded_s = time.monotonic()
             # The end first: what was written before it is then not missed.
             self._reread()
             is_over = self.ended is not None or watch is None
-            newest = self.timeline.last_event()
-            for event in self.events(compiled, after=latest):
-                newest = max(newest, event.id)
-                yield event
-            latest = newest
-            if is_over or time.monotonic() - recorded_s > RESTART_S:
+            is_abandoned = time.monotonic() - recorded_s > RESTART_S
+            yield
+            if is_over or is_abandoned:
                 return
             time.sleep(POLL_S)
 
@@ -348,6 +365,13 @@ class Session:
 
     def _time(self, ts_ns: int) -> float:
         return (ts_ns - self.timeline.started_ns) / 1e9
+
+
+def between(started_ns: int | None, ended_ns: int | None) -> float | None:
+    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
+    if started_ns is None or ended_ns is None or ended_ns < started_ns:
+        return None
+    return (ended_ns - started_ns) / 1e9
 
 
 def _compiled(wanted: str | Filter | None) -> Filter | None:

@@ -126,7 +126,7 @@ def _events(database: str) -> list[kiebitz.Event]:
     ("given", "words"),
     [
         ("nothing.pcap", "there is no such file"),
-        (str(ROOT / "README.md"), "it is neither a session database nor a capture file"),
+        (str(ROOT / "README.md"), "is not a capture"),
         (str(CAPTURES / "maexchen-head-tiny.pcap") + ":2", "only those have numbered sessions"),
     ],
 )
@@ -143,6 +143,11 @@ def test_wrong_questions(tmp_path: Path) -> None:
             session.state("yesterday")
         with pytest.raises(kiebitz.KiebitzError, match="there is no game 9"):
             session.state(game=9)
+
+
+def test_wrong_rules_for_ports() -> None:
+    with pytest.raises(kiebitz.KiebitzError, match="there is no protocol maexen; did you mean maexchen"):
+        kiebitz.import_capture(TINY, decode_as=["udp.port==9000,maexen"])
 
 
 def test_importing_it_loads_nothing() -> None:
