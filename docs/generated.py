@@ -1,7 +1,8 @@
 """The pages that are made from the program itself, when `make docs` builds the site; a hook of MkDocs.
 
-Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, and the tables of
-filters.md from the reference that `kiebitz help filters` prints. None of them is kept: they cannot be stale.
+Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, the tables of
+filters.md from the reference that `kiebitz help filters` prints, and those of library.md from the records.
+None of them is kept: they cannot be stale.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.testing import CliRunner
 
+import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
 from kiebitz.storage.filters import reference
@@ -62,9 +64,37 @@ def command_page(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def filter_tables() -> dict[str, str]:
-    """Marker in filters.md -> the table that takes its place."""
-    return {
+def record_tables() -> str:
+    """The library's records, each with its fields and their types."""
+    lines = []
+    for record in (
+        kiebitz.Stream,
+        kiebitz.Game,
+        kiebitz.Message,
+        kiebitz.Event,
+        kiebitz.Diagnostic,
+        kiebitz.Table,
+    ):
+        lines += [
+            f"### {record.__name__}",
+            "",
+            _unindented(record.__doc__ or ""),
+            "",
+            "| field | type |",
+            "| --- | --- |",
+        ]
+        lines += [f"| `{name}` | `{type_}` |" for name, type_ in record.__annotations__.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _unindented(text: str) -> str:
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+def tables() -> dict[str, str]:
+    """Marker in a page -> what takes its place."""
+    return {"<!-- records -->": record_tables()} | {
         f"<!-- filters: {name} -->": _table(heading, rows)
         for name, heading, rows in (
             ("names", "name", reference.NAMES),
@@ -149,8 +179,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the tables into the page of filters."""
-    for marker, table in filter_tables().items():
+    """Put the tables into their pages."""
+    for marker, table in tables().items():
         markdown = markdown.replace(marker, table)
     return markdown
 

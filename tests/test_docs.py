@@ -12,6 +12,7 @@ import click
 import pytest
 from command import ROOT
 
+import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 from kiebitz.storage.schema import INDEXES, TABLES
@@ -113,6 +114,14 @@ def test_the_page_of_filters_has_the_whole_reference(generated: ModuleType) -> N
     assert "<!--" not in page
     for words in (NAMES, FIELDS, OPERATORS, EXAMPLES):
         assert all(f"| `{word}` |" in page for word in words)
+
+
+def test_the_page_of_the_library_has_all_of_it(generated: ModuleType) -> None:
+    page = generated.on_page_markdown((DOCS / "library.md").read_text())
+    methods = {name for name in vars(kiebitz.Session) if not name.startswith("_")}
+    missing = {name for name in {*kiebitz.__all__, *methods} if not re.search(rf"\b{name}\b", page)}
+    assert missing == set()
+    assert "| `close_reason` | `str | None` |" in page
 
 
 @pytest.mark.parametrize(
