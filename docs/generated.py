@@ -18,13 +18,14 @@ from click.testing import CliRunner
 import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
+from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.storage.filters import reference
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-PROTOCOLS = ("maexchen", "schafkopf", "catan", "okey", "cgml")
+PROTOCOLS = tuple(dissector.protocol for dissector in BUILT_IN)
 
 _FETCHES = re.compile(
     r"""<(?!link[^>]*rel="?(?:canonical|next|prev))"""
