@@ -7,7 +7,7 @@ ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
-.PHONY: demo test test-all test-oldest soak fuzz bench clean
+.PHONY: demo test test-all test-oldest soak fuzz bench docs clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -60,6 +60,15 @@ test-oldest:
 		--editable '.[test]'
 	.venv-oldest/bin/python -m pytest -m 'not soak'
 
+# The documentation as a site, in site/. It fails over a link that leads nowhere, and over a page that would ask
+# another machine for anything.
+docs: .venv/docs-installed
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
+.venv/docs-installed: .venv/installed
+	.venv/bin/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --upgrade pip
@@ -67,4 +76,4 @@ test-oldest:
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .demo *.egg-info
+	rm -rf .venv .venv-oldest .demo site *.egg-info

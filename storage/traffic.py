@@ -306,7 +306,7 @@ def _joined(offset: int, pieces: list[bytes]) -> list[Stretch]:
 
 
 class ReadingOn:
-    """Finds where reading went on after a flaw.
+    """Finds where parsing resumed after a flaw.
 
     The first question makes one pass over the messages, of which it keeps 16 bytes each: they have no index
     by stream.

@@ -76,8 +76,8 @@ _SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
 def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     """Show who broke which rule, at which byte, and what was expected there.
 
-    Of a TCP stream the lines around the place are shown with their offsets, and where reading went on. The
-    exit status is 3 if there are errors among what is shown.
+    Of a TCP stream the lines around the place are shown with their offsets, and the place where parsing
+    resumed. The exit status is 3 if any error is shown.
 
     \b
     Example:
@@ -157,7 +157,7 @@ class _Evidence:
         return next((data for data in pieces if data is not None), None)
 
     def resumption(self, flaw: DiagnosticRow) -> tuple[int, str] | tuple[None, None]:
-        """Offset and name of the message with which reading went on."""
+        """Offset and name of the message with which parsing resumed."""
         return self._reading_on.after(flaw) or (None, None)
 
 
@@ -241,6 +241,6 @@ def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]
     if not evidence.is_in_datagram(flaw):
         offset, name = evidence.resumption(flaw)
         if offset is not None:
-            yield "reading went on", f"at byte {offset}, with {name}"
+            yield "parsing resumed", f"at byte {offset}, with {name}"
         elif flaw.message is not None or flaw.length:
-            yield "reading went on", "nothing more came that can be read"
+            yield "parsing resumed", "nothing more came that can be read"
