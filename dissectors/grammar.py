@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity
+from kiebitz.dissectors.suggestions import suggested
 
 UNREADABLE = "unreadable"
 """The name of a message in which no message type could be made out; its diagnostic says why."""
@@ -194,6 +195,11 @@ class Flaw(msgspec.Struct, frozen=True):
     clause: str | None = None
     habit: bool = False
     locate: Callable[[bytes], tuple[int, int]] | None = None
+
+    @property
+    def suggestion(self) -> str | None:
+        """What was probably meant."""
+        return suggested(self.group, self.text)
 
     def place(self, frame: bytes) -> tuple[int, int]:
         """Offset and length in the frame."""

@@ -12,6 +12,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
+from kiebitz.dissectors.suggestions import suggested
 from kiebitz.storage.timeline import Timeline, increasing
 
 Parameters = Sequence[str | int | float]
@@ -72,6 +73,11 @@ class DiagnosticRow(msgspec.Struct, frozen=True):
     message_offset: int | None
     message_length: int | None
     event_id: int | None
+
+    @property
+    def suggestion(self) -> str | None:
+        """What was probably meant."""
+        return suggested(self.group, self.text)
 
 
 class FlawOfMessage(msgspec.Struct, frozen=True):

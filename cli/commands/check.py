@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -64,9 +63,6 @@ _MARKED = 256
 """So many of the bytes that are meant are given to programs."""
 
 _NARROWEST = 20
-
-_SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
-"""How the text of a malformed message's diagnostic ends if there is a word near what was sent."""
 
 
 @click.command()
@@ -179,7 +175,7 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.text,
         flaw.expected,
         flaw.clause,
-        _suggestion(flaw),
+        flaw.suggestion,
         None if flaw.message_offset is None else flaw.offset - flaw.message_offset,
         None if marked is None else shown_bytes(marked),
         None if marked is None else marked.hex(),
@@ -193,12 +189,6 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.event_id,
         evidence.player(flaw),
     )
-
-
-def _suggestion(flaw: DiagnosticRow) -> str | None:
-    """The word that was probably meant."""
-    found = _SUGGESTION.search(flaw.text) if flaw.group == "malformed" else None
-    return found[1] if found else None
 
 
 def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:

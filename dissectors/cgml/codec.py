@@ -30,6 +30,7 @@ from kiebitz.dissectors.cgml.places import place_of, unusual, wrong
 from kiebitz.dissectors.cgml.values import Unfit, as_xml, read, written
 from kiebitz.dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
 from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.suggestions import suggesting
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))
@@ -226,7 +227,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
         raise Unfit("wrong-direction", problem, expected)
     problem = f'{attribute}: "{value[:_SHOWN]}" is not known here'
     near = nearest_word(value, words)
-    raise Unfit("bad-field", problem + (f": did you mean {near}?" if near else ""), expected, f"={attribute}")
+    raise Unfit("bad-field", suggesting(problem, near), expected, f"={attribute}")
 
 
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
@@ -239,7 +240,7 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
         text += f", but {sender_of(OPPOSITE[direction])}"
         code = "wrong-direction"
     elif near is not None:
-        text += f": did you mean <{near}>?"
+        text = suggesting(text, f"<{near}>")
     return wrong(code, text, place_of(frame), "one of " + ", ".join(names))
 
 

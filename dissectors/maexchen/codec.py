@@ -25,6 +25,7 @@ from kiebitz.dissectors.grammar import (
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.rewriting import changed_fields
+from kiebitz.dissectors.suggestions import suggesting
 
 _FRAMING = "Grundlagen"
 
@@ -234,8 +235,7 @@ def _unknown(frame: bytes, name: str, direction: Direction) -> Decoded:
         code, text = "unknown-message", "there is no message name"
     else:
         code, text = "unknown-message", f'"{name[:40]}" is no message {sender_of(direction)} sends'
-    if near is not None:
-        text += f": did you mean {near}?"
+    text = suggesting(text, near)
     flaw = Flaw("error", "malformed", code, text, offset, length, expected, _FRAMING)
     return unreadable(flaw)
 

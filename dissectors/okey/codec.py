@@ -35,6 +35,7 @@ from kiebitz.dissectors.okey.quoting import (
 )
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.rewriting import changed_fields, replaced
+from kiebitz.dissectors.suggestions import suggesting
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
 """The clause on how messages are written."""
@@ -264,8 +265,8 @@ def _unknown(line: _Line, name: Token, direction: Direction) -> Flaw:
         text += f": commands are in capital letters, {near}"
     elif name.text in GRAMMAR.names(OPPOSITE[direction]):
         text += f"; {sender_of(OPPOSITE[direction])} does"
-    elif near is not None:
-        text += f": did you mean {near}?"
+    else:
+        text = suggesting(text, near)
     expected = "one of " + ", ".join(names)
     return Flaw("error", "malformed", "unknown-message", text, *line.place(start, end), expected, _FORM)
 
