@@ -177,7 +177,7 @@ def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) ->
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspector.MEMO_SIZE", 16)
     monkeypatch.setattr("kiebitz.dissectors.maexchen.answers.TOKENS_KEPT", 64)
-    inputs = times(GROWTH_INPUTS, quick=50)
+    inputs = times(GROWTH_INPUTS, quick=25)
     draws = random.Random(1)
     servers = servers_of(dissector)
     inspector = Inspector(BUILT_IN, Ids(), dict.fromkeys(servers, dissector))

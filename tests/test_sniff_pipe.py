@@ -95,7 +95,7 @@ def until_stored(database: Path, chunks: int) -> None:
     [
         "maexchen-head-odd.pcap",
         "schafkopf-1.3-badcard.pcap",
-        "catan-five-servers.pcapng.gz",
+        pytest.param("catan-five-servers.pcapng.gz", marks=pytest.mark.full),
         "okey-head-malformed.pcap.gz",
         "cgml-tiny.pcap.gz",
     ],
