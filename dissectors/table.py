@@ -106,9 +106,9 @@ class GameTable(ABC):
             self._changes.append((list(path), value))
 
     @property
-    def pending_changes(self) -> int:
-        """How many changes wait for the next event."""
-        return len(self._changes)
+    def pending_changes(self) -> Sequence[Change]:
+        """The changes that wait for the next event."""
+        return self._changes
 
     def emit(
         self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
