@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md adds Knobeln as an example: the code that it shows is the code that is installed."""
+"""ARCHITECTURE.md adds a protocol as an example: the code that it shows is a plug-in's that is tested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXCERPTS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.M
 SOURCES = [
     path.read_text()
     for pattern in ("*.toml", "*/*.py")
-    for path in (ROOT / "tests" / "plugins" / "knobeln").glob(pattern)
+    for path in (ROOT / "tests" / "plugins" / "noughts").glob(pattern)
 ]
 
 
