@@ -256,9 +256,11 @@ class Grammar:
         return self._by_name.get((direction, name), ())
 
     def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
-        """The row of a message that has exactly these fields. Raises ValueError if there is none."""
+        """The row of a message that has exactly these fields, but for optional ones. Raises ValueError if
+        there is none."""
         for row in self.rows_named(direction, name):
-            if {field.name for field in row.fields} == set(fields):
+            left_out = {field.name: field for field in row.fields}
+            if all(left_out.pop(key, None) for key in fields) and all(f.optional for f in left_out.values()):
                 return row
         raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
 

@@ -1,4 +1,4 @@
-"""docs/writing-a-protocol.md adds Knobeln as an example: its code is the code that is installed."""
+"""docs/writing-a-protocol.md follows an example: the code that it shows is a plug-in's that is tested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXCERPTS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.M
 SOURCES = [
     path.read_text()
     for pattern in ("*.toml", "*/*.py")
-    for path in (ROOT / "tests" / "plugins" / "knobeln").glob(pattern)
+    for path in (ROOT / "tests" / "plugins" / "noughts").glob(pattern)
 ]
 
 
