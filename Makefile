@@ -7,7 +7,7 @@ ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
-.PHONY: demo test test-oldest soak fuzz bench clean
+.PHONY: demo test test-all test-oldest soak fuzz bench clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -26,11 +26,19 @@ demo: .venv/installed
 	@printf '\n-- What is wrong in another game, and who is to blame; status 3 says that something is --\n'
 	$(KIEBITZ) check $(FLAWED) -Y 'diag.severity == "error"' || test $$? = 3
 
+# The tests run in several processes, one more than a small machine has cores: many only wait. They read no terminal.
+PYTEST = -m pytest -n 3 --dist worksteal -m 'not soak' < /dev/null
+
+# All that must pass, in minutes: of what is repeated only a few.
 test: .venv/installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
-	.venv/bin/pytest -m 'not soak'
+	.venv/bin/python $(PYTEST)
+
+# The tests at full strength.
+test-all: .venv/installed
+	.venv/bin/python -m pytest --full -n 3 --dist worksteal -m 'not soak' < /dev/null
 
 # Whether anything grows under ten million messages or 100,000 clients; half an hour.
 soak: .venv/installed

@@ -34,15 +34,19 @@ def open_session(given: str, is_told: bool = True) -> Timeline:
     Raises StorageError and CaptureError.
     """
     path, number = split_number(given)
-    connection = open_database(path)
+    timeline, count = session_of(open_database(path), path, number)
+    if number is None and count > 1 and is_told:
+        warn(f"{path} holds {count} sessions; this is the latest, {path}:{timeline.session.id}")
+    return timeline
+
+
+def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
+    """The session of this number, or the latest, and how many there are. Raises StorageError."""
     found = sessions(connection)
     if not found:
         raise StorageError(f"{path}: there is no session in it yet")
-    if number is None:
-        if len(found) > 1 and is_told:
-            warn(f"{path} holds {len(found)} sessions; this is the latest, {path}:{found[-1].id}")
-        return Timeline(connection, found[-1])
-    return Timeline(connection, _numbered(found, number, path))
+    row = found[-1] if number is None else _numbered(found, number, path)
+    return Timeline(connection, row), len(found)
 
 
 def open_database(path: str) -> sqlite3.Connection:
@@ -50,13 +54,25 @@ def open_database(path: str) -> sqlite3.Connection:
 
     Raises StorageError and CaptureError.
     """
-    if path != "-" and not os.path.exists(path):
-        raise StorageError(_no_such_file(path))
-    connection = _opened(path) if is_database(path) else _imported(path)
+    connection, truncated = load(path)
+    if truncated is not None:
+        warn(f"{path}: {truncated}")
     context = click.get_current_context(silent=True)
     if context is not None:
         context.call_on_close(connection.close)
     return connection
+
+
+def load(path: str) -> tuple[sqlite3.Connection, str | None]:
+    """The same, left open, and what is missing at the end of a capture."""
+    if path != "-" and not os.path.exists(path):
+        raise StorageError(_no_such_file(path))
+    if is_database(path):
+        return _opened(path), None
+    # Reading captures takes scapy, which takes its time to load.
+    from kiebitz.cli.importing.packets import open_capture_in_memory
+
+    return open_capture_in_memory(path)
 
 
 def _opened(path: str) -> sqlite3.Connection:
@@ -106,13 +122,6 @@ def since(timeline: Timeline, ns: int | None) -> float | None:
     return None if ns is None else (ns - timeline.started_ns) / 1e9
 
 
-def between(started_ns: int | None, ended_ns: int | None) -> float | None:
-    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
-    if started_ns is None or ended_ns is None or ended_ns < started_ns:
-        return None
-    return (ended_ns - started_ns) / 1e9
-
-
 def nearest_number(wanted: int, known: Sequence[int]) -> str:
     """Which numbers there are, for a sentence that says that `wanted` is none of them."""
     if not known:
@@ -139,13 +148,3 @@ def _no_such_file(path: str) -> str:
     near = get_close_matches(name, names, n=3)
     hint = f"; {did_you_mean(*(os.path.join(folder, name) for name in near))}" if near else ""
     return f"{path}: there is no such file{hint}"
-
-
-def _imported(path: str) -> sqlite3.Connection:
-    # Reading captures takes scapy, which takes its time to load.
-    from kiebitz.cli.importing.packets import open_capture_in_memory
-
-    connection, truncated = open_capture_in_memory(path)
-    if truncated is not None:
-        warn(f"{path}: {truncated}")
-    return connection

@@ -1,1 +1,64 @@
-"""Kiebitz: a transparent relay and traffic inspector for networked table games."""
+"""Kiebitz for programs: recorded games as records with types.
+
+    import kiebitz
+
+    with kiebitz.open("game.pcap.gz") as session:
+        for event in session.events('kind == "rolled"'):
+            print(event.time, event.sentence)
+
+`open` takes a capture file, a database, or one of its sessions ("game.db:2"); `import_capture` records a
+capture in a database; `diff` compares two sessions by meaning. What they raise is a `KiebitzError`. The rooms
+(`kiebitz.proxy`, `kiebitz.dissectors`, `kiebitz.storage`, `kiebitz.cli`) are loaded when they are asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kiebitz.cli.library import diff as diff
+    from kiebitz.cli.library import import_capture as import_capture
+    from kiebitz.cli.library import open as open
+    from kiebitz.dissectors.errors import KiebitzError as KiebitzError
+    from kiebitz.storage.session import Diagnostic as Diagnostic
+    from kiebitz.storage.session import Event as Event
+    from kiebitz.storage.session import Game as Game
+    from kiebitz.storage.session import Message as Message
+    from kiebitz.storage.session import Session as Session
+    from kiebitz.storage.session import Stream as Stream
+    from kiebitz.storage.session import Table as Table
+
+_WHERE = {
+    "KiebitzError": "kiebitz.dissectors.errors",
+    **dict.fromkeys(("open", "import_capture", "diff"), "kiebitz.cli.library"),
+    **dict.fromkeys(
+        ("Session", "Stream", "Game", "Message", "Event", "Diagnostic", "Table"), "kiebitz.storage.session"
+    ),
+}
+
+__all__ = [
+    "Diagnostic",
+    "Event",
+    "Game",
+    "KiebitzError",
+    "Message",
+    "Session",
+    "Stream",
+    "Table",
+    "diff",
+    "import_capture",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Each of the names when it is first asked for: a command does not load what it does without."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'kiebitz' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

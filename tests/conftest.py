@@ -1,9 +1,123 @@
-"""What holds for all tests: none of them is timed."""
+"""What holds for all tests: alike wherever they are started, each ends, and none leaves a process."""
 
 from __future__ import annotations
 
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import descendants
+import pytest
+import strength
 from hypothesis import settings
 
-# All else stays as it was: for CI, hypothesis makes up the same cases each time.
-settings.register_profile("kiebitz", parent=settings(), deadline=None)
-settings.load_profile("kiebitz")
+GRACE_S = 60
+"""So much later than its ceiling a test is ended with its whole process, if it cannot be ended otherwise."""
+
+FAREWELL_S = 20
+"""So long a process may go on that ends because its peer did."""
+
+SETTLED = ("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PYTHONWARNINGS")
+"""What of somebody's surroundings changes what programs write."""
+
+_staying: set[int] = set()
+"""The processes of fixtures that several tests share."""
+
+_stderr = -1
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="everything, as `make test-all` does")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _stderr
+    full = config.getoption("--full")
+    strength.choose(full)
+    # No test is timed. All else stays as it was: for CI, hypothesis makes up the same cases each time.
+    few = settings(deadline=None, max_examples=strength.times(settings().max_examples))
+    settings.register_profile("kiebitz", parent=few)
+    settings.load_profile("kiebitz")
+    # Not yet the one that is captured.
+    _stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
+    descendants.adopt()
+    _settle()
+
+
+def _settle() -> None:
+    """Start the tests' programs alike, whatever this one was started by."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            # It goes on being ignored here. But a program that is started does not inherit it then.
+            signal.signal(number, lambda *_: None)
+    for name in SETTLED:
+        os.environ.pop(name, None)
+    os.umask(0o022)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    full = config.getoption("--full")
+    for item in items:
+        if item.get_closest_marker("soak") is None and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(strength.CEILING_S[full]))
+    if not full:
+        left_out = [item for item in items if item.get_closest_marker("full") is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("full") is None]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    _limit(item)
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    _limit(item)
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    _limit(item)
+    yield
+    _staying.intersection_update(descendants.children() if nextitem is not None else ())
+    left = descendants.left_behind(_staying, FAREWELL_S)
+    if left:
+        pytest.fail(f"it left processes behind, which are ended now:\n{chr(10).join(left)}", pytrace=False)
+
+
+def _limit(item: pytest.Item) -> None:
+    """End this process, and say where it was, once a test neither ends nor can be ended by pytest-timeout.
+
+    That raises an exception in the main thread, which is of no use while that runs no Python.
+    """
+    ceiling = item.get_closest_marker("timeout")
+    if ceiling is not None and ceiling.args:
+        faulthandler.dump_traceback_later(ceiling.args[0] + GRACE_S, file=_stderr, exit=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+    if fixturedef.scope == "function":
+        return (yield)
+    before = descendants.children()
+    try:
+        return (yield)
+    finally:
+        _staying.update(descendants.children() - before)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown() -> None:
+    """A worker has ended; if it was by force, what it left is this process's now."""
+    descendants.left_behind(set(), 0)
+
+
+def pytest_unconfigure() -> None:
+    # A thread that a test left behind would keep Python from ending.
+    faulthandler.dump_traceback_later(GRACE_S, file=_stderr, exit=True)

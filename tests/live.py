@@ -15,23 +15,39 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.records import Direction, Transport
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 """So long a peer is waited for."""
 
 KIEBITZ = [sys.executable, "-m", "kiebitz"]
 
 
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_first = 12_000 + _worker % 8 * 2_000
+OWN_PORTS = (_first, _first + 1, _first + 2)
+"""Ports of this worker that `free_port` never gives."""
+
+_in_turn = cycle(range(_first + len(OWN_PORTS), _first + 2_000))
+_later = islice(_in_turn, os.getpid() % 1_900, None)
+
+
 def free_port(transport: Transport) -> int:
-    """A port of the loopback that nobody listens on."""
+    """A port of the loopback that nobody listens on.
+
+    Each worker has ports of its own, in turn, and none that the system gives to whoever asks for any: so
+    nobody takes it before it is used.
+    """
     kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for port in _later:
+        with socket.socket(socket.AF_INET, kind) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there are ports for ever")
 
 
 @contextmanager
@@ -51,7 +67,7 @@ def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
         process.send_signal(signal.SIGINT)
         try:
             rest = process.stderr.read()
-            status = process.wait(20)
+            status = process.wait(PATIENCE_S)
         finally:
             process.kill()
             process.stderr.close()

@@ -18,8 +18,11 @@ from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats, rank
 
 Address = tuple[str, int]
 
-ANSWER_WINDOW_S = 0.25
+ANSWER_WINDOW_S = 2.0
+"""So long an answer is waited for, from those who have not joined yet, too."""
+
 JOIN_WINDOW_S = 0.1
+"""So long others may join at least."""
 
 
 @dataclass
@@ -118,8 +121,11 @@ class Server(threading.Thread):
         for name, token in tokens.items():
             self._send(name, f"ROUND STARTING;{token}")
         joined: list[str] = []
-        deadline = time.monotonic() + JOIN_WINDOW_S
-        while (got := self._receive(deadline)) is not None:
+        asked = time.monotonic()
+        while (got := self._receive(asked + JOIN_WINDOW_S)) is not None or len(joined) < len(tokens):
+            got = got or self._receive(asked + ANSWER_WINDOW_S)
+            if got is None:
+                break
             joined += [name for name, token in tokens.items() if got[0] == ["JOIN", token]]
         self._dice.shuffle(joined)
         for name in joined:

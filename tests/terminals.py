@@ -21,7 +21,7 @@ from command import ROOT
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def unstyled(text: str) -> str:

@@ -17,6 +17,7 @@ import pytest
 import zstandard
 from command import TINY, kiebitz
 from made_sessions import record
+from strength import times
 from test_fuzzing import watched
 
 from kiebitz.dissectors.inspector import Inspector
@@ -29,8 +30,8 @@ PEAK_BYTES = 128 << 20
 """More is not taken for a message of a mebibyte, with all its parts."""
 
 PIECE = 1400
-DEPTH = 100_000
-DIGITS = 1_000_000
+DEPTH = times(100_000, quick=20_000)
+DIGITS = times(1_000_000, quick=200_000)
 
 BOMBS: dict[str, tuple[str, Direction, bytes]] = {
     "nested arrays": ("catan", "s2c", b'{"Hallo":' + b"[" * DEPTH + b"]" * DEPTH + b"}\n"),

@@ -19,6 +19,7 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.proxy.capture_files import CaptureError, open_capture
 from kiebitz.proxy.packets import RawPacket
@@ -416,7 +417,7 @@ MAGICS = st.sampled_from(
 
 
 @given(MAGICS, st.binary(max_size=300), st.sampled_from([bytes, gzipped, zstandarded]))
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=times(300), deadline=2000)
 def test_any_bytes(start: bytes, rest: bytes, compress: type[bytes]) -> None:
     try:
         packets, _, _ = read(compress(start + rest))
@@ -426,7 +427,7 @@ def test_any_bytes(start: bytes, rest: bytes, compress: type[bytes]) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=2000)
+@settings(max_examples=times(200), deadline=2000)
 def test_any_flipped_bytes(data: st.DataObject) -> None:
     whole = data.draw(st.sampled_from([pcap(), PCAPNG, gzipped(PCAPNG), zstandarded(pcap())]))
     changed = bytearray(whole)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.dissectors import framing
 from kiebitz.dissectors.catan import framer as framer_module
@@ -235,7 +236,7 @@ PLACES = st.lists(st.integers(0, 600), max_size=12)
 
 
 @given(TRAFFIC, PLACES)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(500), deadline=None)
 def test_any_cut_of_any_bytes_gives_the_same_frames(data: bytes, places: list[int]) -> None:
     frames = cut([data] if data else [])
     assert b"".join(frame.data for frame in frames) == data
@@ -258,7 +259,7 @@ def placed(frames: Sequence[Frame]) -> list[Frame]:
 
 
 @given(st.lists(st.one_of(st.none(), TRAFFIC), max_size=6), PLACES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 def test_any_cut_beside_gaps_gives_the_same_frames(items: list[bytes | None], places: list[int]) -> None:
     whole: list[bytes | None] = []
     for item in items:
@@ -289,7 +290,7 @@ def test_any_cut_beside_gaps_gives_the_same_frames(items: list[bytes | None], pl
     ),
     PLACES,
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 def test_valid_messages_come_out_whole_whatever_line_precedes(
     junk: bytes, sent: list[tuple[bytes, bytes]], places: list[int]
 ) -> None:
@@ -300,7 +301,7 @@ def test_valid_messages_come_out_whole_whatever_line_precedes(
 
 
 @given(TRAFFIC, PLACES, st.integers(1, 120))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(500), deadline=None)
 def test_any_cut_gives_the_same_frames_over_the_limit(data: bytes, places: list[int], limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for module in (framer_module, framing):
@@ -448,7 +449,7 @@ MUTATED = st.builds(
 
 
 @given(st.one_of(TEXTS, MUTATED, TRAFFIC))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=times(1000), deadline=None)
 def test_the_scanner_accepts_what_a_parser_accepts(data: bytes) -> None:
     error = first_error(data)
     assert (error is None) == is_json(data)
@@ -460,7 +461,7 @@ def test_the_scanner_accepts_what_a_parser_accepts(data: bytes) -> None:
 
 
 @given(st.one_of(TEXTS, MUTATED, TRAFFIC), PLACES, st.booleans())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(500), deadline=None)
 def test_the_scanner_keeps_its_place(data: bytes, places: list[int], raw_controls: bool) -> None:
     whole, cut_up = Scanner(0, raw_controls), Scanner(0, raw_controls)
     whole.scan(data, len(data))
@@ -524,7 +525,7 @@ def write(
     st.lists(st.sampled_from([b"", b"", b" ", b"\n\t"]), min_size=1, max_size=9),
     st.lists(st.one_of(KEYS, st.integers(0, 3)), max_size=4),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=times(500), deadline=None)
 def test_places_are_where_the_values_stand(tree: Tree, blanks: list[bytes], missing: list[Step]) -> None:
     out = bytearray(blanks[0])
     places: dict[Path, tuple[tuple[int, int] | None, tuple[int, int]]] = {}

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import bytewise, errors, from_then_on, inspected, joined
 from recorded import told as all_told
+from strength import times
 
 from kiebitz.dissectors.catan.game import place_text
 from kiebitz.dissectors.inspector import Inspector
@@ -107,7 +108,7 @@ def all_is_true(state: State, moment: Moment, server: Server) -> None:
     assert part["bank"] == truth.bank
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
 def test_all_conversations_together_tell_everything(seed: int, dialect: Dialect, mirrored: bool) -> None:
     game = RandomGame(seed, dialect=dialect, mirrored=mirrored)
@@ -120,7 +121,7 @@ def test_all_conversations_together_tell_everything(seed: int, dialect: Dialect,
     assert seen >= 60
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans())
 def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored: bool) -> None:
     # What is told to two only may come later than what a third one is told after it.
@@ -130,7 +131,7 @@ def test_in_whatever_order_the_copies_come(seed: int, dialect: Dialect, mirrored
         all_is_true(state, moment, game.server)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.booleans(), st.sampled_from(NAMES[:3]))
 def test_one_conversation_tells_all_that_is_public_and_what_may_be(
     seed: int, dialect: Dialect, mirrored: bool, alone: str
@@ -145,7 +146,7 @@ def test_one_conversation_tells_all_that_is_public_and_what_may_be(
         assert private == {"resources": moment.truth.hands[own], "cards": moment.truth.cards[own]}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0, 1))
 def test_from_any_moment_on_what_is_known_may_be_true(
     seed: int, dialect: Dialect, heard: Collection[str] | None, begin: float
@@ -160,7 +161,7 @@ def test_from_any_moment_on_what_is_known_may_be_true(
         may_be_true(state, moment, game.server)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0, 1))
 def test_from_any_moment_on_nobody_is_accused(
     seed: int, dialect: Dialect, heard: Collection[str] | None, begin: float
@@ -171,7 +172,7 @@ def test_from_any_moment_on_nobody_is_accused(
     assert errors(inspected(from_then_on(stream, int(begin * len(stream))))) == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(SEEDS, DIALECTS, st.sampled_from((None, ("Anna",), ("Bert", "Cleo"))), st.floats(0.005, 0.2))
 def test_what_is_missing_accuses_nobody(
     seed: int, dialect: Dialect, heard: Collection[str] | None, lost: float
@@ -186,7 +187,7 @@ def test_what_is_missing_accuses_nobody(
     assert errors(found(steps, heard)) == []
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=times(5), deadline=None)
 @given(SEEDS, DIALECTS)
 def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> None:
     game = RandomGame(seed, dialect=dialect)
@@ -197,7 +198,7 @@ def test_how_the_bytes_are_cut_does_not_matter(seed: int, dialect: Dialect) -> N
     assert all_told(inspected(joined(captured(game.server.steps)))) == whole
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60), deadline=None)
 @given(SEEDS, DIALECTS, st.integers(1, 12))
 def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
     seed: int, dialect: Dialect, spoilt: int

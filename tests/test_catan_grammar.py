@@ -14,6 +14,7 @@ from catan_cases import DIALECTS, FLAWED, IGNORED, LOOSE, NO_MESSAGE, SOUND, UNK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_way import inspect
+from strength import times
 
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.catan.grammar import ATTRIBUTE_NAMES, GRAMMAR, MESSAGE_NAMES, ROWS, Nachricht
@@ -204,7 +205,7 @@ each_row = pytest.mark.parametrize(
 
 @each_row
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60), deadline=None)
 def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row))
     message = CATAN.encode(row.name, row.direction, fields)
@@ -273,7 +274,7 @@ LAYOUTS: list[tuple[str, str, dict[str, Any]]] = [
     escapes=st.booleans(),
     dialects=st.sets(st.sampled_from([spelt_in_ascii, hidden_in_words, in_another_order])),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60), deadline=None)
 def test_every_dialect_decodes_to_the_same(
     row: Nachricht,
     data: st.DataObject,
@@ -345,7 +346,7 @@ ODD = st.one_of(
 
 
 @given(ODD, st.sampled_from(DIRECTIONS))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=times(1500), deadline=None)
 def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
     for decoded in (CATAN.decode(data, direction), CATAN.truncated(data, direction)):
         bad = [flaw for flaw in decoded.flaws if not flaw.habit]

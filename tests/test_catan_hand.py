@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.dissectors.catan.game import COSTS
 from kiebitz.dissectors.catan.grammar import GRAMMAR, Nachricht
@@ -32,7 +33,7 @@ def contains(known: Hand, true: dict[str, int]) -> bool:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(st.booleans(), COUNTS, st.data())
 def test_what_is_known_is_always_true(is_empty: bool, first: dict[str, int], data: st.DataObject) -> None:
     true = dict.fromkeys(ROHSTOFFE, 0) if is_empty else dict.fromkeys(ROHSTOFFE, 0) | first
@@ -53,7 +54,7 @@ def test_what_is_known_is_always_true(is_empty: bool, first: dict[str, int], dat
         assert contains(known, true)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(("gain", "pay", "tell")), st.booleans(), COUNTS), max_size=12))
 def test_whatever_is_told_nothing_is_turned_around(steps: list[tuple[str, bool, dict[str, int]]]) -> None:
     known = Hand(ROHSTOFFE, True)

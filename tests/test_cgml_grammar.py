@@ -13,6 +13,7 @@ from cgml_cases import LOOSE, SOUND, message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_way import inspect
+from strength import times
 
 from kiebitz.dissectors.cgml.codec import truncated
 from kiebitz.dissectors.cgml.dissector import CGML
@@ -152,7 +153,7 @@ def row_id(row: ElementType) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=row_id)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 def test_decode_after_encode_is_the_identity_for_every_row(row: ElementType, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row.shape, row.fields[-1]))
     encoded = CGML.encode(row.name, row.direction, fields)
@@ -172,7 +173,7 @@ def test_every_row_has_a_case_a_clause_and_a_gloss(row: ElementType) -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from(CASES), st.integers(0, 120), st.sampled_from(DIRECTIONS))
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(
     data: bytes, case: Case, at: int, direction: Direction
 ) -> None:
@@ -205,7 +206,7 @@ def test_a_message_is_one_frame_whole_and_byte_by_byte(case: Case) -> None:
     st.lists(st.sampled_from([case.data for case in CASES]) | st.binary(max_size=6), max_size=6),
     st.lists(st.integers(1, 40), min_size=1, max_size=4),
 )
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 def test_any_cut_gives_the_same_frames_and_no_byte_is_lost(parts: list[bytes], sizes: list[int]) -> None:
     data = b"".join(parts)
     pieces: list[bytes] = []

@@ -20,6 +20,7 @@ from cgml_play import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.dissectors.cgml.cards import LADDER, WITH_TWO_SEVENS, WITHOUT_TRUMPS, Rules
 from kiebitz.dissectors.cgml.dissector import CGML
@@ -41,7 +42,7 @@ def seated(seen: tuple[int, ...] = PLAYERS) -> Cgml:
     trumf=st.sampled_from("rgba"),
     seen=st.sampled_from([PLAYERS, (ANNA,), (CYRIL,), (ANNA, BEDA)]),
 )
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_nobody_is_accused_who_plays_by_the_rules(
     seed: int, contract: str, trumf: str, seen: tuple[int, ...]
 ) -> None:

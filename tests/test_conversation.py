@@ -11,6 +11,7 @@ import pytest
 from command import CAPTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.cli.importing.packets import open_capture_in_memory
 from kiebitz.cli.mitm.conversation import Conversation
@@ -85,7 +86,7 @@ def test_each_message_is_in_the_piece_where_it_ends(name: str) -> None:
 
 
 @given(st.sampled_from(OVER_TCP), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(40), deadline=None)
 def test_bytes_cut_anywhere_say_the_same(name: str, random: Random) -> None:
     _, sent, messages = CONVERSATIONS[name]
     cut: list[Sent] = []
@@ -177,7 +178,7 @@ def test_from_the_middle_on_nobody_is_accused(name: str) -> None:
     st.lists(st.tuples(st.sampled_from(DIRECTIONS), st.integers(0, 3), st.binary(max_size=40)), max_size=20),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150), deadline=None)
 def test_any_bytes(transport: Transport, sent: list[tuple[Direction, int, bytes]], is_whole: bool) -> None:
     begin: dict[Transport, bytes] = {"udp": b"REGISTER;x", "tcp": b'{"Hallo":{"Version":"x"}}\n'}
     pieces = [Sent("c2s", 0, begin[transport]), *(Sent(*piece) for piece in sent)]

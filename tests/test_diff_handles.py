@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES
+from strength import few_captures
 
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
@@ -29,7 +30,7 @@ def values(name: str, value: Any, handles: Handles) -> Iterator[tuple[str, Any, 
         yield name, value, isinstance(handle, Handle)
 
 
-@pytest.mark.parametrize("capture", sorted(path.name for path in CAPTURES.glob("*.pcap*")))
+@pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_what_names_a_player_has_a_handle(capture: str) -> None:
     timeline = open_session(str(CAPTURES / capture))
     for table in timeline.tables():

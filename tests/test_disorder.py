@@ -19,6 +19,7 @@ from disordered import (
     write_packets,
 )
 from recorded import CAPTURES, inspected
+from strength import few_captures, times
 from tcp_segments import items_of_packets
 from test_tcp_follow import NAMES, followed, talks
 
@@ -51,7 +52,7 @@ DISORDERS: dict[str, Disorder] = {
     "two clocks, as they were captured": by_jumping_clocks,
 }
 
-SEEDS = [pytest.param(range(2), id="short"), pytest.param(range(2, 22), id="long", marks=pytest.mark.soak)]
+SEEDS = range(times(22, quick=1))
 
 
 @cache
@@ -102,12 +103,11 @@ def as_it_was(name: str) -> tuple[Counter[tuple[str, str, bytes]], Counter[tuple
     return said(items), accused(found), outcomes(found), hands(found)
 
 
-@pytest.mark.parametrize("seeds", SEEDS)
 @pytest.mark.parametrize("disorder", DISORDERS.values(), ids=DISORDERS)
-@pytest.mark.parametrize("name", GAMES)
-def test_the_same_game(name: str, disorder: Disorder, seeds: range) -> None:
+@pytest.mark.parametrize("name", few_captures(GAMES))
+def test_the_same_game(name: str, disorder: Disorder) -> None:
     bytes_before, accused_before, outcomes_before, hands_before = as_it_was(name)
-    for seed in seeds:
+    for seed in SEEDS:
         items = items_of(disorder(packets_of(name), random.Random(seed)))
         assert said(items) == bytes_before
         found = inspected(items)
@@ -116,19 +116,17 @@ def test_the_same_game(name: str, disorder: Disorder, seeds: range) -> None:
         assert hands(found) == hands_before
 
 
-@pytest.mark.parametrize("seeds", SEEDS)
-@pytest.mark.parametrize("name", GAMES)
-def test_the_same_bytes_however_far_apart(name: str, seeds: range) -> None:
+@pytest.mark.parametrize("name", few_captures(GAMES))
+def test_the_same_bytes_however_far_apart(name: str) -> None:
     """Nobody can tell what that means for a game: a deal may be seconds after the card that is played."""
-    for seed in seeds:
+    for seed in SEEDS:
         packets = swapped(packets_of(name), random.Random(seed), share=0.03, within_ns=1 << 62)
         assert said(items_of(packets)) == as_it_was(name)[0]
 
 
-@pytest.mark.parametrize("seeds", SEEDS)
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("maexchen")])
-def test_the_same_bytes_as_tshark(name: str, seeds: range, tmp_path: Path) -> None:
-    for seed in [*seeds][: 1 if len(seeds) < 10 else 20]:
+@pytest.mark.parametrize("name", few_captures(name for name in NAMES if not name.startswith("maexchen")))
+def test_the_same_bytes_as_tshark(name: str, tmp_path: Path) -> None:
+    for seed in SEEDS:
         packets = swapped(packets_of(name), random.Random(seed), share=0.03)
         write_packets(tmp_path / "swapped.pcap", packets)
         assert talks(items_of_packets(packets)) == followed(tmp_path / "swapped.pcap")

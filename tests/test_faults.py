@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from live import KIEBITZ, child_of, free_port, kill_all
+from descendants import ended
+from live import KIEBITZ, child_of, free_port, kill_all, until
 from test_relay_udp import eventually
 
 CAPTURE = Path(__file__).parent.parent / "captures" / "maexchen-head-port4711.pcap"
@@ -100,13 +101,8 @@ def recorded(database: Path) -> list[bytes]:
 
 
 def wait_until_gone(process: int) -> None:
-    for _ in range(500):
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"process {process} is still there")
+    """Wait for the end of a process that is an orphan, and so a child of the tests."""
+    until(lambda: ended(process), f"the end of process {process}")
 
 
 def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:

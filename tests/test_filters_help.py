@@ -10,7 +10,7 @@ from lark import Lark
 from lark.lexer import PatternStr
 from terminals import OnTerminal
 
-from kiebitz.cli.options.catalog import field_catalog
+from kiebitz.storage.conditions import field_catalog
 from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.filters.fields import ALIASES, COLUMNS, TRANSPORTS
 from kiebitz.storage.filters.parser import _GRAMMAR, _WORDS

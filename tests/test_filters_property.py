@@ -10,6 +10,7 @@ import msgspec
 from filter_rows import Session, database, live, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo, Transport
 from kiebitz.storage.filters import FieldCatalog, Target, compile_filter
@@ -228,7 +229,7 @@ def _filters(texts: st.SearchStrategy[str], numbers: st.SearchStrategy[float]) -
     )
 
 
-@settings(max_examples=250, deadline=None)  # one example makes a database: its time says nothing
+@settings(max_examples=times(250), deadline=None)  # one example makes a database: its time says nothing
 @given(worlds())
 def test_stored_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:
     first, second, filters = world

@@ -1,7 +1,8 @@
 """Fuzzing: recorded traffic with something spoilt, by the thousand, through all that reads it.
 
-Nothing may raise, hang or get lost. `make test` gives each target `INPUTS` inputs, `make soak` as many as its
-campaign states. An input that failed once is a case of its own where its part is tested.
+Nothing may raise, hang or get lost. `make test-all` gives each target `INPUTS` inputs, `make test` a few,
+`make fuzz` as many as its campaign states. An input that failed once is a case of its own where its part is
+tested.
 `fuzz_by_coverage.py` looks for more by hand.
 """
 
@@ -22,6 +23,7 @@ from mutated import Choices
 from mutated_captures import spoilt_gzip, spoilt_packets, spoilt_pcap, spoilt_pcapng, spoilt_zstd
 from mutated_traffic import Spoilt, servers_of
 from sound_findings import check_accounted, check_in_order, check_sound
+from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
@@ -58,11 +60,12 @@ def watched() -> Iterator[None]:
         raise TimeoutError(f"this input took longer than {PATIENCE_S} s")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    # The test's own ceiling goes on afterwards, a little later.
+    ceiling_s, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, ceiling_s)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -136,12 +139,12 @@ TARGETS = {dissector.protocol: dissector_target(dissector) for dissector in BUIL
 each_target = pytest.mark.parametrize("name", TARGETS)
 
 
-def campaign(target: Target, number: int) -> None:
-    """`INPUTS` inputs; each number gives others, and the same again."""
+def campaign(target: Target, number: int, inputs: int) -> None:
+    """So many inputs; each number gives others, and the same again."""
 
     @seed(number)
     @settings(
-        max_examples=INPUTS,
+        max_examples=inputs,
         deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
@@ -157,7 +160,7 @@ def campaign(target: Target, number: int) -> None:
 
 @each_target
 def test_nothing_breaks(name: str) -> None:
-    campaign(TARGETS[name], 0)
+    campaign(TARGETS[name], 0, times(INPUTS, quick=150))
 
 
 @pytest.mark.soak
@@ -165,7 +168,7 @@ def test_nothing_breaks(name: str) -> None:
 def test_nothing_breaks_in_a_long_campaign(name: str) -> None:
     inputs = READER_CAMPAIGN if name in READERS else DISSECTOR_CAMPAIGN
     for number in range(1, inputs // INPUTS + 1):
-        campaign(TARGETS[name], number)
+        campaign(TARGETS[name], number, INPUTS)
 
 
 @pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
@@ -174,6 +177,7 @@ def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) ->
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspector.MEMO_SIZE", 16)
     monkeypatch.setattr("kiebitz.dissectors.maexchen.answers.TOKENS_KEPT", 64)
+    inputs = times(GROWTH_INPUTS, quick=50)
     draws = random.Random(1)
     servers = servers_of(dissector)
     inspector = Inspector(BUILT_IN, Ids(), dict.fromkeys(servers, dissector))
@@ -181,13 +185,13 @@ def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) ->
     held: list[int] = []
     tracemalloc.start()
     try:
-        for number in range(3 * GROWTH_INPUTS):
+        for number in range(3 * inputs):
             spoilt = Spoilt(dissector, Choices(draws.randbytes(300)), last_stream + 1, ended=True)
             last_stream = spoilt.last_stream
             for item in spoilt.items:
                 inspector.feed(item)
             inspector.drain()
-            if number % GROWTH_INPUTS == GROWTH_INPUTS - 1:
+            if number % inputs == inputs - 1:
                 held.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()

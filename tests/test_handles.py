@@ -13,6 +13,7 @@ from bijections import back, onwards
 from cases import Case
 from one_way import is_one_frame
 from recorded import CAPTURES, Said, messages_of
+from strength import few_captures
 
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
@@ -25,7 +26,7 @@ from kiebitz.dissectors.rewriting import Path, differences
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
-each_capture = pytest.mark.parametrize("capture", RECORDED)
+each_capture = pytest.mark.parametrize("capture", few_captures(RECORDED))
 
 # What carries a handle: kind, place in the fields, and the messages in which it stands there.
 

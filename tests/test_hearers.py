@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from command import kiebitz
 from recorded import CAPTURES
+from strength import few_captures
 
 from kiebitz.cli.importing.packets import open_capture_in_memory
 from kiebitz.dissectors.records import Event
@@ -72,7 +73,7 @@ FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool
 """What one client was told that the others can work out, and from what."""
 
 
-@pytest.mark.parametrize("capture", GAMES)
+@pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) -> None:
     told = Told(capture)
     hearers = Hearers(told.timeline)
@@ -92,7 +93,7 @@ def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) ->
                 assert shown, (player, event.id, hearers.sentence(event))
 
 
-@pytest.mark.parametrize("capture", GAMES)
+@pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_every_client_is_somebody(capture: str) -> None:
     """No stream is nobody's on which a game was told, and none is two players'."""
     told = Told(capture)

@@ -230,7 +230,7 @@ def test_the_command_stands_a_flood_from_many_ports(tmp_path: Path) -> None:
     # 10,000 datagrams there and back are twice as much, with their rows.
     assert database.stat().st_size < 20_000_000
     assert rows(database, "SELECT count(*) FROM sessions WHERE ended_ns IS NOT NULL") == [(1,)]
-    assert len({client for (client,) in rows(database, "SELECT client FROM streams")}) > 1000
+    assert len({client for (client,) in rows(database, "SELECT client FROM streams")}) > 100
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".db"] == ["said"]
 
 

@@ -56,6 +56,17 @@ COMMANDS = [
 """Commands that print a session; its place is behind the first word."""
 
 
+each_name = pytest.mark.parametrize(
+    ("protocol", "kind"),
+    [
+        pytest.param(protocol, kind, marks=() if some else pytest.mark.full)
+        for protocol in PLAYERS
+        for kind in NAMES
+        for some in [protocol == "maexchen" or kind == "controls"]
+    ],
+)
+
+
 def spelt(name: str, protocol: str) -> str:
     """A name as it stands in a message; of what cannot stand there the rest."""
     if protocol == "catan":
@@ -87,8 +98,7 @@ def is_harmless(text: str) -> bool:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize("protocol", PLAYERS)
+@each_name
 def test_no_name_drives_a_pipe(
     protocol: str, kind: str, command: list[str], sessions: dict[tuple[str, str], str]
 ) -> None:
@@ -120,8 +130,7 @@ RICHS_OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command[0] != "replay"], ids=" ".join)
-@pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize("protocol", PLAYERS)
+@each_name
 def test_no_name_drives_a_terminal(
     protocol: str,
     kind: str,

@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import Play
 from sound_findings import check_accounted, check_sound
+from strength import times
 
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.cgml.dissector import CGML
@@ -140,7 +141,7 @@ def inspect(items: Iterable[Item], forced: Dissector | None = None) -> Findings:
 
 @each_protocol
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 def test_every_byte_is_accounted_for(dissector: Dissector, data: st.DataObject) -> None:
     items = data.draw(traffic(dissector))
     check_accounted(items, inspect(items, dissector))
@@ -148,7 +149,7 @@ def test_every_byte_is_accounted_for(dissector: Dissector, data: st.DataObject) 
 
 @each_protocol
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=times(200))
 def test_any_cut_of_a_stream_gives_the_same_findings(dissector: Dissector, data: st.DataObject) -> None:
     if dissector.transport == "udp":
         # A datagram is not cut.
@@ -188,7 +189,7 @@ def said(found: Findings) -> list[Any]:
 
 @each_protocol
 @given(data=st.data(), forced=st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 def test_findings_are_sound_whatever_comes(dissector: Dissector, data: st.DataObject, forced: bool) -> None:
     check_sound(dissector, inspect(data.draw(traffic(dissector)), dissector if forced else None))
 

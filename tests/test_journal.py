@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.journal import JournalWriter
@@ -289,7 +290,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150), deadline=None)
 @given(RECORDS, st.integers(0, 1 << 16), st.integers(1, 200))
 def test_a_journal_cut_anywhere_gives_a_prefix(
     records: list[tuple[int, Direction, bytes | str | None]], cut: int, segment_bytes: int
@@ -395,7 +396,7 @@ def test_a_full_disk_costs_records_but_no_order(tmp_path: Path) -> None:
     assert "again" in said[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60), deadline=None)
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=12), st.integers(0, 1000))
 def test_a_write_cut_short_leaves_no_half_record(datagrams: list[bytes], room: int) -> None:
     said: list[str] = []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 from made_sessions import Conversation, record
+from strength import a_few
 from terminals import OnTerminal
 
 from kiebitz.cli.terminal.cells import cell_len
@@ -53,7 +54,7 @@ def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
     return str(value) in said
 
 
-@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("columns", a_few(WIDTHS, [80]))
 @pytest.mark.parametrize(
     ("command", "number", "filter_", "keys"),
     [

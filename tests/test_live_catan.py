@@ -15,8 +15,10 @@ from kiebitz.dissectors.records import Chunk
 
 @pytest.mark.parametrize(
     ("name", "bytewise"),
-    [("catan-yaks-g1-3p", False), ("catan-yaks-lobby", True)],
-    ids=["game", "single bytes"],
+    [
+        pytest.param("catan-yaks-g1-3p", False, id="game", marks=pytest.mark.full),
+        pytest.param("catan-yaks-lobby", True, id="single bytes"),
+    ],
 )
 def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, name: str, bytewise: bool) -> None:
     if os.geteuid() != 0:

@@ -16,6 +16,7 @@ import pytest
 from live import KIEBITZ, PATIENCE_S, free_port, rows, running
 from maexchen_live import Player, Server
 from recorded import CAPTURES
+from strength import few_captures
 
 from kiebitz.dissectors.records import Transport
 
@@ -62,7 +63,7 @@ def servers_of(database: Path) -> list[tuple[Transport, str, str]]:
     )
 
 
-@pytest.mark.parametrize("capture", RECORDED)
+@pytest.mark.parametrize("capture", few_captures(RECORDED))
 def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
     capture: str, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from live import KIEBITZ, free_port, rows, until
+from live import KIEBITZ, OWN_PORTS, free_port, rows, until
 from test_faults import run
 from test_relay_tcp import LOOPS, NewLoop, connect, receive, serving
 from test_relay_tcp import to as to_tcp
@@ -29,7 +29,7 @@ from kiebitz.proxy.relay import Forwarder
 
 # Refused at the start.
 
-A, B, C = 49_001, 49_002, 49_003
+A, B, C = OWN_PORTS
 
 CIRCLES = [
     [f"reverse:udp://127.0.0.1:{B}@{A}", f"reverse:udp://127.0.0.1:{A}@{B}"],
@@ -56,7 +56,7 @@ CIRCLES = [
 ]
 
 
-@pytest.mark.parametrize("modes", CIRCLES, ids=[" ".join(modes) for modes in CIRCLES])
+@pytest.mark.parametrize("modes", CIRCLES, ids=map(str, range(len(CIRCLES))))
 def test_a_circle_is_refused_and_leaves_nothing_behind(tmp_path: Path, modes: Sequence[str]) -> None:
     for _ in range(2):
         # The second time it is for the same reason: no port was kept.

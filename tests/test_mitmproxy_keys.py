@@ -15,6 +15,7 @@ import pytest
 from command import ROOT
 from live import KIEBITZ, free_port, kill_all
 from strangers import folder_for_all, planted, strange
+from strength import a_few
 
 PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12", "wireguard.conf")
 
@@ -56,7 +57,7 @@ def keys(path: Path) -> dict[str, str]:
     return found
 
 
-@pytest.fixture(params=[0o000, 0o022], ids=["umask 000", "umask 022"])
+@pytest.fixture(params=a_few([0o000, 0o022], [0], lambda mask: f"umask {mask:03o}"))
 def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     before = os.umask(request.param)
     yield
@@ -128,13 +129,13 @@ PLANTED: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("make", PLANTED.values(), ids=PLANTED.keys())
-def test_a_planted_key_file_is_refused(tmp_path: Path, make: Make) -> None:
+@pytest.mark.parametrize("kind", a_few(PLANTED, ["a file", "a pipe"]))
+def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str) -> None:
     path = folder_for_all(tmp_path / "shared") / "keys.json"
     ours = tmp_path / "ours"
     ours.write_text(KEYS)
     ours.chmod(0o644)
-    planted(path, make)
+    planted(path, PLANTED[kind])
     before = path.lstat()
     status, said = relay(tmp_path, wireguard(path))
     assert status == 1
@@ -151,8 +152,9 @@ NO_KEYS: dict[str, tuple[Make, str]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "words"), NO_KEYS.values(), ids=NO_KEYS.keys())
-def test_what_is_no_key_file_is_not_waited_for(tmp_path: Path, make: Make, words: str) -> None:
+@pytest.mark.parametrize("kind", a_few(NO_KEYS, ["a pipe", "a link to a device"]))
+def test_what_is_no_key_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    make, words = NO_KEYS[kind]
     make(tmp_path / "keys.json")
     status, said = relay(tmp_path, wireguard(tmp_path / "keys.json"))
     assert status == 1
@@ -160,7 +162,9 @@ def test_what_is_no_key_file_is_not_waited_for(tmp_path: Path, make: Make, words
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize("name", ["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."])
+@pytest.mark.parametrize(
+    "name", a_few(["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."], ["mitmproxy-ca.pem"])
+)
 def test_what_is_another_users_in_mitmproxys_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / ".mitmproxy"
     assert relay(tmp_path, wireguard())[0] == 0

@@ -321,6 +321,7 @@ def resident_kib(process: int) -> int:
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
 
 
+@pytest.mark.full
 def test_two_thousand_flows_keep_memory_flat(tmp_path: Path) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("memory is read from /proc, which is not there")
@@ -354,6 +355,7 @@ def test_two_thousand_flows_keep_memory_flat(tmp_path: Path) -> None:
     assert after - before < 6 << 10
 
 
+@pytest.mark.full
 def test_a_long_flow_keeps_memory_flat(tmp_path: Path) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("memory is read from /proc, which is not there")

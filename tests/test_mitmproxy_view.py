@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from live import PATIENCE_S, free_port
 from mitmproxy import contentviews, http, tcp, udp
 from mitmproxy.test import tflow
+from strength import times
 from test_conversation import CONVERSATIONS
 
 from kiebitz.cli.mitm import view as mitmproxy_view
@@ -243,7 +244,7 @@ def test_what_peers_send_cannot_drive_a_terminal() -> None:
     ),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150), deadline=None)
 def test_any_bytes(
     first: tuple[Transport, bytes], said: list[tuple[Direction, bytes | str]], live: bool
 ) -> None:

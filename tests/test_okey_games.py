@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from okey_script import Move, Script
 from okey_talk import Talk, events_of, four, heard, moves_of
+from strength import times
 
 from kiebitz.dissectors.records import Direction, Gap
 from kiebitz.dissectors.state import State, apply
@@ -37,7 +38,7 @@ def hidden(moves: Sequence[Move], seat: int) -> list[Move]:
 
 @each_dialect
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 def test_a_game_from_all_conversations(head: bool, seed: int) -> None:
     script = played(seed, head)
     script.win(script.tables[1])
@@ -52,7 +53,7 @@ def test_a_game_from_all_conversations(head: bool, seed: int) -> None:
 
 @each_dialect
 @given(seed=st.integers(0, 10**6), seat=st.integers(0, 3))
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_a_game_from_one_conversation(head: bool, seed: int, seat: int) -> None:
     script = played(seed, head)
     found = heard(script.steps, lambda client: client == NAMES[seat])
@@ -62,7 +63,7 @@ def test_a_game_from_one_conversation(head: bool, seed: int, seat: int) -> None:
 
 @each_dialect
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 def test_two_games_at_once(head: bool, seed: int) -> None:
     script = Script(seed, head)
     four(script, 1, *NAMES)
@@ -76,7 +77,7 @@ def test_two_games_at_once(head: bool, seed: int) -> None:
 
 @each_dialect
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 def test_a_game_of_which_another_lobby_is_heard_too(head: bool, seed: int) -> None:
     """From all conversations of one lobby; the specification's server tells it the other's statuses."""
     script = Script(seed, head)
@@ -91,7 +92,7 @@ def test_a_game_of_which_another_lobby_is_heard_too(head: bool, seed: int) -> No
 
 @each_dialect
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 def test_deals_that_race(head: bool, seed: int) -> None:
     script = Script(seed, head)
     script.login(*NAMES)
@@ -105,7 +106,7 @@ def test_deals_that_race(head: bool, seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6), seat=st.integers(0, 3))
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: int) -> None:
     """The other lobby has played before, so its statuses are told from this game's; hardly ever not."""
     script = Script(seed)
@@ -125,7 +126,7 @@ def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: i
 
 @each_dialect
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 def test_from_then_on(head: bool, seed: int) -> None:
     """Met in mid-game nobody is accused, and the moves that are found are the last of those played."""
     script = played(seed, head, 20)
@@ -156,7 +157,7 @@ def beside(talk: Talk, client: str, direction: Direction) -> None:
 
 @each_dialect
 @given(seed=st.integers(0, 10**6), lost=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 def test_a_message_that_is_lost_accuses_nobody(head: bool, seed: int, lost: int) -> None:
     script = played(seed, head)
     missing = lost % len(script.steps)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from okey_cases import FLAWED, HEAD, LOOSE, SEED
 from one_way import inspect
+from strength import times
 
 from kiebitz.dissectors.dissector import Likeness
 from kiebitz.dissectors.fields import Text, Word
@@ -252,7 +253,7 @@ def values(field: Field) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
 @given(data=st.data(), pad=st.sampled_from(PADS))
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 def test_decode_after_encode_is_the_identity_for_every_row(
     row: MessageType, data: st.DataObject, pad: str
 ) -> None:
@@ -279,7 +280,7 @@ mangled = st.one_of(
 
 
 @given(mangled, st.sampled_from(DIRECTIONS))
-@settings(max_examples=500)
+@settings(max_examples=times(500))
 def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
     for decoded in (OKEY.decode(data, direction), OKEY.truncated(data, direction)):
         assert (
@@ -309,7 +310,7 @@ def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
     st.lists(st.integers(0, 300)),
     st.sampled_from(DIRECTIONS),
 )
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 def test_any_cut_of_any_bytes_beside_gaps_gives_the_same_frames(
     pieces: list[bytes | None], cuts: list[int], direction: Direction
 ) -> None:
@@ -417,6 +418,6 @@ def test_a_winning_deck(deck: str, won: bool) -> None:
 
 
 @given(st.lists(tiles, min_size=14, max_size=14))
-@settings(max_examples=200)
+@settings(max_examples=times(200))
 def test_whether_a_deck_wins_can_always_be_told(deck: list[str]) -> None:
     assert is_won(deck) in (True, False)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.proxy import fragments
 from kiebitz.proxy.capture_files import open_capture
@@ -277,7 +278,7 @@ LONG = UDP[:4] + struct.pack(">HH", 8 + 900, 0) + random.Random(2).randbytes(900
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(200), deadline=None)
 def test_fragments_in_any_order(data: st.DataObject, version6: bool) -> None:
     """However a datagram is cut, with pieces twice and overlapping, it is the same datagram."""
     cuts = sorted(data.draw(st.sets(st.integers(1, len(LONG) // 8), max_size=20)))
@@ -406,7 +407,7 @@ def test_any_bytes(packets: list[tuple[int, bytes, int]]) -> None:
     st.sampled_from(WHOLE + WHOLE_SEGMENTS),
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=6),
 )
-@settings(max_examples=500)
+@settings(max_examples=times(500))
 def test_any_flipped_bytes(case: tuple[str, int, bytes], changes: list[tuple[int, int]]) -> None:
     changed = bytearray(case[2])
     for place, value in changes:

@@ -14,7 +14,7 @@ from kiebitz.dissectors.records import Chunk, Direction, End, Item
 from kiebitz.proxy import peers_tcp, peers_udp
 from kiebitz.proxy.peers import Came, Gone, Happening, PeerError, Peers, Said
 
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 
 
 class Recorded:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from strength import times
 
 from kiebitz.cli.pictures import DRAWINGS, Scene, draw
 from kiebitz.cli.pictures.seating import FELT_ROWS, seating
@@ -215,7 +216,7 @@ def scenes(draw_: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=times(40))
 @given(scenes(), st.integers(12, 140), st.sampled_from(["utf-8", "ascii", "latin-1"]))
 def test_any_state_is_drawn_within_its_width(state: dict[str, Any], width: int, encoding: str) -> None:
     picture = drawn(state, width=width, encoding=encoding)

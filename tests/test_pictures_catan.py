@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from strength import times
 
 from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.pictures.catan_colours import FIELDS, PLAYERS, SEA
@@ -481,7 +482,7 @@ _STATES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=times(150))
 @given(_STATES, st.integers(20, 200), st.sampled_from(["utf-8", "ascii", "latin-1"]))
 def test_any_state_is_drawn_within_its_width(state: dict[str, Any], width: int, encoding: str) -> None:
     seen = picture(state, width=width, encoding=encoding)
@@ -489,7 +490,7 @@ def test_any_state_is_drawn_within_its_width(state: dict[str, Any], width: int, 
     assert all(character.isprintable() or character == "\n" for character in seen)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=times(50))
 @given(_STATES, st.integers(20, 200), st.sampled_from(["truecolor", "256", "standard"]))
 def test_any_state_is_drawn_in_colour(state: dict[str, Any], width: int, colours: str) -> None:
     for row in styled(state, colours, width):
@@ -498,7 +499,7 @@ def test_any_state_is_drawn_in_colour(state: dict[str, Any], width: int, colours
         assert text.isprintable()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=times(100))
 @given(_STATES, st.sampled_from(_NAMES))
 def test_any_state_is_sound_svg(state: dict[str, Any], title: str) -> None:
     assert drawing(state, title, title).tag == f"{SVG}svg"

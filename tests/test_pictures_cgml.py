@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.pictures.canvas import ASCII, UNICODE
@@ -493,7 +494,7 @@ def scenes(draw_: st.DrawFn) -> tuple[dict[str, Any], list[Event]]:
     return state, draw_(st.lists(events, max_size=2))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=times(40))
 @given(scenes(), st.integers(12, 140), st.sampled_from(["utf-8", "ascii", "latin-1"]))
 def test_any_state_is_drawn_within_its_width(
     scene: tuple[dict[str, Any], list[Event]], width: int, encoding: str

@@ -15,6 +15,7 @@ import pytest
 from command import CAPTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import Item, Stream
@@ -74,7 +75,7 @@ def undisturbed(capture: str) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("capture", ONE_OF_EACH)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=times(8), deadline=None)
 @given(data=st.data())
 def test_a_session_that_was_broken_off_is_carried_on(capture: str, data: st.DataObject) -> None:
     total = sum(1 for _ in items_of(capture))

@@ -11,6 +11,7 @@ from bijections import back, onwards
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_way import is_one_frame
+from strength import times
 
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.cgml.dissector import CGML
@@ -333,7 +334,7 @@ def check_rewriting(dissector: Dissector, direction: Direction, frame: bytes, fi
 
 
 @each_protocol
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 @given(data=st.data())
 def test_a_frame_says_what_it_should_or_is_not_written(dissector: Dissector, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[dissector]))
@@ -342,7 +343,7 @@ def test_a_frame_says_what_it_should_or_is_not_written(dissector: Dissector, dat
 
 
 @each_protocol
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 @given(data=st.data())
 def test_no_bytes_break_the_rewriting(dissector: Dissector, data: st.DataObject) -> None:
     whole = data.draw(st.sampled_from(CASES[dissector])).data

@@ -14,6 +14,7 @@ import pytest
 from command import CAPTURES, kiebitz
 from made_sessions import START_NS, Conversation
 from rotated import assert_well_divided, states, timeline_of
+from strength import times
 
 from kiebitz.cli.recording.rotation import Limits, Rotation
 from kiebitz.dissectors.records import Chunk, Item, Stream
@@ -93,7 +94,7 @@ def test_nothing_is_lost_where_no_message_ends(
     # Each byte by itself, so that nearly every place is in the middle of a message over TCP.
     items: list[Item] = [
         Chunk(item.stream, item.direction, item.ts_ns, item.offset + at, item.data[at : at + 1])
-        for item in items_of(imported[name])[:300]
+        for item in items_of(imported[name])[: times(300, quick=40)]
         if isinstance(item, Chunk) and item.stream.transport == "tcp"
         for at in range(len(item.data))
     ] or items_of(imported[name])

@@ -23,6 +23,7 @@ from schafkopf_broken import (
     steps_of,
     where,
 )
+from strength import times
 
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import (
@@ -189,6 +190,13 @@ def hear_cut(place: Place, cut: int, reason: str) -> Heard:
     return Heard(wire.close(reason), start)
 
 
+def places_in(data: bytes) -> list[int]:
+    """Where a message is cut: after each byte, or about its first and its last lines."""
+    places = [*range(1, len(data))]
+    some = times(len(data), quick=8)
+    return places if len(places) <= 2 * some else places[:some] + places[-some:]
+
+
 @pytest.mark.parametrize("reason", ["closed", "reset", "end"])
 @pytest.mark.parametrize("place", [*PLACES, *MODELS], ids=lambda place: " ".join(map(str, place)))
 def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
@@ -196,7 +204,7 @@ def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
     data = sound(place)
     before = hear_cut(place, 0, reason)
     known = {(d.code, d.text) for d in before.found.diagnostics}
-    for cut in range(1, len(data)):
+    for cut in places_in(data):
         heard = hear_cut(place, cut, reason)
         told_now = [
             d for d in heard.found.diagnostics if (d.code, d.text) not in known and d.code != "dialect"
@@ -284,7 +292,7 @@ def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
     )
     flag = following.splitlines()[0]
     kinds = terminals(row_of(place))
-    for cut in range(1, len(data)):
+    for cut in places_in(data):
         kept = data[:cut]
         heard = hear(place, kept, ("Anna",))
         flaws = [flaw for flaw in added(place, heard, ("Anna",)) if flaw.severity != "note"]

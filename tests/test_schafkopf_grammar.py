@@ -13,6 +13,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from one_way import inspect
 from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
+from strength import times
 
 from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar import FieldType, MessageType
@@ -169,7 +170,7 @@ def test_what_would_be_read_as_something_else_cannot_be_encoded(name: str, field
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
 @given(data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=times(50))
 def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row))
     paket = SCHAFKOPF.encode(row.name, row.direction, fields)
@@ -278,7 +279,7 @@ def test_after_a_gap_a_flag_is_a_beginning(case: Case) -> None:
 
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
 @given(data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=times(50))
 def test_any_cut_of_sound_pakete_gives_those_pakete(direction: Direction, data: st.DataObject) -> None:
     pakete = data.draw(st.lists(sound_pakete(direction), max_size=8))
     stream = b"".join(pakete)
@@ -309,7 +310,7 @@ JUNK = st.one_of(
 @given(
     st.lists(JUNK, max_size=25), st.lists(st.integers(0, 2000), max_size=12), st.sampled_from(["c2s", "s2c"])
 )
-@settings(max_examples=400)
+@settings(max_examples=times(400))
 def test_any_cut_of_any_bytes_gives_the_same_frames(
     parts: list[bytes], places: list[int], direction: Direction
 ) -> None:
@@ -349,7 +350,7 @@ NEARLY_TOO_LONG = [(b"HERZ\nSAU\n", FRAME_LIMIT - 4), (b"!DRAN\n0\n!END\n", 13)]
 @example([(b"x\n", FRAME_LIMIT - 4), (b"!DRAN", 5)], [FRAME_LIMIT - 2], "s2c")
 @example([(b"x\n", FRAME_LIMIT - 4), (b"!DRANBLEIBEN", 12)], [FRAME_LIMIT - 2], "s2c")
 @example([(b"x\n", FRAME_LIMIT - 4), (b"!END\n", 5)], [FRAME_LIMIT - 2], "s2c")
-@settings(max_examples=20, deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
+@settings(max_examples=times(20, quick=1), deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
 def test_any_cut_of_more_than_a_frame_can_hold_gives_the_same_frames(
     pieces: list[Piece], places: list[int], direction: Direction
 ) -> None:

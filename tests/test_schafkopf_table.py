@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schafkopf_script import Dialect, Script, Step
+from strength import times
 
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Stream
@@ -119,7 +120,7 @@ def test_every_mode_in_every_dialect_is_told_as_it_was_played(dialect: Dialect, 
     agrees(findings, script)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(40), deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 4), st.sampled_from(DIALECTS), st.integers(1, 5))
 def test_no_round_that_keeps_to_the_rules_is_objected_to(
     seed: int, clients: int, dialect: Dialect, count: int
@@ -133,7 +134,7 @@ def test_no_round_that_keeps_to_the_rules_is_objected_to(
     agrees(findings, script)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(40), deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 4), st.data())
 def test_conversations_that_are_heard_at_different_paces_tell_the_same(
     seed: int, clients: int, data: st.DataObject
@@ -179,7 +180,7 @@ def test_who_hears_of_a_round_late_does_not_bring_it_back_into_the_state() -> No
         assert all("round" in part for part in state.get("games", {}).values())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(150), deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 4), st.sampled_from(DIALECTS), st.integers(1, 12))
 def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
     seed: int, clients: int, dialect: Dialect, spoilt: int

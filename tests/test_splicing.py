@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import bytewise
+from strength import times
 
 from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, End, Fault, Gap, Item, Stream, Transport
 from kiebitz.storage.splicing import Splice, spliced
@@ -140,7 +141,7 @@ def test_datagrams_come_one_by_one(talk: Talk) -> None:
     assert found == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=times(200))
 @given(talks("tcp", both_ways=True), st.data())
 def test_any_cut_gives_the_same_bytes(talk: Talk, data: st.DataObject) -> None:
     items = [item for item in talk.items if item.stream is not OTHER]

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from command import CAPTURES, TINY, kiebitz
 from spoilt_databases import COLUMNS, FORGED, SPOTS, Spot, spoil
+from strength import a_few
 from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 
 from kiebitz.cli.main import COMMANDS
@@ -141,7 +142,9 @@ def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return width
 
 
-@pytest.mark.parametrize("columns", [None, WIDE], ids=["pipe", "wide"], indirect=True)
+@pytest.mark.parametrize(
+    "columns", a_few([None, WIDE], [None], lambda width: "wide" if width else "pipe"), indirect=True
+)
 @pytest.mark.parametrize("spot", SPOTS, ids=lambda spot: ".".join(spot))
 def test_no_column_does_anything(
     spot: Spot, columns: str | None, sound: dict[str, Path], tmp_path: Path

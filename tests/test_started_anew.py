@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from recorded import inspected, items_of
+from strength import a_few, times
 
 from kiebitz.dissectors.records import End, Event, Findings, Item, Stream
 
@@ -24,7 +25,13 @@ CAPTURES = (
     "cgml-tiny.pcap.gz",
     "cgml-styles.pcap.gz",
 )
-PLACES = 6
+SMALL = (
+    "schafkopf-1.3-1human-round.pcap",
+    "catan-yaks-g1-3p.pcap.gz",
+    "okey-seed-game-win.pcap.gz",
+    "cgml-tiny.pcap.gz",
+)
+PLACES = times(6, quick=2)
 """In so many places of a capture its server dies."""
 
 
@@ -70,7 +77,7 @@ def results(found: Findings) -> list[dict[str, Any] | None]:
 
 @pytest.mark.parametrize("pause_ns", [50_000_000, 5_000_000_000], ids=["at once", "after a while"])
 @pytest.mark.parametrize("reason", ["reset", "closed"])
-@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("capture", a_few(CAPTURES, SMALL))
 def test_a_server_that_is_started_anew_is_a_new_table(capture: str, reason: str, pause_ns: int) -> None:
     items = items_of(capture)
     alone = inspected(items_of(capture))

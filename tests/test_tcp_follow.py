@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from strength import few_captures
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
 
 from kiebitz.cli.importing.packets import import_capture
@@ -87,7 +88,7 @@ def _output(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few_captures(NAMES))
 def test_sample_captures(name: str) -> None:
     items = items_of_packets(_packets_of(CAPTURES / name))
     assert talks(items) == followed(CAPTURES / name)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, sent, told
 from test_tcp_conversations import RUBBISH, TIMES, by_word
 
@@ -231,7 +232,7 @@ def spoken(lines: int) -> list[Sent]:
 
 
 @given(st.integers(1, 40), st.integers(2, 12), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(200), deadline=None)
 def test_any_order_of_a_conversation_is_put_right(lines: int, places: int, chance: random.Random) -> None:
     segments = spoken(lines)
     mixed = sorted(range(len(segments)), key=lambda place: place + chance.randrange(places))
@@ -239,6 +240,6 @@ def test_any_order_of_a_conversation_is_put_right(lines: int, places: int, chanc
 
 
 @given(st.lists(st.tuples(TIMES, RUBBISH), max_size=40), st.sampled_from([1, 3, 100]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300), deadline=None)
 def test_any_segments(segments: list[tuple[int, Segment]], streams: int) -> None:
     check_order(items_of(((ms * MILLISECOND, segment) for ms, segment in segments), streams))

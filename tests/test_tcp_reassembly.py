@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strength import times
 from tcp_segments import check_order, told
 
 from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
@@ -214,7 +215,7 @@ def cuts(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, int]]]:
 
 
 @given(cuts())
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 def test_any_cut_gives_the_same_bytes(case: tuple[bytes, int, list[tuple[int, int]]]) -> None:
     text, begin, pieces = case
     direction, items = assembly(begin), list[Item]()
@@ -228,7 +229,7 @@ def test_any_cut_gives_the_same_bytes(case: tuple[bytes, int, list[tuple[int, in
 
 
 @given(cuts(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=times(300))
 def test_bytes_and_gaps_cover_all(
     case: tuple[bytes, int, list[tuple[int, int]]], data: st.DataObject
 ) -> None:

@@ -13,6 +13,7 @@ from command import CAPTURES, TINY, Done, kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import Conversation, record
+from strength import few_captures, times
 
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import Chunk, Direction, Stream
@@ -495,7 +496,7 @@ def _messages(capture: str) -> list[MessageRow]:
     return [*messages(_session(capture))]
 
 
-@pytest.mark.parametrize("capture", sorted(path.name for path in CAPTURES.glob("*.pcap*")))
+@pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_without_an_alteration_nothing_differs(capture: str) -> None:
     timeline = _session(capture)
     assert compare(timeline, derived(timeline, [], lambda _done, _all: None)).equal
@@ -508,7 +509,7 @@ def said(rows: Iterable[MessageRow]) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("capture", ONE_OF_EACH)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=times(15), deadline=None)
 @given(data=st.data())
 def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(_messages(capture)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.catalog import filter_option, sql_condition
+from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import open_session, since
 from kiebitz.cli.status import VIOLATIONS
@@ -19,6 +19,7 @@ from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reason
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.severities import COLOURS, in_words
 from kiebitz.cli.terminal.table import Column, Row, batches, seconds
+from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams

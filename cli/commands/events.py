@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.catalog import filter_option, sql_condition
+from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import errors_are_seen, warn
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, Row, address, batches, moment, number, of_several
-from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.session import Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -56,24 +55,20 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
         warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
     nothing = "no events match" if wanted or player else "there are no events in this session"
     columns = of_several(_COLUMNS, len(timeline.tables()) > 1)
-    show(columns, batches(_rows(timeline, wanted, player)), form, nothing)
+    show(columns, batches(_rows(Session(timeline), wanted, player)), form, nothing)
 
 
-def _rows(timeline: Timeline, wanted: Filter | None, player: str | None) -> Iterator[Row]:
-    tables = {table.id: table for table in timeline.tables()}
-    hearers = Hearers(timeline)
-    for event in timeline.events(*sql_condition(timeline, wanted, "events")):
-        seen = event if player is None else hearers.seen(event, player)
-        if seen is not None:
-            yield (
-                event.id,
-                since(timeline, event.ts_ns),
-                tables[event.table_id].server,
-                event.game_id,
-                event.kind,
-                event.actor,
-                hearers.sentence(seen),
-                seen.data,
-                event.table_id,
-                event.seq,
-            )
+def _rows(session: Session, wanted: Filter | None, player: str | None) -> Iterator[Row]:
+    for event in session.events(wanted, player):
+        yield (
+            event.id,
+            event.time,
+            event.server,
+            event.game,
+            event.kind,
+            event.actor,
+            event.sentence,
+            event.data,
+            event.table,
+            event.seq,
+        )

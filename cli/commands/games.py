@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import between, open_session, since
+from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import (
     Column,
@@ -20,7 +20,7 @@ from kiebitz.cli.terminal.table import (
     seconds,
 )
 from kiebitz.storage.escaping import json_text
-from kiebitz.storage.results import named_result
+from kiebitz.storage.session import Session
 
 
 def _result(value: Any) -> str:
@@ -65,20 +65,20 @@ def games(session: str, form: Form | None) -> None:
     Example:
       kiebitz games game.db
     """
-    timeline = open_session(session)
-    servers = {table.id: table.server for table in timeline.tables()}
+    opened = Session(open_session(session))
     rows = (
         (
             game.id,
             game.protocol,
-            servers[game.table_id],
+            game.server,
             game.label,
-            since(timeline, game.started_ns),
-            since(timeline, game.ended_ns),
-            between(game.started_ns, game.ended_ns),
+            game.started,
+            game.ended,
+            game.seconds,
             game.result,
-            named_result(timeline, game),
+            game.named_result,
         )
-        for game in timeline.games()
+        for game in opened.games()
     )
-    show(of_several(_COLUMNS, len(servers) > 1), batches(rows), form, "there are no games in this session")
+    columns = of_several(_COLUMNS, len(opened.timeline.tables()) > 1)
+    show(columns, batches(rows), form, "there are no games in this session")

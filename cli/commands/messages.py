@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from kiebitz.cli.options.catalog import filter_option, sql_condition
+from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session, since, split_number
+from kiebitz.cli.sessions import is_database, open_session, split_number
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.output import Form, output_options, show
@@ -28,25 +27,15 @@ from kiebitz.cli.terminal.table import (
     of_several,
     short_address,
 )
-from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.escaping import field_words
-from kiebitz.storage.players import name_of_stream
-from kiebitz.storage.recorder import RecorderWatch
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.session import Session
 from kiebitz.storage.traffic import Bytes, FlawOfMessage, flaws_of_messages
-from kiebitz.storage.traffic import messages as message_rows
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
-POLL_S = 0.2
-"""How often a session that is being recorded is looked at: as often as its recorder commits."""
-
 _SHOWN = 100
 """So many bytes of a message without fields are shown."""
-
-RESTART_S = 5.0
-"""So long nobody may record a session that goes on: a recorder that died is started again."""
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -127,85 +116,57 @@ def messages(session: str, wanted: Filter | None, following: bool, form: Form | 
       kiebitz messages game.db -Y 'msg == "ANNOUNCE" && maexchen.dice == "2,1"'
       kiebitz messages game.db -F --nl
     """
-    timeline = open_session(session)
-    rows = _followed(session, timeline, wanted) if following else batches(_rows(timeline, wanted, 0))
-    columns = of_several(_COLUMNS, len(timeline.tables()) > 1)
+    path, _ = split_number(session)
+    opened = Session(open_session(session), path if is_database(path) else None)
+    rows = _followed(opened, wanted) if following else batches(_rows(opened, wanted, 0))
+    columns = of_several(_COLUMNS, len(opened.timeline.tables()) > 1)
     show(columns, rows, form, "no messages match" if wanted else "there are no messages in this session")
 
 
-def _rows(timeline: Timeline, wanted: Filter | None, after: int) -> Iterator[Row]:
-    streams = {
-        number: (client, server, dissector_of(protocol) if protocol is not None else None)
-        for number, client, server, protocol in timeline.connection.execute(
-            "SELECT id, client, server, protocol FROM streams WHERE session_id = ?", (timeline.session.id,)
-        )
-    }
-    name_of = name_of_stream(timeline)
+def _rows(session: Session, wanted: Filter | None, after: int) -> Iterator[Row]:
+    timeline = session.timeline
     recorded = Bytes(timeline.connection)
-    remaining = message_rows(timeline, *sql_condition(timeline, wanted, "messages"), after)
+    remaining = session.messages(wanted, after)
     while found := list(islice(remaining, BATCH)):
         flaws = flaws_of_messages(timeline, [message.id for message in found])
         for message in found:
-            client, server, dissector = streams[message.stream_id]
-            name = name_of(message.stream_id)
-            gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None
             of_message = flaws.get(message.id, ())
             sent = None
             if not message.fields and any(flaw.severity != "note" for flaw in of_message):
                 end = message.offset + min(message.length, _SHOWN)
-                stretches = recorded.between(message.stream_id, message.direction, message.offset, end)
+                stretches = recorded.between(message.stream, message.direction, message.offset, end)
                 sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
             yield (
                 message.id,
-                since(timeline, message.ts_ns),
-                message.stream_id,
+                message.time,
+                message.stream,
                 message.direction,
-                client,
-                _Who(client, name),
-                server,
+                message.client,
+                _Who(message.client, message.player),
+                message.server,
                 message.name,
-                gloss,
+                message.gloss,
                 message.fields,
-                _Said(of_message, gloss, message.fields, sent),
+                _Said(of_message, message.gloss, message.fields, sent),
                 message.offset,
                 message.length,
-                message.game_id,
-                message.event_id,
-                name,
+                message.game,
+                message.event,
+                message.player,
                 [msgspec.structs.asdict(flaw) for flaw in of_message],
                 sent,
             )
 
 
-def _followed(session: str, timeline: Timeline, wanted: Filter | None) -> Iterator[list[Row]]:
+def _followed(session: Session, wanted: Filter | None) -> Iterator[list[Row]]:
     """What is there, then what comes, until the session has ended, or its recorder has died."""
-    path, _ = split_number(session)
-    watch = RecorderWatch(path) if timeline.session.ended_ns is None else None
-    recording_at = time.monotonic()
     latest = 0
-    while True:
-        # The end first: what was written before it is then not missed.
-        now = time.monotonic()
-        if watch is None or watch.is_recording():
-            recording_at = now
-        abandoned = now - recording_at > RESTART_S
-        timeline = _reread(timeline)
-        over = timeline.session.ended_ns is not None
-        newest = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
-        for batch in batches(_rows(timeline, wanted, latest)):
+    for _ in session.looks():
+        connection = session.timeline.connection
+        newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
+        for batch in batches(_rows(session, wanted, latest)):
             yield batch
             newest = max(newest, batch[-1][0])
         latest = newest
-        if over:
-            return
-        if abandoned:
-            warn("nobody records this session any more; it was never ended")
-            return
-        time.sleep(POLL_S)
-
-
-def _reread(timeline: Timeline) -> Timeline:
-    """The same session as it stands now."""
-    number = timeline.session.id
-    now = next(row for row in sessions(timeline.connection) if row.id == number)
-    return Timeline(timeline.connection, now)
+    if session.ended is None and session.path is not None:
+        warn("nobody records this session any more; it was never ended")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import click
 
-from kiebitz.cli.options.catalog import field_catalog
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.terminal.console import Candidate, Line, Styled, candidates, show_line, wrapped
 from kiebitz.cli.terminal.output import show
@@ -15,6 +14,7 @@ from kiebitz.cli.terminal.table import Column, Row, batches
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.registry import dissector_of, installed
+from kiebitz.storage.conditions import field_catalog
 
 _COLUMNS = (
     Column("name", "name", stays=True),

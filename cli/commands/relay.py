@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import click
 
-from kiebitz.cli.options.catalog import compile_wanted
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
@@ -23,6 +22,7 @@ from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, pars
 from kiebitz.proxy.processes import get_ready
 from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
+from kiebitz.storage.conditions import compile_wanted
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told again after this time, with how often it came."""

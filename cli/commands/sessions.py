@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from kiebitz.cli.sessions import DEFAULT_DB, between, open_database
+from kiebitz.cli.sessions import DEFAULT_DB, open_database
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, batches, milliseconds, number, seconds
+from kiebitz.storage.session import between
 
 
 def _moment(value: Any) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.importing.packets import PacketRecording, tell_losses
-from kiebitz.cli.options.catalog import compile_wanted
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
@@ -19,6 +18,7 @@ from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.proxy.sniff import Sniffer
+from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, address, batches, moment, number
-from kiebitz.storage.traffic import streams as stream_rows
+from kiebitz.storage.session import Session
 
 _COLUMNS = (
     number(),
@@ -36,7 +36,6 @@ def streams(session: str, form: Form | None) -> None:
     Example:
       kiebitz streams game.db
     """
-    timeline = open_session(session)
     rows = (
         (
             stream.id,
@@ -44,12 +43,12 @@ def streams(session: str, form: Form | None) -> None:
             stream.transport,
             stream.client,
             stream.server,
-            since(timeline, stream.opened_ns),
-            since(timeline, stream.closed_ns),
+            stream.opened,
+            stream.closed,
             stream.close_reason,
             stream.messages,
             stream.bytes,
         )
-        for stream in stream_rows(timeline)
+        for stream in Session(open_session(session)).streams()
     )
     show(_COLUMNS, batches(rows), form, "there are no streams in this session")

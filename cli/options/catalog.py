@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import click
@@ -11,54 +10,13 @@ import click
 from kiebitz.cli.options.session import SESSION_ARGUMENTS
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
-from kiebitz.dissectors.registry import installed
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.storage.conditions import compile_wanted, field_catalog
 from kiebitz.storage.paths import paths_to, spoken
-from kiebitz.storage.players import name_of_stream
-from kiebitz.storage.timeline import Timeline
 
 # The filter language takes its time to load, and most commands are asked without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import FieldCatalog, Filter, Parameters, Target
-
-
-def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
-    """The messages and events of every protocol, or of those `spoken`, with the names of their fields."""
-    from kiebitz.storage.filters import FieldCatalog
-
-    messages: dict[str, dict[str, dict[str, str]]] = {}
-    events: dict[str, dict[str, tuple[str, ...]]] = {}
-    for dissector in installed().dissectors.values():
-        grammar = dissector.grammar
-        if spoken is not None and grammar.protocol not in spoken:
-            continue
-        fields = messages[grammar.protocol] = {}
-        for row in grammar.rows:
-            fields.setdefault(row.name, {}).update({field.name: field.gloss for field in row.fields})
-        events[grammar.protocol] = {kind: event.fields for kind, event in grammar.events.items()}
-    return FieldCatalog(messages, events)
-
-
-def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> tuple[str, Parameters]:
-    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true.
-
-    The session's database gets the functions that the condition calls.
-    """
-    if wanted is None:
-        return "1", []
-    from kiebitz.storage.filters import register_functions
-
-    register_functions(timeline.connection, name_of_stream(timeline))
-    return wanted.sql(target)
-
-
-def compile_wanted(text: str | None) -> Filter | None:
-    """The filter of a -Y, None if there is none. Raises FilterError."""
-    if text is None:
-        return None
-    from kiebitz.storage.filters import compile_filter
-
-    return compile_filter(text, field_catalog())
+    from kiebitz.storage.filters import Filter
 
 
 def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:

@@ -17,7 +17,6 @@ import msgspec
 
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.importing.garbage import collecting_seldom
-from kiebitz.cli.options.catalog import compile_wanted
 from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.options.recording import summary
 from kiebitz.cli.recording.live import LiveView
@@ -28,6 +27,7 @@ from kiebitz.dissectors.records import TableInfo
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 from kiebitz.proxy.processes import follow, give_way
+from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S
 from kiebitz.storage.resuming import ResumedRecorder
 from kiebitz.storage.room import DiskLow, Room, spare

@@ -24,7 +24,7 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
-from kiebitz.cli.options.catalog import field_catalog, sql_condition
+from kiebitz.storage.conditions import field_catalog, sql_condition
 from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.moments import game_at, parse_moment, tables_at
 from kiebitz.storage.opening import open_existing

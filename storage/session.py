@@ -1,0 +1,382 @@
+"""A session as other programs read it: what was said and what happened, in records with types.
+
+Times are seconds since the session began; `ts_ns` is the same moment in nanoseconds since 1970 UTC. Records
+have no open end: a list is a list, and what can be long is an iterator that reads as it is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.state import State, seen_by
+from kiebitz.storage.conditions import compile_wanted, sql_condition
+from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.moments import game_at, parse_moment, tables_at
+from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.recorder import RecorderWatch
+from kiebitz.storage.results import named_result
+from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.traffic import diagnostics as diagnostic_rows
+from kiebitz.storage.traffic import messages as message_rows
+from kiebitz.storage.traffic import streams as stream_rows
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+POLL_S = 0.05
+"""How often a session that is being recorded is looked at."""
+
+RESTART_S = 5.0
+"""So long nobody may record a session that goes on: a recorder that died is started again."""
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """A TCP connection, or a pair of addresses that talk over UDP; `protocol` is None if none was found."""
+
+    id: int
+    protocol: str | None
+    transport: Transport
+    client: str
+    server: str
+    player: str | None
+    opened: float
+    closed: float | None
+    close_reason: str | None
+    messages: int
+    bytes: int
+
+
+class Game(msgspec.Struct, frozen=True):
+    """A game; `ended` and `result` are None while it is on, or where its end was not seen.
+
+    `seconds` is how long it took, None also where the clock of a capture was set back meanwhile. `result`
+    tells of players as the server does, by number or by name; `named_result` by name.
+    """
+
+    id: int
+    protocol: str
+    server: str
+    label: str
+    started: float
+    ended: float | None
+    seconds: float | None
+    result: dict[str, Any] | None
+    named_result: dict[str, Any] | None
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message: which client said it, or was told it, by which name, and where its bytes are in the stream.
+
+    `event` is the number of the event that it tells of, None where it tells of none.
+    """
+
+    id: int
+    time: float
+    ts_ns: int
+    stream: int
+    direction: Direction
+    client: str
+    player: str | None
+    server: str
+    name: str
+    gloss: str | None
+    fields: dict[str, Any]
+    offset: int
+    length: int
+    game: int | None
+    event: int | None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened at a table, however many messages tell of it; `actor` may be None."""
+
+    id: int
+    time: float
+    ts_ns: int
+    table: int
+    server: str
+    game: int | None
+    kind: str
+    actor: str | None
+    sentence: str
+    data: dict[str, Any]
+    seq: int
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
+    """Something that is wrong, or worth a note: where, what was expected there, and who is to blame.
+
+    `offset` and `length` are bytes in the direction of the stream; `message` is the number of the message.
+    """
+
+    id: int
+    time: float
+    ts_ns: int
+    severity: Severity
+    group: Group
+    code: str
+    text: str
+    blame: Blame
+    stream: int
+    direction: Direction
+    offset: int
+    length: int
+    expected: str | None
+    clause: str | None
+    message: int | None
+    name: str | None
+    event: int | None
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A game table at a moment: `event` is the number of the last event there, None before the first."""
+
+    id: int
+    protocol: str
+    server: str
+    event: int | None
+    time: float | None
+    state: State
+
+
+class Session:
+    """One recorded session; as a context manager it is closed at the end.
+
+    Filters are in the words of the filter language, and raise FilterError. `as_player` names somebody: then
+    only what that player could know is given; raises StorageError where a protocol is not installed.
+    """
+
+    def __init__(self, timeline: Timeline, path: str | None = None, lacks: str | None = None) -> None:
+        self.timeline = timeline
+        self.path = path
+        """Its database's file; None where it is in memory."""
+        self.lacks = lacks
+        """How the capture that it was read from is cut short; None if it is whole."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its database; nothing can be read afterwards."""
+        self.timeline.connection.close()
+
+    @property
+    def name(self) -> str:
+        """What it is called: the file or the address that it was recorded from."""
+        return self.timeline.session.name
+
+    @property
+    def started(self) -> datetime | None:
+        """When it began; None where nothing was recorded."""
+        return _moment(self.timeline.session.started_ns)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it ended; None while it is being recorded, or where its recorder died."""
+        return _moment(self.timeline.session.ended_ns)
+
+    def streams(self) -> list[Stream]:
+        """The streams, oldest first."""
+        player = name_of_stream(self.timeline)
+        return [
+            Stream(
+                row.id,
+                row.protocol,
+                row.transport,
+                row.client,
+                row.server,
+                player(row.id),
+                self._time(row.opened_ns),
+                None if row.closed_ns is None else self._time(row.closed_ns),
+                row.close_reason,
+                row.messages,
+                row.bytes,
+            )
+            for row in stream_rows(self.timeline)
+        ]
+
+    def games(self) -> list[Game]:
+        """The games, oldest first."""
+        servers = {table.id: table.server for table in self.timeline.tables()}
+        return [
+            Game(
+                row.id,
+                row.protocol,
+                servers[row.table_id],
+                row.label,
+                self._time(row.started_ns),
+                None if row.ended_ns is None else self._time(row.ended_ns),
+                between(row.started_ns, row.ended_ns),
+                row.result,
+                named_result(self.timeline, row),
+            )
+            for row in self.timeline.games()
+        ]
+
+    def messages(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Message]:
+        """The messages numbered above `after` that a filter lets through, in order."""
+        condition = sql_condition(self.timeline, _compiled(wanted), "messages")
+        streams = {
+            number: (client, server, dissector_of(protocol) if protocol is not None else None)
+            for number, client, server, protocol in self.timeline.connection.execute(
+                "SELECT id, client, server, protocol FROM streams WHERE session_id = ?",
+                (self.timeline.session.id,),
+            )
+        }
+        player = name_of_stream(self.timeline)
+        for row in message_rows(self.timeline, *condition, after):
+            client, server, dissector = streams[row.stream_id]
+            yield Message(
+                row.id,
+                self._time(row.ts_ns),
+                row.ts_ns,
+                row.stream_id,
+                row.direction,
+                client,
+                player(row.stream_id),
+                server,
+                row.name,
+                dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
+                row.fields,
+                row.offset,
+                row.length,
+                row.game_id,
+                row.event_id,
+            )
+
+    def events(
+        self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
+    ) -> Iterator[Event]:
+        """The events numbered above `after` that a filter lets through, in order."""
+        condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
+        servers = {table.id: table.server for table in self.timeline.tables()}
+        hearers = Hearers(self.timeline)
+        for event in self.timeline.events(f"e.id > ? AND ({condition})", [after, *parameters]):
+            seen = event if as_player is None else hearers.seen(event, as_player)
+            if seen is not None:
+                yield Event(
+                    seen.id,
+                    self._time(seen.ts_ns),
+                    seen.ts_ns,
+                    seen.table_id,
+                    servers[seen.table_id],
+                    seen.game_id,
+                    seen.kind,
+                    seen.actor,
+                    hearers.sentence(seen),
+                    seen.data,
+                    seen.seq,
+                )
+
+    def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
+        """The diagnostics that a filter lets through, in order of time."""
+        condition = sql_condition(self.timeline, _compiled(wanted), "diagnostics")
+        for row in diagnostic_rows(self.timeline, *condition):
+            yield Diagnostic(
+                row.id,
+                self._time(row.ts_ns),
+                row.ts_ns,
+                row.severity,
+                row.group,
+                row.code,
+                row.text,
+                row.blame,
+                row.stream_id,
+                row.direction,
+                row.offset,
+                row.length,
+                row.expected,
+                row.clause,
+                row.message_id,
+                row.message,
+                row.event_id,
+            )
+
+    def state(self, at: str = "end", as_player: str | None = None, game: int | None = None) -> list[Table]:
+        """Every table at a moment ("12.5s", "#7" just after event 7, "end"), or that of one game.
+
+        Raises MomentError for a moment or a game that the session does not have.
+        """
+        moment = parse_moment(at)
+        found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
+        return [
+            Table(
+                table.table.id,
+                table.table.protocol,
+                table.table.server,
+                table.event.id if table.event is not None else None,
+                self._time(table.event.ts_ns) if table.event is not None else None,
+                table.state if as_player is None else seen_by(table.state, as_player),
+            )
+            for table in found
+        ]
+
+    def follow(self, wanted: str | Filter | None = None) -> Iterator[Event]:
+        """The events that are there, then those that come, until the session has ended or nobody records it.
+
+        It waits between them; an event comes within 50 ms after it was stored.
+        """
+        compiled = _compiled(wanted)
+        latest = 0
+        for _ in self.looks():
+            newest = self.timeline.last_event()
+            for event in self.events(compiled, after=latest):
+                newest = max(newest, event.id)
+                yield event
+            latest = newest
+
+    def looks(self) -> Iterator[None]:
+        """Once now, then again and again while it is recorded, up to 50 ms later; the last time it is over.
+
+        Between two of them what is to be known of the session is read anew.
+        """
+        watch = RecorderWatch(self.path) if self.path and self.ended is None else None
+        recorded_s = time.monotonic()
+        while True:
+            if watch is not None and watch.is_recording():
+                recorded_s = time.monotonic()
+            # The end first: what was written before it is then not missed.
+            self._reread()
+            is_over = self.ended is not None or watch is None
+            is_abandoned = time.monotonic() - recorded_s > RESTART_S
+            yield
+            if is_over or is_abandoned:
+                return
+            time.sleep(POLL_S)
+
+    def _reread(self) -> None:
+        """Look at the session as it stands now."""
+        connection, number = self.timeline.connection, self.timeline.session.id
+        row = next(row for row in sessions(connection) if row.id == number)
+        self.timeline = Timeline(connection, row)
+
+    def _time(self, ts_ns: int) -> float:
+        return (ts_ns - self.timeline.started_ns) / 1e9
+
+
+def between(started_ns: int | None, ended_ns: int | None) -> float | None:
+    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
+    if started_ns is None or ended_ns is None or ended_ns < started_ns:
+        return None
+    return (ended_ns - started_ns) / 1e9
+
+
+def _compiled(wanted: str | Filter | None) -> Filter | None:
+    return compile_wanted(wanted) if isinstance(wanted, str) else wanted
+
+
+def _moment(ns: int | None) -> datetime | None:
+    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC)

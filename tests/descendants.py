@@ -1,0 +1,79 @@
+"""The processes that descend from this one, on Linux: who they are, and their end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+_IS_LINUX = sys.platform == "linux"
+
+_STAYING = ("multiprocessing.resource_tracker", "sys.stdin.readline()")
+"""In the command of who stays until this process ends: Python's own tracker, and pytest-xdist's workers."""
+
+
+def adopt() -> None:
+    """From now on whoever descends from this process becomes its child once orphaned, and so is found."""
+    if _IS_LINUX:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children(process: int | None = None) -> set[int]:
+    """The children of a process, of this one unless it is told; dead ones too that nobody has waited for."""
+    found: set[int] = set()
+    if _IS_LINUX:
+        # A thread or the whole process may end meanwhile.
+        with suppress(OSError):
+            for thread in os.listdir(f"/proc/{process or os.getpid()}/task"):
+                with suppress(OSError):
+                    path = f"/proc/{process or os.getpid()}/task/{thread}/children"
+                    found.update(map(int, Path(path).read_text().split()))
+    return found
+
+
+def ended(process: int) -> bool:
+    """Whether a child has ended; then it is gone for good, if it was an orphan."""
+    try:
+        return os.waitpid(process, os.WNOHANG)[0] == process
+    except ChildProcessError:
+        return True
+
+
+def command(process: int) -> str:
+    """What a process runs, as one line; empty if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
+    return ""
+
+
+def left_behind(known: set[int], patience_s: float) -> list[str]:
+    """End the children that are not `known`, and theirs; those that did not end by themselves in time."""
+    end = time.monotonic() + patience_s
+    while True:
+        left = [child for child in children() - known if not ended(child)]
+        left = [child for child in left if not any(word in command(child) for word in _STAYING)]
+        if not left or time.monotonic() > end:
+            break
+        time.sleep(0.01)
+    found = []
+    while left:
+        found += [f"{child}: {command(child)}" for child in left]
+        for child in left:
+            kill(child)
+        # Their own children are orphans now, and so ours.
+        left = [child for child in children() - known if not ended(child)]
+        left = [child for child in left if not any(word in command(child) for word in _STAYING)]
+    return found
+
+
+def kill(child: int) -> None:
+    """Kill a child, and wait for its end."""
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        os.waitpid(child, 0)
