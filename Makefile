@@ -7,7 +7,7 @@ ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
 
-.PHONY: demo test test-all test-oldest soak fuzz bench clean
+.PHONY: demo test test-all test-oldest soak fuzz bench docs clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -26,19 +26,19 @@ demo: .venv/installed
 	@printf '\n-- What is wrong in another game, and who is to blame; status 3 says that something is --\n'
 	$(KIEBITZ) check $(FLAWED) -Y 'diag.severity == "error"' || test $$? = 3
 
-# The tests run in several processes, one more than a small machine has cores: many only wait. They read no terminal.
-PYTEST = -m pytest -n 3 --dist worksteal -m 'not soak' < /dev/null
+# In several processes, one more than a small machine has cores: many tests only wait. They read no terminal.
+PYTEST = .venv/bin/python -m pytest -n 3 --dist worksteal -m 'not soak'
 
 # All that must pass, in minutes: of what is repeated only a few.
 test: .venv/installed
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
-	.venv/bin/python $(PYTEST)
+	$(PYTEST) < /dev/null
 
 # The tests at full strength.
 test-all: .venv/installed
-	.venv/bin/python -m pytest --full -n 3 --dist worksteal -m 'not soak' < /dev/null
+	$(PYTEST) --full < /dev/null
 
 # Whether anything grows under ten million messages or 100,000 clients; half an hour.
 soak: .venv/installed
@@ -58,7 +58,16 @@ test-oldest:
 	.venv-oldest/bin/python -m pip install --quiet uv
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--editable '.[test]'
-	.venv-oldest/bin/python -m pytest -m 'not soak'
+	.venv-oldest/bin/python -m pytest -n 3 --dist worksteal -m 'not soak' < /dev/null
+
+# The documentation as a site, in site/. It fails over a link that leads nowhere, and over a page that would ask
+# another machine for anything.
+docs: .venv/docs-installed
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
+.venv/docs-installed: .venv/installed
+	.venv/bin/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -67,4 +76,4 @@ test-oldest:
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .demo *.egg-info
+	rm -rf .venv .venv-oldest .demo site *.egg-info

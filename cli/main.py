@@ -24,6 +24,7 @@ from kiebitz.cli.terminal.console import (
     warn,
 )
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.suggestions import did_you_mean
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Get traffic": {
@@ -86,7 +87,7 @@ class Kiebitz(click.Group):
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-"):
             near = get_close_matches(args[0], known)
-            hint = f"did you mean {' or '.join(near)}?" if near else "they are listed by kiebitz -h"
+            hint = did_you_mean(*near) if near else "they are listed by kiebitz -h"
             raise click.UsageError(f"there is no command {args[0]}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 import click
 
 from kiebitz.cli.terminal.console import warn
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.opening import is_open, open_existing
 from kiebitz.storage.schema import TABLES, StorageError, sentence
 from kiebitz.storage.soundness import damage
@@ -145,5 +146,5 @@ def _no_such_file(path: str) -> str:
     with suppress(OSError), os.scandir(folder or ".") as entries:
         names = [entry.name for entry in entries if entry.is_file()]
     near = get_close_matches(name, names, n=3)
-    hint = " or ".join(os.path.join(folder, name) for name in near)
-    return f"{path}: there is no such file" + (f"; did you mean {hint}?" if near else "")
+    hint = f"; {did_you_mean(*(os.path.join(folder, name) for name in near))}" if near else ""
+    return f"{path}: there is no such file{hint}"

@@ -5,6 +5,10 @@ further one finds it: it is the first entry after its stream's cursor that says 
 this stream yet. So four copies give one event, and a lost copy does no harm. Where nothing after the cursor
 fits, a few entries before it may be tried too, for copies that overtook each other. Over UDP the same thing
 twice in a row on one stream is told to two players behind one address, or was doubled by the network.
+
+News on a stream moves its cursor to the end, past what it has not heard of. That may have been no news, but a
+copy with a key of its own; so where the next ones are found among what was passed over, the cursor goes back
+there.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ SWAPPED_NS = 10_000_000
 
 _MOST_OVERTAKEN = 4
 """So many copies overtake another on its stream at the most, however quickly they follow each other."""
+
+_MOST_MISTAKEN = 4
+"""So much news in a row on one stream may have been copies that did not say the same as the others."""
 
 LOG_SIZE = 256
 """At least so many events are kept, and fewer than twice as many."""
@@ -60,10 +67,15 @@ class Entry(msgspec.Struct, Generic[Told], eq=False):
 
 
 class _Cursor(msgspec.Struct, Generic[Told], eq=False):
-    """How far a stream has heard: `place` and `born` count all entries there ever were."""
+    """How far a stream has heard: `place`, `born` and `passed` count all entries there ever were.
+
+    With the `news` that came last, one after another, it was moved on from `passed`.
+    """
 
     place: int
     born: int
+    passed: int = 0
+    news: int = 0
     latest: Entry[Told] | None = None
 
 
@@ -89,13 +101,24 @@ class BroadcastLog(Generic[Told]):
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
             return latest.told
         number = self._find(stream_id, cursor, key, ts_ns, may_be_late)
+        if number is None and may_be_late and 0 < cursor.news <= _MOST_MISTAKEN:
+            number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
+            if number is not None:
+                # So the news since then was none, or not to all.
+                cursor.place = self._first + number
         if number is None:
             return None
         entry = self._entries[number]
         entry.witnesses.add(stream_id)
-        if self._first + number >= cursor.place:
-            cursor.place = self._first + number + 1
+        after = self._first + number + 1
+        if after > cursor.place:
+            cursor.place = after
+            cursor.news = 0
             cursor.latest = entry
+        elif cursor.news and after > cursor.passed:
+            # A late one, which others of those that were passed over may follow.
+            cursor.passed = after
+            cursor.news = 1
         return entry.told
 
     def has(self, stream_id: int, key: Hashable, ts_ns: int, since_ns: int) -> bool:
@@ -114,18 +137,11 @@ class BroadcastLog(Generic[Told]):
         self, stream_id: int, cursor: _Cursor[Told], key: Hashable, ts_ns: int, may_be_late: bool
     ) -> int | None:
         """Which entry a copy is of: the first after the cursor that says the same, else a late one."""
+        number = self._next(stream_id, key, ts_ns, cursor.place, self._first + len(self._entries))
+        if number is not None or not (self._overtaken_ns and may_be_late):
+            return number
         entries = self._entries
         place = max(cursor.place - self._first, 0)
-        for number in range(place, len(entries)):
-            entry = entries[number]
-            if (
-                entry.key == key
-                and entry.ts_ns >= ts_ns - LATEST_COPY_NS
-                and stream_id not in entry.witnesses
-            ):
-                return number
-        if not (self._overtaken_ns and may_be_late):
-            return None
         overtaking = 0
         for number in range(place - 1, max(cursor.born - self._first, 0) - 1, -1):
             entry = entries[number]
@@ -137,6 +153,19 @@ class BroadcastLog(Generic[Told]):
                 return number
         return None
 
+    def _next(self, stream_id: int, key: Hashable, ts_ns: int, begin: int, end: int) -> int | None:
+        """The first entry from place `begin` to `end` that says the same, if copies of it may yet come."""
+        entries = self._entries
+        for number in range(max(begin - self._first, 0), end - self._first):
+            entry = entries[number]
+            if (
+                entry.key == key
+                and entry.ts_ns >= ts_ns - LATEST_COPY_NS
+                and stream_id not in entry.witnesses
+            ):
+                return number
+        return None
+
     def add(self, stream_id: int, key: Hashable, told: Told) -> None:
         """Log news that was first told on this stream."""
         entry = self._append(key, told)
@@ -144,7 +173,13 @@ class BroadcastLog(Generic[Told]):
         cursor = self._cursors.get(stream_id)
         if cursor is None:
             cursor = self._cursors[stream_id] = _Cursor(0, self._first)
-        cursor.place = self._first + len(self._entries)
+        place = self._first + len(self._entries)
+        if cursor.news:
+            cursor.news += 1
+        elif cursor.latest is not None and cursor.place < place - 1:
+            cursor.passed = cursor.place
+            cursor.news = 1
+        cursor.place = place
         cursor.latest = entry
 
     def expect(self, key: Hashable, told: Told) -> None:

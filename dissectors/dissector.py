@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.framing import Framer
 from kiebitz.dissectors.grammar import (
     Decoded,
     EventKind,
-    Flaw,
     Follows,
     Grammar,
     Handle,
@@ -23,7 +23,6 @@ from kiebitz.dissectors.grammar import (
     Rename,
     shortened,
     to_json,
-    unreadable,
 )
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
 from kiebitz.dissectors.table import GameTable, Ids
@@ -63,22 +62,44 @@ class Dissector(ABC):
     def default_ports(self) -> frozenset[int]:
         """The ports that its servers take where nobody says otherwise; a server is recognised at any."""
 
+    @property
     @abstractmethod
+    def codec(self) -> Codec:
+        """What reads and writes its frames."""
+
+    @property
+    @abstractmethod
+    def framer_class(self) -> Callable[[Direction], Framer]:
+        """What cuts the bytes of one direction of a stream into frames."""
+
+    @property
+    @abstractmethod
+    def table_class(self) -> Callable[[TableInfo, Ids, Findings], GameTable]:
+        """What makes of a server's messages what happened."""
+
     def framer(self, direction: Direction) -> Framer:
         """A fresh framer for one direction of a stream."""
+        return self.framer_class(direction)
 
-    @abstractmethod
+    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
+        """A new game table for one server."""
+        return self.table_class(info, ids, findings)
+
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """What a frame says. Never raises; what is wrong stands in the result's flaws."""
+        """What a frame says; see `Codec.decode`."""
+        return self.codec.decode(frame, direction)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        """What the rest of a stream says whose sender ended it in the middle of a message. Never raises."""
-        flaw = Flaw("error", "malformed", "truncated", "the stream ends in this message", len(frame), 0)
-        return unreadable(flaw)
+        """What the rest of a stream says; see `Codec.truncated`."""
+        return self.codec.truncated(frame, direction)
 
-    @abstractmethod
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """The frame of a message; raises ValueError where no row of the grammar has these fields."""
+        """The frame of a message; see `Codec.encode`."""
+        return self.codec.encode(name, direction, fields)
+
+    def notation(self, row: MessageType) -> str | None:
+        """How the specification writes down such a message; see `Codec.notation`."""
+        return self.codec.notation(row)
 
     def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """A frame that decodes, with these values in its fields, and spelt as it was in all else.
@@ -105,19 +126,9 @@ class Dissector(ABC):
     ) -> Iterator[bytes]:
         """The frame as it was spelt, then as the specification spells it, as far as that can be done."""
         with suppress(*UNWRITABLE):
-            yield self.respelt(frame, row, before, fields)
+            yield self.codec.respelt(frame, row, before, fields)
         with suppress(*UNWRITABLE):
-            yield self.encode(row.name, row.direction, fields)
-
-    def respelt(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
-        """A frame of this row, whose fields were `before`, with only the bytes of other values changed.
-
-        It may say something else in the end: `rewrite` sees to that. Raises ValueError where it cannot be
-        done.
-        """
-        return self.encode(row.name, row.direction, fields)
+            yield self.codec.encode(row.name, row.direction, fields)
 
     def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
         """The fields of a message of this row with another name wherever they name something."""
@@ -151,20 +162,15 @@ class Dissector(ABC):
                     return shortened(called, _NAME)
         return None
 
-    @abstractmethod
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         """How sure it is that these bytes, the first that are seen of a direction, are this protocol's.
 
         In a byte stream they may begin in the middle of a message, and end in one.
         """
-
-    @abstractmethod
-    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
-        """A new game table for one server."""
-
-    def notation(self, row: MessageType) -> str | None:
-        """How the specification writes down such a message, None if it has no notation."""
-        return None
+        frames = [frame.data for frame in self.framer(direction).feed(0, data) if frame.cut is None]
+        if any(self.decode(frame, direction).sound for frame in frames):
+            return "certain"
+        return "similar" if any(self.codec.resembles(frame, direction) for frame in frames) else None
 
     @property
     def productions(self) -> tuple[str, ...]:

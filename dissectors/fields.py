@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.grammar import FieldType, Handle, Mismatch, nearest_word
+from kiebitz.dissectors.suggestions import suggesting
 
 _SHOWN = 40
 """So much of a wrong value is quoted (characters)."""
@@ -60,7 +61,4 @@ class Number(FieldType):
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
     """What to raise for a text that is none of `words`, with the one that it was probably meant to be."""
     problem = f'"{text[:_SHOWN]}" is not known here' if text else "there is nothing here"
-    near = nearest_word(text, words)
-    if near is not None:
-        problem += f": did you mean {near}?"
-    return Mismatch(0, len(text), problem, expected)
+    return Mismatch(0, len(text), suggesting(problem, nearest_word(text, words)), expected)

@@ -6,11 +6,14 @@ bounded, and after a gap, or in mid-stream, it goes on at the next place where a
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+
+from kiebitz.dissectors.records import Direction
 
 FRAME_LIMIT = 1 << 20
 """No frame is longer (bytes); what goes on for longer is skipped up to where a message can begin."""
@@ -37,6 +40,9 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 class Framer(ABC):
     """The bytes of one direction of one stream."""
 
+    def __init__(self, direction: Direction) -> None:
+        self._direction = direction
+
     @abstractmethod
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         """The frames that are whole after these bytes."""
@@ -62,7 +68,8 @@ class Framer(ABC):
 class ByteFramer(Framer):
     """Holds the bytes of a stream until a frame is whole; where that is, is a protocol's affair."""
 
-    def __init__(self) -> None:
+    def __init__(self, direction: Direction) -> None:
+        super().__init__(direction)
         self._held = bytearray()
         """What has come of the frame and is kept, from `_start` in this direction of the stream."""
         self._start = 0
@@ -103,6 +110,61 @@ class ByteFramer(Framer):
         self._start += size
         self._dropped = self._place = 0
         self._cut = None
+
+
+class LineFramer(ByteFramer):
+    """Lines, each with its end: LF, or CR and LF. After a gap a line begins behind the next end."""
+
+    line_end = re.compile(rb"\n")
+    """Ends a line. A CR that came last may be half an end, and is looked at again with what follows."""
+
+    def __init__(self, direction: Direction) -> None:
+        super().__init__(direction)
+        self._searched = 0
+        """So many bytes of `_held` have no line end in them."""
+        self._seeking = False
+        """Whether bytes are missing before these, and nothing has shown yet that a line begins here."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        if not held and not self._dropped:
+            self._begin(offset, data)
+        held += data
+        frames: list[Frame] = []
+        if self._seeking:
+            self._resync()
+        while (end := self.line_end.search(held, self._searched)) is not None:
+            self._end_line(end.end(), frames)
+        self._searched = max(self._searched, len(held) - 1)
+        if self._dropped + len(held) > FRAME_LIMIT:
+            self._drop()
+        return frames
+
+    def _begin(self, offset: int, data: bytes) -> None:
+        """A line begins with these bytes."""
+        self._start = offset
+
+    def _seek(self) -> None:
+        self._searched = 0
+        self._seeking = True
+
+    def _resync(self) -> None:
+        """See whether a line begins right behind what is missing, if that can be told: then none is cut."""
+        self._seeking = False
+
+    def _end_line(self, upto: int, frames: list[Frame]) -> None:
+        if self._dropped + upto > FRAME_LIMIT:
+            self._cut = self._cut or "limit"
+        self._release(upto, frames)
+        self._searched = 0
+
+    def _drop(self) -> None:
+        """Keep nothing but what may be half a line end."""
+        self._cut = self._cut or "limit"
+        rest = b"\r" if self._held[-1:] == b"\r" else b""
+        self._dropped += len(self._held) - len(rest)
+        self._held[:] = rest
+        self._searched = 0
 
 
 GOES_ON = -1

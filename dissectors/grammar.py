@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity
+from kiebitz.dissectors.suggestions import suggested
 
 UNREADABLE = "unreadable"
 """The name of a message in which no message type could be made out; its diagnostic says why."""
@@ -225,6 +226,11 @@ class Flaw(msgspec.Struct, frozen=True):
     habit: bool = False
     locate: Callable[[bytes], tuple[int, int]] | None = None
 
+    @property
+    def suggestion(self) -> str | None:
+        """What was probably meant."""
+        return suggested(self.group, self.text)
+
     def place(self, frame: bytes) -> tuple[int, int]:
         """Offset and length in the frame."""
         return self.locate(frame) if self.locate is not None else (self.offset, self.length)
@@ -282,9 +288,11 @@ class Grammar:
         return self._by_name.get((direction, name), ())
 
     def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
-        """The row of a message that has exactly these fields. Raises ValueError if there is none."""
+        """The row of a message that has exactly these fields, but for optional ones. Raises ValueError if
+        there is none."""
         for row in self.rows_named(direction, name):
-            if {field.name for field in row.fields} == set(fields):
+            left_out = {field.name: field for field in row.fields}
+            if all(left_out.pop(key, None) for key in fields) and all(f.optional for f in left_out.values()):
                 return row
         raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
 

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.suggestions import suggested
+
 Direction = Literal["c2s", "s2c"]
 DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
 OPPOSITE: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
@@ -148,6 +150,11 @@ class Diagnostic(msgspec.Struct, eq=False, gc=False):
     clause: str | None = None
     blame: Blame = "unknown"
     message_id: int | None = None
+
+    @property
+    def suggestion(self) -> str | None:
+        """What was probably meant."""
+        return suggested(self.group, self.text)
 
 
 Change = tuple[list[str], Any]

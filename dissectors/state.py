@@ -21,12 +21,15 @@ def apply(state: State, changes: Iterable[tuple[list[str], Any]]) -> None:
 def set_at(state: State, path: Sequence[str], value: Any) -> bool:
     """Make one change in place, and say whether it changed anything.
 
-    Objects on the way that are not there yet are made; [] is not a path.
+    Objects on the way that are not there yet are made, but not to take away what is not there; [] is not a
+    path.
     """
     place = state
     for step in path[:-1]:
         inner = place.get(step)
         if not isinstance(inner, dict):
+            if value is None:
+                return False
             inner = place[step] = {}
         place = inner
     last = path[-1]

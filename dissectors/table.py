@@ -79,17 +79,17 @@ class GameTable(ABC):
         Sets its event and game, at once or before it is no longer among the `undecided`.
         """
 
-    @abstractmethod
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         """A frame came in which no message could be made out; it has its diagnostic already."""
+        return
 
-    @abstractmethod
     def missing(self, stream: Stream, direction: Direction) -> None:
         """Bytes of a direction are not in the capture: what they said is not known."""
+        return
 
-    @abstractmethod
     def closed(self, stream: Stream, ts_ns: int) -> None:
         """A stream of this table is over."""
+        return
 
     def unreachable(self, stream: Stream) -> None:
         """Nobody listens at the server's port: there is no server now."""
@@ -99,9 +99,9 @@ class GameTable(ABC):
         """The id of the first message whose event is not yet set; it and those after it wait to be stored."""
         return None
 
-    @abstractmethod
     def finish(self, ts_ns: int) -> None:
         """Nothing more comes: give the verdicts that waited for more."""
+        return
 
     def put(self, value: Any, *path: str) -> None:
         """Change the state at `path`; the change belongs to the next event. None takes the path away."""
@@ -110,9 +110,9 @@ class GameTable(ABC):
             self._changes.append((list(path), value))
 
     @property
-    def pending_changes(self) -> int:
-        """How many changes wait for the next event."""
-        return len(self._changes)
+    def pending_changes(self) -> Sequence[Change]:
+        """The changes that wait for the next event."""
+        return self._changes
 
     def emit(
         self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None

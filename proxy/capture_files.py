@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from scapy.error import Scapy_Exception
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, PcapNgRecords, PcapRecords
 from kiebitz.proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 from kiebitz.proxy.packets import RawPacket
@@ -178,4 +179,4 @@ def _suggestion(path: str) -> str:
     except (OSError, ValueError):
         return ""
     near = difflib.get_close_matches(wanted, names, n=1)
-    return f"; did you mean {os.path.join(folder, near[0])}?" if near else ""
+    return f"; {did_you_mean(os.path.join(folder, near[0]))}" if near else ""

@@ -39,6 +39,7 @@ from mitmproxy.tls import TlsData
 from mitmproxy.version import VERSION
 
 from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.mitmproxy_keys import guard_keys
@@ -305,7 +306,7 @@ def _set(options: Options, settings: Sequence[str]) -> None:
             raise SettingError(f"{name} is said with -m")
         if name not in options:
             near = get_close_matches(name, options.keys(), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"; {did_you_mean(*near)}" if near else ""
             raise SettingError(f"mitmproxy's modes have no option {name}{hint}")
     try:
         options.set(*settings)

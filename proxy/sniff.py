@@ -19,6 +19,7 @@ import time
 from typing import Any
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.packets import RawPacket
 
 # The largest IP packet, 65,535 bytes, behind an Ethernet header with some VLAN tags.
@@ -153,7 +154,7 @@ def _check_interface(interface: str) -> None:
     names = [name for _, name in socket.if_nameindex()]
     if interface not in names:
         near = difflib.get_close_matches(interface, names, n=1, cutoff=0.5)
-        suggestion = f"did you mean {near[0]}? There" if near else "there"
+        suggestion = f"{did_you_mean(*near)} There" if near else "there"
         raise SniffError(f"there is no network interface {interface}; {suggestion} are: {', '.join(names)}")
 
 

@@ -18,6 +18,7 @@ import msgspec
 from kiebitz.dissectors.dissector import UNWRITABLE
 from kiebitz.dissectors.grammar import FieldType, MessageType, Mismatch, nearest_word, shortened, to_json
 from kiebitz.dissectors.rewriting import Path, value_at
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.assignments import Assignment, AssignmentError
 from kiebitz.storage.escaping import json_text
 from kiebitz.storage.filters.fields import known_name, written
@@ -168,7 +169,7 @@ def _step(path: Path, value: Any, step: Step, is_last: bool) -> Step:
 def _no_such(owner: str, what: str, step: Step, names: Collection[str]) -> str:
     near = nearest_word(str(step), names)
     if near is not None:
-        hint = f"did you mean {written(near)}?"
+        hint = did_you_mean(written(near))
     else:
         hint = f"it has {', '.join(map(written, dict.fromkeys(names))) or 'none'}."
     return f"{owner} has no {what} {_short(str(step))}; {hint}"

@@ -12,6 +12,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
+from kiebitz.dissectors.suggestions import suggested
 from kiebitz.storage.timeline import Timeline, increasing
 
 Parameters = Sequence[str | int | float]
@@ -72,6 +73,11 @@ class DiagnosticRow(msgspec.Struct, frozen=True):
     message_offset: int | None
     message_length: int | None
     event_id: int | None
+
+    @property
+    def suggestion(self) -> str | None:
+        """What was probably meant."""
+        return suggested(self.group, self.text)
 
 
 class FlawOfMessage(msgspec.Struct, frozen=True):
@@ -306,7 +312,7 @@ def _joined(offset: int, pieces: list[bytes]) -> list[Stretch]:
 
 
 class ReadingOn:
-    """Finds where reading went on after a flaw.
+    """Finds where parsing resumed after a flaw.
 
     The first question makes one pass over the messages, of which it keeps 16 bytes each: they have no index
     by stream.

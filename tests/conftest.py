@@ -118,6 +118,8 @@ def pytest_testnodedown() -> None:
     descendants.left_behind(set(), 0)
 
 
-def pytest_unconfigure() -> None:
-    # A thread that a test left behind would keep Python from ending.
-    faulthandler.dump_traceback_later(GRACE_S, file=_stderr, exit=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    faulthandler.cancel_dump_traceback_later()
+    # A thread that a test left behind would keep Python from ending. A worker waits for the others.
+    if not hasattr(config, "workerinput"):
+        faulthandler.dump_traceback_later(GRACE_S, file=_stderr, exit=True)

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.okey.codec import encode
+from kiebitz.dissectors.okey.dissector import OKEY
 from kiebitz.dissectors.okey.quoting import BLANK_PAD, PERCENT_PAD
 from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 from kiebitz.dissectors.records import Direction
@@ -77,7 +77,7 @@ class Script:
                 self._say(one, "s2c", name, fields)
 
     def _say(self, who: str, direction: Direction, name: str, fields: dict[str, Any]) -> None:
-        data = encode(name, direction, fields, self.pad)
+        data = OKEY.codec.encode(name, direction, fields, self.pad)
         self.steps.append(Step(who, direction, name, fields, data))
 
     def chance(self, of: float) -> bool:

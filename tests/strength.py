@@ -14,7 +14,7 @@ import pytest
 
 T = TypeVar("T")
 
-_LESS = 8
+_LESS = 12
 """Of so many inputs of a property `make test` makes up one."""
 
 _LEAST = 5
@@ -44,7 +44,7 @@ def choose(full: bool) -> None:
 
 
 def times(full: int, quick: int | None = None) -> int:
-    """How often something is repeated: `full` times in a full run, else `quick` times, or an eighth."""
+    """How often something is repeated: `full` times in a full run, else `quick` times, or a twelfth."""
     if _is_full:
         return full
     return quick if quick is not None else min(full, max(full // _LESS, _LEAST))
@@ -55,17 +55,14 @@ def a_few(
 ) -> list[Any]:
     """Rows of a table for `parametrize`, of which `make test` has those in `quick` alone.
 
-    A tuple has a value for each argument. `name` gives a row's name, where pytest's own will not do.
+    A plain tuple has a value for each argument. `name` gives a row's name, where pytest's own will not do.
     """
     chosen = quick if callable(quick) else quick.__contains__
-    found = [
-        pytest.param(
-            *(row if isinstance(row, tuple) else (row,)),
-            id=name(row) if name else None,
-            marks=() if chosen(row) else pytest.mark.full,
-        )
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        values: Any = row if type(row) is tuple else (row,)
+        marks = () if chosen(row) else pytest.mark.full
+        found.append(pytest.param(*values, id=name(row) if name else None, marks=marks))
     assert any(not param.marks for param in found), "a table of which `make test` has nothing"
     return found
 

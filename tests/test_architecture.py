@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md adds Knobeln as an example: the code that it shows is the code that is installed."""
+"""docs/writing-a-protocol.md follows an example: the code that it shows is a plug-in's that is tested."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Adding a protocol\n")[2].partition("\n## ")[0]
+PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text()
 EXCERPTS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 SOURCES = [
     path.read_text()
     for pattern in ("*.toml", "*/*.py")
-    for path in (ROOT / "tests" / "plugins" / "knobeln").glob(pattern)
+    for path in (ROOT / "tests" / "plugins" / "noughts").glob(pattern)
 ]
 
 

@@ -154,7 +154,12 @@ def test_a_folder_in_which_nothing_was_left(tmp_path: Path) -> None:
 def test_a_signal_that_comes_twice_at_once_is_one(tmp_path: Path) -> None:
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     relay = [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"]
-    # timeout signals its child, and then the group that both are in.
-    done = subprocess.run(["timeout", "--preserve-status", "-s", "INT", "3", *relay], cwd=ROOT)
-    assert done.returncode == 0
+    process = subprocess.Popen(relay, stderr=subprocess.PIPE, start_new_session=True)
+    with process:
+        assert process.stderr is not None
+        assert any(b"listening on" in line for line in process.stderr)
+        # As timeout does it: its child, and then the group that both are in.
+        os.kill(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
     assert left_in(tmp_path) == ["game.db"]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from one_way import inspect
 from strength import times
 
-from kiebitz.dissectors.cgml.codec import truncated
 from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.cgml.framer import CgmlFramer
 from kiebitz.dissectors.cgml.grammar import ROWS, VERSIONS, ElementType
@@ -178,7 +177,7 @@ def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(
     data: bytes, case: Case, at: int, direction: Direction
 ) -> None:
     for frame in (data, case.data[:at] + data + case.data[at:], case.data[:at] + data, data + case.data[at:]):
-        for decoded in (CGML.decode(frame, direction), truncated(frame, direction)):
+        for decoded in (CGML.decode(frame, direction), CGML.truncated(frame, direction)):
             assert decoded.sound or len([flaw for flaw in decoded.flaws if flaw.severity != "note"]) <= 1
             assert decoded.sound or decoded.flaws or not frame.strip()
             for flaw in decoded.flaws:
@@ -335,5 +334,5 @@ def test_a_document_type_is_not_followed() -> None:
     ],
 )
 def test_what_a_sender_breaks_off(data: bytes, flaw: tuple[str, str, int, int]) -> None:
-    decoded = truncated(data, "c2s" if b"cards" in data else "s2c")
+    decoded = CGML.truncated(data, "c2s" if b"cards" in data else "s2c")
     assert [(one.code, one.severity, *one.place(data)) for one in decoded.flaws] == [flaw]

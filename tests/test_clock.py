@@ -40,7 +40,7 @@ if __name__ == "__main__":
 
 def test_while_a_game_is_relayed(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
-    script = tmp_path / "kiebitz.py"
+    script = tmp_path / "set_back.py"
     script.write_text(SET_BACK)
     server = Server(expected=3, rounds=4)
     port = free_port("udp")

@@ -1,4 +1,4 @@
-"""check on byte streams: the lines around a flaw, what of it does not print, and where reading went on."""
+"""check on byte streams: the lines around a flaw, what of it does not print, and where parsing resumed."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def record(path: Path, parts: Sequence[Part], size: int | None = None, direction
 
 
 def excerpt_of(block: str) -> list[str]:
-    """The excerpt of a block, and where reading went on."""
-    return [line for line in block.splitlines()[2:] if " = " not in line or "went on" in line]
+    """The excerpt of a block, and where parsing resumed."""
+    return [line for line in block.splitlines()[2:] if " = " not in line or "resumed" in line]
 
 
 def paket(text: str, line_end: str = "\n") -> bytes:
@@ -82,7 +82,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 105 | §\n
 108 | §\n
 111 | §\n
-    = reading went on: at byte 141, with DRAN
+    = parsing resumed: at byte 141, with DRAN
 """,
     ),
     "a missing !END": (
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
    | ^
 43 | 0\n
 45 | !END\n
-   = reading went on: at byte 37, with DRAN
+   = parsing resumed: at byte 37, with DRAN
 """,
     ),
     "carriage returns": (
@@ -113,7 +113,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 34 | JA\r\n
 38 | NEIN\r\n
 44 | !END\r\n
-   = reading went on: at byte 50, with DRAN
+   = parsing resumed: at byte 50, with DRAN
 """,
     ),
     "Latin-1": (
@@ -130,7 +130,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 19 | !END\n
 24 | !DRAN\n
 30 | 0\n
-   = reading went on: at byte 24, with DRAN
+   = parsing resumed: at byte 24, with DRAN
 """,
     ),
     "a NUL": (
@@ -147,7 +147,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 21 | !END\n
 26 | !DRAN\n
 32 | 0\n
-   = reading went on: at byte 26, with DRAN
+   = parsing resumed: at byte 26, with DRAN
 """,
     ),
     "what would drive the terminal": (
@@ -164,7 +164,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 34 | JA\n
 37 | JA\n
 40 | !END\n
-   = reading went on: at byte 45, with DRAN
+   = parsing resumed: at byte 45, with DRAN
 """,
     ),
     "nothing where there should be something": (
@@ -179,7 +179,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 23 | JA\n
 26 | JA\n
 29 | !END\n
-   = reading went on: at byte 34, with DRAN
+   = parsing resumed: at byte 34, with DRAN
 """,
     ),
     "blanks at the end of a line": (
@@ -194,7 +194,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 24 | JA\n
 27 | JA\n
 30 | JA\n
-   = reading went on: nothing more came that can be read
+   = parsing resumed: nothing more came that can be read
 """,
     ),
     "the stream ends in a line": (
@@ -206,7 +206,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 19 | JA\n
 22 | NE
    |   ^
-   = reading went on: nothing more came that can be read
+   = parsing resumed: nothing more came that can be read
 """,
     ),
     "the stream ends between two lines": (
@@ -218,7 +218,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 19 | JA\n
 22 |
    | ^
-   = reading went on: nothing more came that can be read
+   = parsing resumed: nothing more came that can be read
 """,
     ),
     "a gap": (
@@ -233,7 +233,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 34 | NEIN\n
 39 | NEIN\n
 44 | !END\n
-   = reading went on: at byte 49, with DRAN
+   = parsing resumed: at byte 49, with DRAN
 """,
     ),
     "a gap in the middle of a line, before a flaw": (
@@ -246,7 +246,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 18 | 7\n
    | ^
 20 | !END\n
-   = reading went on: nothing more came that can be read
+   = parsing resumed: nothing more came that can be read
 """,
     ),
     "a big gap in the middle of a line": (
@@ -260,7 +260,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 1000009 | N\n
 1000011 | JA\n
 1000014 | !END\n
-        = reading went on: at byte 1000019, with DRAN
+        = parsing resumed: at byte 1000019, with DRAN
 """,
     ),
     "the beginning is missing": (
@@ -272,7 +272,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
  0 | NEIN\n
  5 | !END\n
 10 | !DRAN\n
-   = reading went on: at byte 10, with DRAN
+   = parsing resumed: at byte 10, with DRAN
 """,
     ),
     "a whole message": (
@@ -293,7 +293,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 30 | !DRAN\n
 36 | 0\n
 38 | !END\n
-   = reading went on: at byte 30, with DRAN
+   = parsing resumed: at byte 30, with DRAN
 """,
     ),
     "more lines than are shown": (
@@ -320,7 +320,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 29 | 11\n
    | ^^
 32 | !END\n
-   = reading went on: nothing more came that can be read
+   = parsing resumed: nothing more came that can be read
 """,
     ),
 }
@@ -352,7 +352,7 @@ def test_a_block_has_everything(tmp_path: Path) -> None:
         '   = expected: Boolean = "JA" | "NEIN"',
         "   = clause: Server-seitig: Daten",
         "   = blame: client (malformed)",
-        "   = reading went on: at byte 17, with BEENDEN",
+        "   = parsing resumed: at byte 17, with BEENDEN",
     ]
     [row] = kiebitz("check", database, "--json").json
     assert row == {
@@ -410,7 +410,7 @@ def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
         r"5000035 | !DRAN\n",
         r"5000041 | 0\n",
         r"5000043 | !END\n",
-        "        = reading went on: at byte 5000035, with DRAN",
+        "        = parsing resumed: at byte 5000035, with DRAN",
     ]
     [row] = kiebitz("check", database, "--json").json
     assert row["bytes"] == "x" * 256

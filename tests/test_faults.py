@@ -9,11 +9,12 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import chdir, closing, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from command import kiebitz
 from descendants import ended
 from live import KIEBITZ, child_of, free_port, kill_all, until
 from test_relay_udp import eventually
@@ -315,16 +316,10 @@ def test_a_bad_call_gets_a_sentence_and_its_status(
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as taken:
         taken.bind(("127.0.0.1", 0))
         port = str(taken.getsockname()[1])
-        done = subprocess.run(
-            [*KIEBITZ, *(part.replace("TAKEN", port) for part in call)],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        )
-    assert done.returncode == status, done.stderr
-    assert words.replace("TAKEN", port) in done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
+        with chdir(tmp_path):
+            done = kiebitz(*(part.replace("TAKEN", port) for part in call))
+    assert done.status == status, done.err
+    assert words.replace("TAKEN", port) in done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".db") == ["text.txt"]

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from mutated import Choices
 from mutated_captures import spoilt_gzip, spoilt_packets, spoilt_pcap, spoilt_pcapng, spoilt_zstd
 from mutated_traffic import Spoilt, servers_of
-from sound_findings import check_accounted, check_in_order, check_sound
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -30,6 +29,7 @@ from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Item
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.testing import check_accounted, check_in_order, check_sound
 from kiebitz.proxy.capture_files import CaptureError, open_capture
 from kiebitz.proxy.conversations import UdpConversations
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
@@ -177,7 +177,7 @@ def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) ->
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspector.MEMO_SIZE", 16)
     monkeypatch.setattr("kiebitz.dissectors.maexchen.answers.TOKENS_KEPT", 64)
-    inputs = times(GROWTH_INPUTS, quick=50)
+    inputs = times(GROWTH_INPUTS, quick=25)
     draws = random.Random(1)
     servers = servers_of(dissector)
     inspector = Inspector(BUILT_IN, Ids(), dict.fromkeys(servers, dissector))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import ODD, TINY, kiebitz
+from strength import a_few
 from test_hostile_text import is_harmless
 
 COMMANDS = [
@@ -86,8 +87,14 @@ def spoilt(sound: Path, folder: Path, statements: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    a_few(
+        [(command, kind) for command in COMMANDS for kind in ROWS],
+        lambda row: (COMMANDS.index(row[0]) + [*ROWS].index(row[1])) % 3 == 0,
+        lambda row: f"{row[1]}-{' '.join(row[0])}",
+    ),
+)
 def test_what_is_wrong_in_a_database_is_said(
     kind: str, command: list[str], sound: Path, tmp_path: Path
 ) -> None:

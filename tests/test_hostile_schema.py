@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from command import ODD, TINY, kiebitz
 from live import free_port
+from strength import a_few
 
 LOSE = "BEGIN DELETE FROM chunks; DELETE FROM messages; END"
 FILL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -128,7 +129,7 @@ def writing(path: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("kind", SPOILT)
+@pytest.mark.parametrize("kind", a_few(SPOILT, [*SPOILT][::4]))
 def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, SPOILT[kind])
     before = Path(path).read_bytes()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
 
 import catan_cases
 import cgml_broken
@@ -18,10 +17,7 @@ import msgspec
 import okey_cases
 import pytest
 import schafkopf_cases
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from playing import Play
-from sound_findings import check_accounted, check_sound
 from strength import times
 
 from kiebitz.dissectors.catan.dissector import CATAN
@@ -32,13 +28,9 @@ from kiebitz.dissectors.inspector import MOST_SERVERS, UNDECIDED_BYTES, UNDECIDE
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.okey.dissector import OKEY
 from kiebitz.dissectors.records import (
-    DIRECTIONS,
     Chunk,
-    Direction,
     End,
-    Fault,
     Findings,
-    Gap,
     Item,
     Stream,
     Transport,
@@ -47,6 +39,7 @@ from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.table import SNAPSHOT_EVERY, Ids
+from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 
 SAID = {
     MAEXCHEN: [case.data for case in (*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED)],
@@ -65,74 +58,12 @@ SAID = {
 }
 """What peers of a protocol say; a protocol without an entry here gets any bytes."""
 
-PORTS = {"udp": (9000, 4711), "tcp": (35555, 4711)}
-
 each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 
 
-def payloads(dissector: Dissector) -> st.SearchStrategy[bytes]:
-    said = st.sampled_from(SAID.get(dissector, [b""]))
-    return st.one_of(
-        st.binary(max_size=60),
-        said,
-        said,
-        st.builds(
-            lambda data, at, junk: data[:at] + junk + data[at:],
-            said,
-            st.integers(0, 80),
-            st.binary(max_size=4),
-        ),
-        st.builds(lambda data, at: data[:at], said, st.integers(0, 150)),
-    )
-
-
-@st.composite
-def traffic(draw: st.DrawFn, dissector: Dissector, gaps: bool = True) -> list[Item]:
-    """Any items of a few streams to one or two servers, in order."""
-    transport = dissector.transport
-    streams = [
-        Stream(
-            number,
-            transport,
-            f"127.0.0.1:{number}",
-            f"127.0.0.1:{draw(st.sampled_from(PORTS[transport]))}",
-            0,
-        )
-        for number in range(1, 4)
-    ]
-    offsets: dict[tuple[int, Direction], int] = {}
-    items: list[Item] = []
-    now = 0
-    for _ in range(draw(st.integers(0, 40))):
-        stream = draw(st.sampled_from(streams))
-        direction = draw(st.sampled_from(DIRECTIONS))
-        now += draw(st.sampled_from([0, 1_000, 1_000_000, 300_000_000, 3_000_000_000]))
-        offset = offsets.get((stream.id, direction), 0)
-        match draw(st.integers(0, 11)):
-            case 0 if gaps:
-                length = draw(st.one_of(st.none(), st.integers(0, 100)))
-                items.append(Gap(stream, direction, now, offset, length))
-                offsets[stream.id, direction] = offset + (length or 0)
-            case 1:
-                items.append(Fault(stream, direction, now, offset, "port-unreachable", "nobody there"))
-            case _:
-                data = draw(payloads(dissector))
-                # A snap length cuts datagrams; of a byte stream it makes a gap.
-                missing = draw(st.sampled_from([0, 0, 0, 0, 7])) if transport == "udp" else 0
-                items.append(Chunk(stream, direction, now, offset, data, missing))
-                offsets[stream.id, direction] = offset + len(data) + missing
-    if draw(st.booleans()):
-        reason = draw(st.sampled_from(["end", "closed", "reset", "idle"]))
-        items.extend(End(stream, now, reason) for stream in streams)
-    return items
-
-
-def inspect(items: Iterable[Item], forced: Dissector | None = None) -> Findings:
-    """What comes of items, of which it may be known which protocol they are."""
-    decode_as: dict[tuple[str, int], Dissector] = {}
-    if forced is not None:
-        decode_as = {(forced.transport, port): forced for port in PORTS[forced.transport]}
-    inspector = Inspector(BUILT_IN, Ids(), decode_as)
+def inspect(items: Iterable[Item]) -> Findings:
+    """What comes of items."""
+    inspector = Inspector(BUILT_IN, Ids())
     for item in items:
         inspector.feed(item)
     inspector.finish()
@@ -140,58 +71,9 @@ def inspect(items: Iterable[Item], forced: Dissector | None = None) -> Findings:
 
 
 @each_protocol
-@given(data=st.data())
-@settings(max_examples=times(300))
-def test_every_byte_is_accounted_for(dissector: Dissector, data: st.DataObject) -> None:
-    items = data.draw(traffic(dissector))
-    check_accounted(items, inspect(items, dissector))
-
-
-@each_protocol
-@given(data=st.data())
-@settings(max_examples=times(200))
-def test_any_cut_of_a_stream_gives_the_same_findings(dissector: Dissector, data: st.DataObject) -> None:
-    if dissector.transport == "udp":
-        # A datagram is not cut.
-        return
-    items = data.draw(traffic(dissector))
-    sizes = data.draw(st.lists(st.integers(1, 60), min_size=1, max_size=5))
-    assert said(inspect(recut(items, sizes), dissector)) == said(inspect(items, dissector))
-
-
-def recut(items: list[Item], sizes: list[int]) -> list[Item]:
-    """The same bytes in pieces of these sizes."""
-    pieces: list[Item] = []
-    for item in items:
-        if not isinstance(item, Chunk) or not item.data:
-            pieces.append(item)
-            continue
-        at = 0
-        while at < len(item.data):
-            size = sizes[len(pieces) % len(sizes)]
-            piece = item.data[at : at + size]
-            pieces.append(Chunk(item.stream, item.direction, item.ts_ns, item.offset + at, piece))
-            at += size
-    return pieces
-
-
-def said(found: Findings) -> list[Any]:
-    """Findings as they can be compared."""
-    return [
-        [(m.stream.id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length) for m in found.messages],
-        [
-            (d.stream.id, d.direction, d.severity, d.code, d.text, d.offset, d.length, d.message_id)
-            for d in found.diagnostics
-        ],
-        [(event.kind, event.actor, event.data, event.changes) for event in found.events],
-    ]
-
-
-@each_protocol
-@given(data=st.data(), forced=st.booleans())
-@settings(max_examples=times(300))
-def test_findings_are_sound_whatever_comes(dissector: Dissector, data: st.DataObject, forced: bool) -> None:
-    check_sound(dissector, inspect(data.draw(traffic(dissector)), dissector if forced else None))
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_what_holds_of_any_protocol(dissector: Dissector, check: Check) -> None:
+    check(dissector, SAID.get(dissector, []), times(EXAMPLES))
 
 
 def test_what_came_before_the_protocol_was_recognised_is_not_lost() -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pytest
 from cases import Case
-from hypothesis import given
-from hypothesis import strategies as st
 from kiebitz_knobeln.dissector import KNOBELN
-from kiebitz_knobeln.grammar import ROWS
 from knobeln_cases import FLAWED, SOUND
 
-from kiebitz.dissectors.dissector import Likeness
-from kiebitz.dissectors.fields import Number
-from kiebitz.dissectors.grammar import FieldType, MessageType
+from kiebitz.dissectors.dissector import Dissector, Likeness
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.testing import CHECKS, decode_after_encode_is_the_identity
 
 CASES = [*SOUND, *FLAWED]
 SERVER = "127.0.0.1:5000"
@@ -28,12 +24,6 @@ BOB = Stream(2, "udp", "127.0.0.1:40002", SERVER, 0)
 MS = 1_000_000
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data))
-
-
-def values(kind: FieldType) -> st.SearchStrategy[Any]:
-    if isinstance(kind, Number):
-        return st.integers(0, 10**14)
-    return st.text(st.characters(exclude_characters=" ", exclude_categories=["Cs"]), min_size=1, max_size=40)
 
 
 def inspect(*items: Item) -> Findings:
@@ -69,12 +59,8 @@ def test_fields_that_no_row_has_cannot_be_encoded() -> None:
         KNOBELN.encode("WURF", "s2c", {"name": "alice"})
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-@given(data=st.data())
-def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
-    fields = data.draw(st.fixed_dictionaries({field.name: values(field.type) for field in row.fields}))
-    decoded = KNOBELN.decode(KNOBELN.encode(row.name, row.direction, fields), row.direction)
-    assert (decoded.row, decoded.fields, decoded.sound) == (row, fields, True)
+def test_decode_after_encode_is_the_identity() -> None:
+    decode_after_encode_is_the_identity(KNOBELN)
 
 
 def test_another_player_can_be_put_in() -> None:
@@ -87,13 +73,9 @@ def test_another_player_can_be_put_in() -> None:
     assert KNOBELN.rewrite(frame, "s2c", decoded.fields) == frame
 
 
-@given(st.binary(max_size=60), st.sampled_from(["c2s", "s2c"]))
-def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
-    for frame in (data, b"HALLO " + data, b"WURF " + data, b"WURF a " + data):
-        decoded = KNOBELN.decode(frame, direction)
-        assert decoded.sound == (not decoded.flaws)
-        for flaw in decoded.flaws:
-            assert 0 <= flaw.offset <= flaw.offset + flaw.length <= len(frame)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_what_holds_of_any_protocol(check: Callable[[Dissector, Sequence[bytes]], None]) -> None:
+    check(KNOBELN, [case.data for case in CASES])
 
 
 @each_case

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from command import kiebitz as in_this_process
 from live import KIEBITZ, PATIENCE_S, free_port, rows, running
 from maexchen_live import Player, Server
 from recorded import CAPTURES
@@ -311,9 +312,10 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
     ],
 )
 def test_refused(arguments: list[str], status: int, says: str) -> None:
-    done = kiebitz("replay", TINY, *arguments, status=status)
-    assert says in done.stderr
-    assert "Traceback" not in done.stderr
+    done = in_this_process("replay", TINY, *arguments)
+    assert done.status == status
+    assert says in done.err
+    assert "Traceback" not in done.err
 
 
 def test_nobody_listens(tmp_path: Path) -> None:

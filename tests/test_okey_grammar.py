@@ -19,7 +19,6 @@ from kiebitz.dissectors.dissector import Likeness
 from kiebitz.dissectors.fields import Text, Word
 from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar import Decoded, Field, MessageType
-from kiebitz.dissectors.okey import codec
 from kiebitz.dissectors.okey.dissector import OKEY
 from kiebitz.dissectors.okey.framer import OkeyFramer
 from kiebitz.dissectors.okey.grammar import (
@@ -150,7 +149,7 @@ def test_what_the_specification_has_encodes_to_the_same_bytes(case: Case) -> Non
 @each(*HEAD)
 def test_what_the_last_dialect_has_encodes_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
-    assert codec.encode(case.name, case.direction, case.fields, PERCENT_PAD) == case.data
+    assert OKEY.codec.encode(case.name, case.direction, case.fields, PERCENT_PAD) == case.data
 
 
 @each(*CASES)
@@ -262,7 +261,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(
         for field in row.fields
         if not field.optional or data.draw(st.booleans())
     }
-    frame = codec.encode(row.name, row.direction, fields, pad)
+    frame = OKEY.codec.encode(row.name, row.direction, fields, pad)
     decoded = OKEY.decode(frame, row.direction)
     assert (name_of(decoded), decoded.fields, decoded.sound) == (row.name, fields, True)
 

@@ -1,22 +1,29 @@
-"""The README's examples: each command of a `console` block is run, and must print what stands there."""
+"""The examples of README.md and of the pages in docs/ are run, and must print what stands there.
+
+Blocks of `console` are run by the shell, those of `python` by the interpreter, those of `sql` on a session.
+The examples of a page build on each other, in a folder of its own.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shlex
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-EXAMPLES = [
-    (command, shown)
-    for block in re.findall(r"^```console\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-]
+import pytest
+from command import ODD, ROOT
 
+from kiebitz import import_capture
+from kiebitz.cli.main import run
 
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 UNTIL = "timeout 60 sh -c 'until grep -qs {} server.txt; do sleep 0.05; done'"
 PATIENT = {
     "sleep 1": UNTIL.format("playing"),
@@ -25,29 +32,105 @@ PATIENT = {
 """What waits long enough on a machine at rest, and in its place what waits for as long as it takes."""
 
 
-def test_the_examples_print_what_the_readme_shows(tmp_path: Path) -> None:
-    """In one folder and one after the other, as a reader types them: they build on each other."""
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def _with(language: str) -> list[Path]:
+    return [page for page in PAGES if _blocks(page, language)]
+
+
+def _named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A reader's folder, in which the captures are."""
     (tmp_path / "captures").symlink_to(ROOT / "captures")
-    scripts = Path(sys.executable).parent
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def _examples(page: Path) -> Iterator[tuple[str, str]]:
+    """Each command of a page, and what is shown below it."""
+    for block in _blocks(page, "console"):
+        yield from re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", _with("console"), ids=_named)
+def test_the_examples_print_what_the_page_shows(page: Path, folder: Path) -> None:
     others = []
-    for command, shown in EXAMPLES:
-        patient = command
-        for hasty, words in PATIENT.items():
-            patient = patient.replace(hasty, words)
-        if "> server.txt" in command:
-            (tmp_path / "server.txt").unlink(missing_ok=True)
-        done = subprocess.run(
-            ["bash", "-c", f"{patient} 2>&1"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            env={**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}", "COLUMNS": "80"},
-        )
-        if done.stdout != shown:
-            others.append(f"$ {command}\n{done.stdout}\ninstead of\n{shown}")
+    for command, shown in _examples(page):
+        plain = _plain(command)
+        # The README's as a reader runs them; of the many on other pages those that need no shell here.
+        printed = _in_bash(command, folder) if plain is None or page == PAGES[0] else _here(plain)
+        if printed != shown:
+            others.append(f"$ {command}\n{printed}\ninstead of\n{shown}")
     assert not others, "\n".join(others)
 
 
+def _plain(command: str) -> list[str] | None:
+    """The arguments of a call of Kiebitz that needs no shell; None for any other command."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    # A `#` inside a word is none of a comment.
+    lexer.commenters = ""
+    words = list(lexer)
+    if words[0] != "kiebitz" or any(set(word) <= set("|&;<>()") for word in words):
+        return None
+    return words[1:]
+
+
+def _here(arguments: list[str]) -> str:
+    written = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True)
+    with redirect_stdout(written), redirect_stderr(written):
+        run(arguments)
+    written.seek(0)
+    return written.read()
+
+
+def _in_bash(command: str, folder: Path) -> str:
+    for hasty, patient in PATIENT.items():
+        command = command.replace(hasty, patient)
+    if "> server.txt" in command:
+        (folder / "server.txt").unlink(missing_ok=True)
+    scripts = Path(sys.executable).parent
+    done = subprocess.run(
+        ["bash", "-c", f"{command} 2>&1"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}"},
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", _with("python"), ids=_named)
+def test_the_programs_run(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for program in _blocks(page, "python"):
+        if not program.startswith("import "):
+            # A piece of a module, which test_architecture.py looks for.
+            continue
+        exec(compile(program, _named(page), "exec"), {"__name__": "__main__"})
+        assert capsys.readouterr().out
+
+
+def test_the_queries_find_something(folder: Path) -> None:
+    with import_capture(ODD, "game.db"):
+        pass
+    queries = _blocks(ROOT / "docs" / "database.md", "sql")
+    assert len(queries) >= 5
+    connection = sqlite3.connect("file:game.db?mode=ro", uri=True)
+    try:
+        empty = [query for query in queries if connection.execute(query).fetchone() is None]
+    finally:
+        connection.close()
+    assert not empty
+
+
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 8
+    assert len([*_examples(PAGES[0])]) >= 4
+    assert sum(len([*_examples(page)]) for page in PAGES) >= 35
+    assert len(_with("python")) >= 2

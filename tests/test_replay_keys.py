@@ -119,7 +119,7 @@ def shell() -> Iterator[Shell]:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
-    shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m cli {' '.join(SLOW)}\n")
+    shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")
     shell.until("q: quit")
     shell.type("zz\x1a")
     assert "\x1b[?1049l" in shell.until("Stopped")
@@ -137,7 +137,7 @@ def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_ctrl_c_in_a_shell_ends_it(shell: Shell) -> None:
-    shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m cli {' '.join(SLOW)}\n")
+    shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")
     shell.until("q: quit")
     shell.type("\x03")
     shell.until("ready> ")

@@ -19,7 +19,7 @@ from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar import FieldType, MessageType
 from kiebitz.dissectors.records import Direction, Findings
 from kiebitz.dissectors.schafkopf.cards import PACK
-from kiebitz.dissectors.schafkopf.codec import card_place, truncated
+from kiebitz.dissectors.schafkopf.codec import card_place
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import (
@@ -195,7 +195,7 @@ def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(
     data: bytes, direction: Direction, case: Case, at: int
 ) -> None:
     for frame in (data, case.data[:at] + data + case.data[at:], case.data[:at] + data, data + case.data[at:]):
-        for decoded in (SCHAFKOPF.decode(frame, direction), truncated(frame, direction)):
+        for decoded in (SCHAFKOPF.decode(frame, direction), SCHAFKOPF.truncated(frame, direction)):
             assert decoded.sound or len([flaw for flaw in decoded.flaws if not flaw.habit]) == 1
             for flaw in decoded.flaws:
                 assert 0 <= flaw.offset <= flaw.offset + flaw.length <= len(frame)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -65,9 +64,6 @@ _MARKED = 256
 
 _NARROWEST = 20
 
-_SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
-"""How the text of a malformed message's diagnostic ends if there is a word near what was sent."""
-
 
 @click.command()
 @session_argument
@@ -76,8 +72,8 @@ _SUGGESTION = re.compile(r': did you mean ([^"?]+)\?$')
 def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     """Show who broke which rule, at which byte, and what was expected there.
 
-    Of a TCP stream the lines around the place are shown with their offsets, and where reading went on. The
-    exit status is 3 if there are errors among what is shown.
+    Of a TCP stream the lines around the place are shown with their offsets, and the place where parsing
+    resumed. The exit status is 3 if any error is shown.
 
     \b
     Example:
@@ -157,7 +153,7 @@ class _Evidence:
         return next((data for data in pieces if data is not None), None)
 
     def resumption(self, flaw: DiagnosticRow) -> tuple[int, str] | tuple[None, None]:
-        """Offset and name of the message with which reading went on."""
+        """Offset and name of the message with which parsing resumed."""
         return self._reading_on.after(flaw) or (None, None)
 
 
@@ -179,7 +175,7 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.text,
         flaw.expected,
         flaw.clause,
-        _suggestion(flaw),
+        flaw.suggestion,
         None if flaw.message_offset is None else flaw.offset - flaw.message_offset,
         None if marked is None else shown_bytes(marked),
         None if marked is None else marked.hex(),
@@ -193,12 +189,6 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.event_id,
         evidence.player(flaw),
     )
-
-
-def _suggestion(flaw: DiagnosticRow) -> str | None:
-    """The word that was probably meant."""
-    found = _SUGGESTION.search(flaw.text) if flaw.group == "malformed" else None
-    return found[1] if found else None
 
 
 def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
@@ -241,6 +231,6 @@ def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]
     if not evidence.is_in_datagram(flaw):
         offset, name = evidence.resumption(flaw)
         if offset is not None:
-            yield "reading went on", f"at byte {offset}, with {name}"
+            yield "parsing resumed", f"at byte {offset}, with {name}"
         elif flaw.message is not None or flaw.length:
-            yield "reading went on", "nothing more came that can be read"
+            yield "parsing resumed", "nothing more came that can be read"

@@ -17,6 +17,7 @@ from kiebitz.cli.terminal.console import (
     terminal_columns,
     wrapped,
 )
+from kiebitz.dissectors.suggestions import did_you_mean
 
 _FILTERS = "filters"
 _COLUMNS = 110
@@ -56,7 +57,7 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
     command = root.command.get_command(root, topic)
     if command is None:
         near = get_close_matches(topic, [*root.command.list_commands(root), _FILTERS])
-        hint = f"did you mean {' or '.join(near)}?" if near else "kiebitz help lists the commands"
+        hint = did_you_mean(*near) if near else "kiebitz help lists the commands"
         raise click.UsageError(f"there is no help on {topic}; {hint}", ctx)
     with command.make_context(topic, [], parent=root, resilient_parsing=True) as of_command:
         show_lines(command.get_help(of_command).split("\n"))

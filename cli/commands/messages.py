@@ -106,7 +106,9 @@ _COLUMNS = (
 @click.command()
 @session_argument
 @filter_option
-@click.option("-F", "following", is_flag=True, help="Go on with what comes until the session has ended.")
+@click.option(
+    "-F", "following", is_flag=True, help="Follow: keep printing new messages until the session ends."
+)
 @output_options
 def messages(session: str, wanted: Filter | None, following: bool, form: Form | None) -> None:
     """List a session's messages: when, on which stream, by which client or to which, and what.

@@ -111,7 +111,7 @@ def _held_signals() -> Iterator[None]:
     "settings",
     multiple=True,
     metavar="OPTION=VALUE",
-    help="An option of mitmproxy's for the modes that are its, as in ssl_insecure=true. May be repeated.",
+    help="Set an option of mitmproxy, for its own modes, as in ssl_insecure=true. May be repeated.",
 )
 @click.option(
     "--keep-source",

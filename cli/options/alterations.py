@@ -15,6 +15,7 @@ from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar import nearest_word, to_json
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.assigning import Target
 from kiebitz.storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
 from kiebitz.storage.schema import StorageError
@@ -198,7 +199,7 @@ class _Splices:
         if direction is None:
             names = [name for way in directions for name in grammar.names(way)]
             near = nearest_word(wish.name, names)
-            hint = f"did you mean {near}?" if near else f"kiebitz protocols {dissector.protocol} has them all"
+            hint = did_you_mean(near) if near else f"kiebitz protocols {dissector.protocol} has them all"
             raise AssignmentError(f"{dissector.protocol} has no message {wish.name}; {hint}")
         target = _target(dissector, wish.name, direction, {})
         for values in target.readings(wish.assignments):

@@ -10,6 +10,7 @@ import click
 from kiebitz.cli.options.session import SESSION_ARGUMENTS
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.conditions import compile_wanted, field_catalog
 from kiebitz.storage.paths import paths_to, spoken
 
@@ -33,7 +34,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
         opened = [open_session(session, is_told=False) for session in given]
         found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
         if found:
-            hint = f"did you mean {' or '.join(found)}?"
+            hint = did_you_mean(*found)
             raise FilterError(error.message, text, error.position, error.length, hint) from None
         if opened:
             compile_filter(text, field_catalog({name for timeline in opened for name in spoken(timeline)}))

@@ -12,6 +12,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Transport
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.dissectors.suggestions import did_you_mean
 
 _FORM = re.compile(r"(udp|tcp)\.port\s*==\s*(\d{1,5})\s*,\s*(\w+)")
 TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}
@@ -48,7 +49,7 @@ def unknown_protocol(name: str) -> str:
     known = installed().dissectors
     near = get_close_matches(name, known, n=1)
     if near:
-        return f"there is no protocol {name}; did you mean {near[0]}?"
+        return f"there is no protocol {name}; {did_you_mean(*near)}"
     return f"{not_installed(name)}; there are: {', '.join(known)}"
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline
 
@@ -34,7 +35,7 @@ def no_such_player(player: str, known: Collection[str]) -> StorageError:
     actors = sorted(known)
     near = get_close_matches(player, actors, n=3)
     if near:
-        hint = f"did you mean {' or '.join(near)}?"
+        hint = did_you_mean(*near)
     elif actors:
         more = "" if len(actors) <= _LISTED else f" and {len(actors) - _LISTED} more"
         hint = f"there are {', '.join(actors[:_LISTED])}{more}"

@@ -39,7 +39,7 @@ Made = TypeVar("Made")
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How long (s) one database is recorded into, and how big it gets (bytes); None where that is all one."""
+    """How long (s) one database is recorded into, and how big it gets (bytes); None for no limit."""
 
     duration_s: float | None
     size: int | None

@@ -24,7 +24,8 @@ from kiebitz.dissectors.catan.grammar import GRAMMAR, NAMES, Nachricht
 from kiebitz.dissectors.catan.scanner import place_of, places_of
 from kiebitz.dissectors.catan.values import Only, Reading, Tuple, Unfit, shown
 from kiebitz.dissectors.catan.words import spellings
-from kiebitz.dissectors.grammar import Decoded, to_json
+from kiebitz.dissectors.codec import Codec
+from kiebitz.dissectors.grammar import Decoded, MessageType, to_json
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.rewriting import Path, differences, replaced, value_at
 
@@ -38,46 +39,6 @@ _ROWS: dict[tuple[Direction, str], tuple[Nachricht, ...]] = {
     )
     for row in GRAMMAR.rows
 }
-
-
-def decode(frame: bytes, direction: Direction) -> Decoded:
-    """What a frame says; see `Dissector.decode`."""
-    try:
-        value = _read_json(frame)
-    except _NO_JSON:
-        return broken(frame)
-    if type(value) is not dict:
-        return no_message(frame, value)
-    rows, key = _rows(value, direction)
-    if not rows:
-        return unknown_message(key, direction) if len(value) == 1 else not_one_message(value, direction)
-    unfit: Unfit | None = None
-    closest = rows[0]
-    found: tuple[Nachricht, dict[str, Any], Reading] | None = None
-    for row in rows:
-        reading = Reading()
-        try:
-            around = row.around.read(value, reading)
-        except Unfit as error:
-            if unfit is None or _nearness(error) > _nearness(unfit):
-                unfit, closest = error, row
-            continue
-        found = found or (row, around, reading)
-        if not reading.surplus:
-            found = row, around, reading
-            break
-    if found is None:
-        assert unfit is not None
-        return unfit_row(closest, unfit)
-    row, fields, reading = found
-    if reading.surplus and unfit is not None and _is_surplus(unfit, row):
-        return unfit_row(closest, unfit)
-    inner = fields.pop(row.name)
-    fields = inner | fields if fields else inner
-    notes = harmless(row, reading.remarks) if reading.remarks else ()
-    if frame[:1] != b"{" or frame[-2:] != b"}\n" or frame.find(b"\n") != len(frame) - 1:
-        notes = (*layout_notes(frame), *notes)
-    return Decoded(row, fields, to_json(fields), True, notes)
 
 
 def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachricht, ...], str]:
@@ -106,29 +67,6 @@ def _nearness(error: Unfit) -> tuple[bool, bool, int]:
     return is_missing or len(error.path) > 1, not is_missing, len(error.path)
 
 
-def truncated(frame: bytes, direction: Direction) -> Decoded:
-    """What is left when a stream is closed in the middle of an object; see `Dissector.truncated`."""
-    try:
-        _read_json(frame)
-    except _NO_JSON:
-        return broken(frame, ended=True)
-    # Who reads object by object needs no line feed after the last one.
-    return decode(frame, direction)
-
-
-def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-    """The line of a message in the specification's spelling; see `Dissector.encode`."""
-    for row in _ROWS.get((direction, name), ()):
-        value = _laid_out(row, fields)
-        try:
-            around = row.around.read(value, Reading())
-        except Unfit:
-            continue
-        if around.pop(name) | around == fields:
-            return _to_bytes(value) + b"\n"
-    raise ValueError(f"{direction} {name} has no row with these fields: {shown(fields)}")
-
-
 def _laid_out(row: Nachricht, fields: Mapping[str, Any]) -> dict[str, Any]:
     beside = {key: fields[key] for key in row.beside if key in fields}
     body: Any = {key: part for key, part in fields.items() if key not in beside}
@@ -137,22 +75,6 @@ def _laid_out(row: Nachricht, fields: Mapping[str, Any]) -> dict[str, Any]:
     elif isinstance(row.body, Only):
         body = body.get(row.body.name)
     return {row.name: body, **beside}
-
-
-def respelt(frame: bytes, row: Nachricht, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
-    """The line with other values in the places of those before; see `Dissector.respelt`.
-
-    Where a value has other parts than before, all of it is written in the specification's spelling.
-    """
-    value = _read_json(frame)
-    changed: dict[Path, Any] = {}
-    for path in differences(before, fields):
-        if path:
-            changed[_sent_path(value, row, path)] = value_at(fields, path)
-        else:
-            changed[()] = _laid_out(row, fields)
-    places = places_of(frame, changed)
-    return replaced(frame, {places[path]: _to_bytes(new) for path, new in changed.items()})
 
 
 def field_place(frame: bytes, row: Nachricht, *steps: str | int) -> tuple[int, int]:
@@ -194,3 +116,85 @@ def _laid_out_path(row: Nachricht, steps: Path) -> Path:
         names = [field.name for field in row.body.fields]
         return (row.name, names.index(str(steps[0])), *steps[1:])
     return (row.name, *(steps[1:] if isinstance(row.body, Only) else steps))
+
+
+class CatanCodec(Codec):
+    """Objects in JSON, one a line."""
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        """What a frame says; see `Codec.decode`."""
+        try:
+            value = _read_json(frame)
+        except _NO_JSON:
+            return broken(frame)
+        if type(value) is not dict:
+            return no_message(frame, value)
+        rows, key = _rows(value, direction)
+        if not rows:
+            return unknown_message(key, direction) if len(value) == 1 else not_one_message(value, direction)
+        unfit: Unfit | None = None
+        closest = rows[0]
+        found: tuple[Nachricht, dict[str, Any], Reading] | None = None
+        for row in rows:
+            reading = Reading()
+            try:
+                around = row.around.read(value, reading)
+            except Unfit as error:
+                if unfit is None or _nearness(error) > _nearness(unfit):
+                    unfit, closest = error, row
+                continue
+            found = found or (row, around, reading)
+            if not reading.surplus:
+                found = row, around, reading
+                break
+        if found is None:
+            assert unfit is not None
+            return unfit_row(closest, unfit)
+        row, fields, reading = found
+        if reading.surplus and unfit is not None and _is_surplus(unfit, row):
+            return unfit_row(closest, unfit)
+        inner = fields.pop(row.name)
+        fields = inner | fields if fields else inner
+        notes = harmless(row, reading.remarks) if reading.remarks else ()
+        if frame[:1] != b"{" or frame[-2:] != b"}\n" or frame.find(b"\n") != len(frame) - 1:
+            notes = (*layout_notes(frame), *notes)
+        return Decoded(row, fields, to_json(fields), True, notes)
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        """What is left when a stream is closed in the middle of an object; see `Codec.truncated`."""
+        try:
+            _read_json(frame)
+        except _NO_JSON:
+            return broken(frame, ended=True)
+        # Who reads object by object needs no line feed after the last one.
+        return self.decode(frame, direction)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """The line of a message in the specification's spelling; see `Codec.encode`."""
+        for row in _ROWS.get((direction, name), ()):
+            value = _laid_out(row, fields)
+            try:
+                around = row.around.read(value, Reading())
+            except Unfit:
+                continue
+            if around.pop(name) | around == fields:
+                return _to_bytes(value) + b"\n"
+        raise ValueError(f"{direction} {name} has no row with these fields: {shown(fields)}")
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        """The line with other values in the places of those before; see `Codec.respelt`.
+
+        Where a value has other parts than before, all of it is written in the specification's spelling.
+        """
+        assert isinstance(row, Nachricht)
+        value = _read_json(frame)
+        changed: dict[Path, Any] = {}
+        for path in differences(before, fields):
+            if path:
+                changed[_sent_path(value, row, path)] = value_at(fields, path)
+            else:
+                changed[()] = _laid_out(row, fields)
+        places = places_of(frame, changed)
+        return replaced(frame, {places[path]: _to_bytes(new) for path, new in changed.items()})

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from kiebitz.dissectors.catan.codec import decode, encode, respelt, truncated
+from kiebitz.dissectors.catan.codec import CatanCodec
 from kiebitz.dissectors.catan.framer import CatanFramer
-from kiebitz.dissectors.catan.grammar import GRAMMAR, Nachricht
+from kiebitz.dissectors.catan.grammar import GRAMMAR
 from kiebitz.dissectors.catan.objects import OBJECTS
 from kiebitz.dissectors.catan.table import CatanTable
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
-from kiebitz.dissectors.framing import Framer
-from kiebitz.dissectors.grammar import Decoded, MessageType
-from kiebitz.dissectors.records import Direction, Findings, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Direction
 
 
 class Catan(Dissector):
@@ -25,29 +21,14 @@ class Catan(Dissector):
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()
     introductions = frozenset({"Spieler"})
-
-    def framer(self, direction: Direction) -> Framer:
-        return CatanFramer(direction)
-
-    def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        return decode(frame, direction)
-
-    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        return truncated(frame, direction)
-
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        return encode(name, direction, fields)
-
-    def respelt(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
-        assert isinstance(row, Nachricht)
-        return respelt(frame, row, before, fields)
+    codec = CatanCodec()
+    framer_class = CatanFramer
+    table_class = CatanTable
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
-        framer = CatanFramer(direction)
+        framer = self.framer(direction)
         frames = [*framer.feed(0, data), *framer.eof()]
-        return likeness([decode(frame.data, direction) for frame in frames if frame.data])
+        return likeness([self.decode(frame.data, direction) for frame in frames if frame.data])
 
     @property
     def productions(self) -> tuple[str, ...]:
@@ -67,9 +48,6 @@ class Catan(Dissector):
         if isinstance(value, bool):
             return "yes" if value else "no"
         return super().words(value)
-
-    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
-        return CatanTable(info, ids, findings)
 
 
 CATAN = Catan()

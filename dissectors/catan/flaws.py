@@ -17,6 +17,7 @@ from kiebitz.dissectors.catan.values import Remark, Unfit, shown
 from kiebitz.dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, unreadable
 from kiebitz.dissectors.records import OPPOSITE, Direction, Severity
 from kiebitz.dissectors.rewriting import Path, Place
+from kiebitz.dissectors.suggestions import suggesting
 
 _FRAMING = "4 Hinweise zu JSON"
 _GROUNDS = "2 Grundlagen"
@@ -150,7 +151,7 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     if key in NAMES[OPPOSITE[direction]]:
         text += f", but {sender_of(OPPOSITE[direction])}"
     elif near is not None:
-        text += f': did you mean "{names[near]}"?'
+        text = suggesting(text, f'"{names[near]}"')
     else:
         severity = "warning"
     expected = "one of " + ", ".join(dict.fromkeys(names.values()))

@@ -63,7 +63,7 @@ class CatanFramer(StructuredFramer):
     """The objects of one direction; both directions are framed alike."""
 
     def __init__(self, direction: Direction) -> None:
-        super().__init__()
+        super().__init__(direction)
         self._state: _State = "between"
         self._at = 0
         """Up to where `_held` is looked at; the scanner has a place of its own."""

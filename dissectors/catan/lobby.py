@@ -74,7 +74,7 @@ class Lobby:
         self._configured(fact, player, told)
         if table.game is not None:
             table.game.ledger.forget(MONOPOLY)
-        pending = table.pending_changes
+        pending = len(table.pending_changes)
         before = player.status
         if table.game is not None and player.id in table.game.players:
             self._in_game(fact, player, told)
@@ -85,7 +85,7 @@ class Lobby:
             table.put_lobby(known)
             table.put_player(player, "status", status)
             self._turn(fact, player, status)
-        elif table.pending_changes == pending:
+        elif len(table.pending_changes) == pending:
             return
         if status == VERBINDUNG_VERLOREN and status != before:
             self._gone(fact, player, LOST)

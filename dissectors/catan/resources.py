@@ -147,7 +147,7 @@ class Resources:
 
 
 def _likely(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:
-    """What something is for that is told before what it is for."""
+    """The likely reason for a change of resources that is announced before its cause."""
     if game.in_setup:
         return "start" if sign > 0 else None
     if any(_is_traded(trade, player.id, sign, counts) for trade in game.trades.values()):

@@ -26,6 +26,7 @@ from kiebitz.dissectors.grammar import (
     to_json,
 )
 from kiebitz.dissectors.rewriting import Path
+from kiebitz.dissectors.suggestions import suggesting
 
 LARGEST = 2**31 - 1
 """Clause 6: numbers are 31-bit."""
@@ -377,8 +378,9 @@ class Object(Value):
         """What nobody knows is ignored; but a slip in the name of one that is missing is an error."""
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
-            problem = f'"{key[:_SHOWN]}" is no attribute here: did you mean "{self._spelt[near]}"?'
-            raise Unfit(problem, f'"{self._spelt[near]}":…', "unknown-attribute", (key,), of_key=True)
+            meant = f'"{self._spelt[near]}"'
+            problem = suggesting(f'"{key[:_SHOWN]}" is no attribute here', meant)
+            raise Unfit(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
         reading.note("surplus-attribute", f'"{key[:_SHOWN]}" is not specified here', key, of_key=True)
 
@@ -426,7 +428,7 @@ def _unknown(value: Any, words: Mapping[str, str]) -> str:
     """That a word is none of those that can stand there, and which may have been meant."""
     problem = f"{shown(value)} is not known here"
     near = nearest_word(value, words) if type(value) is str else None
-    return problem if near is None else f'{problem}: did you mean "{words[near]}"?'
+    return suggesting(problem, None if near is None else f'"{words[near]}"')
 
 
 def _note_spelling(reading: Reading, sent: str, word: str, *steps: str) -> None:

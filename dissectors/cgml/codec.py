@@ -27,9 +27,20 @@ from kiebitz.dissectors.cgml.layout import (
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
 from kiebitz.dissectors.cgml.misprints import repaired
 from kiebitz.dissectors.cgml.places import place_of, unusual, wrong
+from kiebitz.dissectors.cgml.respelling import respelt
 from kiebitz.dissectors.cgml.values import Unfit, as_xml, read, written
-from kiebitz.dissectors.grammar import Decoded, Flaw, nearest_word, sender_of, to_json, unreadable
+from kiebitz.dissectors.codec import Codec
+from kiebitz.dissectors.grammar import (
+    Decoded,
+    Flaw,
+    MessageType,
+    nearest_word,
+    sender_of,
+    to_json,
+    unreadable,
+)
 from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.suggestions import suggesting
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))
@@ -45,49 +56,6 @@ _SMALL = 4096
 """In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
 _SHOWN = 40
 _MARK = BYTE_ORDER_MARK.decode()
-
-
-def decode(frame: bytes, direction: Direction) -> Decoded:
-    """What a frame says; see `Dissector.decode`."""
-    text, charset = characters(frame)
-    if charset is not None and charset.severity == "error":
-        return unreadable(control(frame, charset.offset) or charset)
-    notes = [charset] if charset is not None else []
-    if "<!" in text or "<?" in text:
-        flaw = declared(frame)
-        if flaw is not None:
-            return unreadable(flaw)
-        notes += extras(frame)
-    if (
-        not frame.endswith(b"\r\n\r\n")
-        or not frame.startswith(b"<")
-        or frame.count(b"\n") != frame.count(b"\r\n")
-    ):
-        if not frame.strip(BLANKS):
-            return unreadable(*empty_lines(frame))
-        notes += empty_lines(frame)
-        if frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
-            at = frame.find(BYTE_ORDER_MARK)
-            notes.append(
-                unusual("byte-order-mark", "a byte order mark stands before the message", (at, 3), None)
-            )
-            text = text.replace(_MARK, "", 1)
-            if not text.strip(BLANK_TEXT):
-                return unreadable(*notes)
-    return _read(frame, text, direction, notes)
-
-
-def truncated(frame: bytes, direction: Direction) -> Decoded:
-    """What is left when a stream is closed before an empty line; see `Dissector.truncated`."""
-    decoded = decode(frame, direction)
-    if not decoded.sound:
-        return decoded
-    # The element is whole: nothing of what was said is missing.
-    at = frame.rfind(b"<")
-    text = "the stream ends without the empty line behind the message"
-    note = unusual("no-empty-line", text, (at, len(frame) - at), "an empty line")
-    others = (flaw for flaw in decoded.flaws if flaw.code not in FOLLOWED)
-    return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))
 
 
 def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> Decoded:
@@ -226,7 +194,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
         raise Unfit("wrong-direction", problem, expected)
     problem = f'{attribute}: "{value[:_SHOWN]}" is not known here'
     near = nearest_word(value, words)
-    raise Unfit("bad-field", problem + (f": did you mean {near}?" if near else ""), expected, f"={attribute}")
+    raise Unfit("bad-field", suggesting(problem, near), expected, f"={attribute}")
 
 
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
@@ -239,24 +207,79 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
         text += f", but {sender_of(OPPOSITE[direction])}"
         code = "wrong-direction"
     elif near is not None:
-        text += f": did you mean <{near}>?"
+        text = suggesting(text, f"<{near}>")
     return wrong(code, text, place_of(frame), "one of " + ", ".join(names))
 
 
-def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-    """The element of a message, written as in the specification; see `Dissector.encode`."""
-    for row in _ROWS.get((direction, name), ()):
-        if row.mark is not None and fields.get(row.mark[0]) != row.mark[1]:
-            continue
-        inner = {key: value for key, value in fields.items() if key != VERSION.name}
-        try:
-            element = "".join(written(name, row.shape, inner))
-            if read(row.shape, fromstring(element)) != inner:
+class CgmlCodec(Codec):
+    """Elements of XML, each with an empty line behind it."""
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        """What a frame says; see `Codec.decode`."""
+        text, charset = characters(frame)
+        if charset is not None and charset.severity == "error":
+            return unreadable(control(frame, charset.offset) or charset)
+        notes = [charset] if charset is not None else []
+        if "<!" in text or "<?" in text:
+            flaw = declared(frame)
+            if flaw is not None:
+                return unreadable(flaw)
+            notes += extras(frame)
+        if (
+            not frame.endswith(b"\r\n\r\n")
+            or not frame.startswith(b"<")
+            or frame.count(b"\n") != frame.count(b"\r\n")
+        ):
+            if not frame.strip(BLANKS):
+                return unreadable(*empty_lines(frame))
+            notes += empty_lines(frame)
+            if frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
+                at = frame.find(BYTE_ORDER_MARK)
+                notes.append(
+                    unusual("byte-order-mark", "a byte order mark stands before the message", (at, 3), None)
+                )
+                text = text.replace(_MARK, "", 1)
+                if not text.strip(BLANK_TEXT):
+                    return unreadable(*notes)
+        return _read(frame, text, direction, notes)
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        """What is left when a stream is closed before an empty line; see `Codec.truncated`."""
+        decoded = self.decode(frame, direction)
+        if not decoded.sound:
+            return decoded
+        # The element is whole: nothing of what was said is missing.
+        at = frame.rfind(b"<")
+        text = "the stream ends without the empty line behind the message"
+        note = unusual("no-empty-line", text, (at, len(frame) - at), "an empty line")
+        others = (flaw for flaw in decoded.flaws if flaw.code not in FOLLOWED)
+        return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """The element of a message, written as in the specification; see `Codec.encode`."""
+        for row in _ROWS.get((direction, name), ()):
+            if row.mark is not None and fields.get(row.mark[0]) != row.mark[1]:
                 continue
-            if VERSION.name in fields:
-                version = as_xml(fields[VERSION.name])
-                element = f'<{ENVELOPE} version="{version}">\r\n{element}\r\n</{ENVELOPE}>'
-        except (Unfit, ValueError, TypeError, KeyError, AttributeError):
-            continue
-        return f"{element}\r\n\r\n".encode()
-    raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_SHOWN]}")
+            inner = {key: value for key, value in fields.items() if key != VERSION.name}
+            try:
+                element = "".join(written(name, row.shape, inner))
+                if read(row.shape, fromstring(element)) != inner:
+                    continue
+                if VERSION.name in fields:
+                    version = as_xml(fields[VERSION.name])
+                    element = f'<{ENVELOPE} version="{version}">\r\n{element}\r\n</{ENVELOPE}>'
+            except (Unfit, ValueError, TypeError, KeyError, AttributeError):
+                continue
+            return f"{element}\r\n\r\n".encode()
+        raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_SHOWN]}")
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        assert isinstance(row, ElementType)
+        return respelt(frame, row, before, fields)
+
+    def notation(self, row: MessageType) -> str:
+        if isinstance(row, ElementType) and row.mark is not None:
+            return f'<{row.name} {row.mark[0]}="{row.mark[1]}">'
+        return f"<{row.name}>"

@@ -79,7 +79,7 @@ class CgmlFramer(StructuredFramer):
     """The messages of one direction; both directions are framed alike."""
 
     def __init__(self, direction: Direction) -> None:
-        super().__init__()
+        super().__init__(direction)
         self._state: _State = "before"
         self._at = 0
         """Up to where `_held` is looked at."""

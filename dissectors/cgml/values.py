@@ -14,6 +14,7 @@ from kiebitz.dissectors.cgml.cards import PACK
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT
 from kiebitz.dissectors.fields import Number, Text, unknown_word
 from kiebitz.dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, nearest_word
+from kiebitz.dissectors.suggestions import suggesting
 
 MOST_CHILDREN = 32
 """No element has more elements of one name inside: there are 32 cards."""
@@ -82,8 +83,7 @@ class Card(Choice):
             else:
                 # Only a slip of the case or of the zero is told: all codes look alike.
                 short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
-                problem = f'"{text[:_SHOWN]}" is no card'
-                problem += f": did you mean {short}?" if short in PACK else ""
+                problem = suggesting(f'"{text[:_SHOWN]}" is no card', short if short in PACK else None)
             raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
 
 
@@ -279,10 +279,7 @@ def _count_words(child: Child) -> str:
 
 
 def _unknown(what: str, name: str, known: Any, part: str) -> Unfit:
-    problem = f'no {what} "{name[:_SHOWN]}" belongs here'
-    near = nearest_word(name, known)
-    if near is not None:
-        problem += f": did you mean {near}?"
+    problem = suggesting(f'no {what} "{name[:_SHOWN]}" belongs here', nearest_word(name, known))
     return Unfit(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
 
 

@@ -432,7 +432,7 @@ class MaexchenTable(RoundTable):
         self._tell(message, "actual_dice", None, {"dice": dice}, played, (seat, key))
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
-            text = f"{name} was told to have rolled {played.rolled[name]}, and here it is {dice}"
+            text = f"the server told {name} a roll of {played.rolled[name]}, but now shows {dice}"
             self._accuse(message, "state", "other-dice", text, "ACTUAL DICE")
 
     # The end of a round.

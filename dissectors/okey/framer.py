@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kiebitz.dissectors.framing import FRAME_LIMIT, ByteFramer, Frame
+from kiebitz.dissectors.framing import Frame, LineFramer
 from kiebitz.dissectors.okey.grammar import GRAMMAR
 from kiebitz.dissectors.records import DIRECTIONS, Direction
-
-_LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
 _BEGINNING = {
     direction: re.compile(
@@ -27,39 +25,15 @@ _LONGEST_BEGINNING = 6
 """A plus sign, four letters, and what comes after them."""
 
 
-class OkeyFramer(ByteFramer):
+class OkeyFramer(LineFramer):
     """The lines of one direction."""
 
+    line_end = re.compile(rb"\r\n|\n|\r(?!\Z)")
+
     def __init__(self, direction: Direction) -> None:
-        super().__init__()
-        self._direction = direction
-        self._searched = 0
-        """So many bytes of `_held` have no line end in them."""
-        self._seeking = False
-        """Whether bytes are missing before these, and nothing has shown yet that a line begins here."""
+        super().__init__(direction)
         self._after_cr = False
         """Whether a LF that comes next belongs to a line end whose line is over already."""
-
-    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
-        held = self._held
-        if not held and not self._dropped:
-            self._start = offset
-            if self._after_cr and data:
-                self._after_cr = False
-                self._searched = int(data[:1] == b"\n")
-        held += data
-        frames: list[Frame] = []
-        if self._seeking and (len(held) >= _LONGEST_BEGINNING or _LINE_END.search(held) is not None):
-            # What is lost are segments, as a rule, and those end with a line.
-            self._seeking = False
-            if _BEGINNING[self._direction].match(held):
-                self._cut = None
-        while (end := _LINE_END.search(held, self._searched)) is not None:
-            self._end_line(end.end(), frames)
-        self._searched = max(self._searched, len(held) - 1)
-        if self._dropped + len(held) > FRAME_LIMIT:
-            self._drop()
-        return frames
 
     def settle(self) -> Sequence[Frame]:
         frames: list[Frame] = []
@@ -75,21 +49,20 @@ class OkeyFramer(ByteFramer):
             self._end_line(len(self._held), frames)
         return [*frames, *super().eof()]
 
+    def _begin(self, offset: int, data: bytes) -> None:
+        super()._begin(offset, data)
+        if self._after_cr and data:
+            self._after_cr = False
+            self._searched = int(data[:1] == b"\n")
+
     def _seek(self) -> None:
-        self._searched = 0
+        super()._seek()
         self._after_cr = False
-        self._seeking = True
 
-    def _end_line(self, upto: int, frames: list[Frame]) -> None:
-        if self._dropped + upto > FRAME_LIMIT:
-            self._cut = self._cut or "limit"
-        self._release(upto, frames)
-        self._searched = 0
-
-    def _drop(self) -> None:
-        """Keep nothing but what may be half a line end."""
-        self._cut = self._cut or "limit"
-        rest = b"\r" if self._held[-1:] == b"\r" else b""
-        self._dropped += len(self._held) - len(rest)
-        self._held[:] = rest
-        self._searched = 0
+    def _resync(self) -> None:
+        held = self._held
+        if len(held) >= _LONGEST_BEGINNING or self.line_end.search(held) is not None:
+            # What is lost are segments, as a rule, and those end with a line.
+            self._seeking = False
+            if _BEGINNING[self._direction].match(held):
+                self._cut = None

@@ -27,6 +27,7 @@ from kiebitz.dissectors.grammar import (
 )
 from kiebitz.dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
+from kiebitz.dissectors.suggestions import suggesting
 
 NAME = Handle("name", of_player=True)
 LOBBY = Handle("lobby")
@@ -149,9 +150,7 @@ def read_tile(text: str, at: int) -> str | None:
         raise Mismatch(at, at + len(number), problem, f"0 (joker) to {HIGHEST}", "bad-tile")
     if colour in COLOURS:
         raise Mismatch(at, at + len(number), f"{shown}: no zeros stand before a number", text[1:], "bad-tile")
-    near = nearest_word(colour, COLOURS)
-    hint = f": did you mean {near}?" if near is not None else ""
-    problem = f"{shown}: there is no such colour{hint}"
+    problem = suggesting(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
     raise Mismatch(end - len(colour), end, problem, "one of " + ", ".join(COLOURS), "bad-tile")
 
 

@@ -160,9 +160,6 @@ class OkeyTable(Hall):
             self.log.clear()
             self._chat.clear()
 
-    def finish(self, ts_ns: int) -> None:
-        """All verdicts were given at once."""
-
 
 def _is_refusal(message: Message) -> bool:
     """Whether a response may answer a request that was not right in itself."""

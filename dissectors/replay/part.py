@@ -110,7 +110,7 @@ class _Played(msgspec.Struct, eq=False):
     """Whether the first line of all is ours."""
     connection: int | None = None
     absent: bool = False
-    """Whether nobody has come, and it is gone on without him."""
+    """True if no client came for this role, and the replay goes on without it."""
 
 
 class Part:

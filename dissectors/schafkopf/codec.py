@@ -8,12 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.rewriting import changed_fields
 from kiebitz.dissectors.schafkopf.cards import HAND, SEATS
 from kiebitz.dissectors.schafkopf.flaws import any_flag, cut_short, flawed, no_paket, slip_of_end, surplus
-from kiebitz.dissectors.schafkopf.grammar import EMPTY, EMPTY_SPELLINGS, END, GRAMMAR, line_count, terminals
+from kiebitz.dissectors.schafkopf.grammar import (
+    EMPTY,
+    EMPTY_SPELLINGS,
+    END,
+    GRAMMAR,
+    line_count,
+    notation,
+    terminals,
+)
 from kiebitz.dissectors.schafkopf.paket import (
     Reading,
     closest_row,
@@ -28,33 +37,6 @@ from kiebitz.dissectors.schafkopf.paket import (
 
 _FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
 """Which of a MODEL's cards is the first of each field."""
-
-
-def decode(frame: bytes, direction: Direction) -> Decoded:
-    """What a Paket says; see `Dissector.decode`."""
-    lines, habits = read_lines(frame)
-    name = lines[0][1:] if lines[0][:1] == "!" else ""
-    body = lines[1:]
-    if name != "MODEL":
-        if not body or body[-1] != END:
-            return _without_end(frame, lines, direction)
-        del body[-1]
-    for fitting in readings(direction, name, len(body)):
-        try:
-            return _sound(frame, fitting, body, habits)
-        except Mismatch:
-            continue
-    rows = GRAMMAR.rows_named(direction, name)
-    if not rows:
-        return no_paket(frame, lines, direction)
-    if name == "MODEL" and body and body[-1] == END:
-        del body[-1]
-    row = closest_row(rows, body)
-    if name != "MODEL" and len(body) > line_count(row) and first_wrong(row, body) is None:
-        more = surplus(frame, row, body)
-        if more.severity == "note":
-            return _sound(frame, reading(row), body, (*habits, more))
-    return flawed(frame, row, body, ended=True)
 
 
 def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
@@ -100,27 +82,6 @@ def _without_end(frame: bytes, lines: list[str], direction: Direction) -> Decode
     return flawed(frame, closest_row(rows, body), body, ended=False)
 
 
-def truncated(frame: bytes, direction: Direction) -> Decoded:
-    """What is left when a stream is closed in the middle of a Paket; see `Dissector.truncated`."""
-    if not frame.endswith(b"\n"):
-        # Who reads line by line takes the last line without its end, too.
-        whole = decode(frame, direction)
-        if whole.sound:
-            return _without_line_end(frame, whole)
-    lines, _ = read_lines(frame)
-    complete = lines if frame.endswith(b"\n") else lines[:-1]
-    if not complete:
-        return _in_flag(frame, lines, direction)
-    rows = GRAMMAR.rows_named(direction, complete[0][1:]) if complete[0][:1] == "!" else ()
-    if not rows:
-        return no_paket(frame, lines, direction)
-    body = complete[1:]
-    row = closest_row(rows, body)
-    if first_wrong(row, body) is not None or slip_of_end(row, body) is not None:
-        return flawed(frame, row, body, ended=False)
-    return cut_short(frame, row, _what_follows(rows, body), harmless=row.name == "BEENDEN")
-
-
 def _in_flag(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
     """The beginning of a flag, or of what is none."""
     begun = lines[0]
@@ -145,35 +106,6 @@ def _without_line_end(frame: bytes, whole: Decoded) -> Decoded:
     return Decoded(whole.row, whole.fields, whole.fields_json, True, (*whole.flaws, flaw))
 
 
-def encode(name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-    """The Paket of a message, with line feeds; see `Dissector.encode`."""
-    row = GRAMMAR.row_with(name, direction, fields)
-    text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
-    lines = text.split("\n")[:-1]
-    if len(lines) != line_count(row) or not all(map(is_line, lines)):
-        raise ValueError(f"{name}: a field would be read as something else: {text[:80]!r}")
-    end = "" if name == "MODEL" else f"{END}\n"
-    return f"!{name}\n{text}{end}".encode()
-
-
-def respelt(frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
-    """The Paket with other values in the lines of those before; see `Dissector.respelt`. What is surplus
-    stays."""
-    lines = frame.split(b"\n")
-    changed = changed_fields(before, fields)
-    for name, kind, start, end in reading(row).fields:
-        if name not in changed:
-            continue
-        old, new = (kind.encode(values[name]).split("\n") for values in (before, fields))
-        if len(new) != end - start or not all(map(is_line, new)):
-            raise ValueError(f"{name} would be read as something else")
-        for at, (text, was) in enumerate(zip(new, old, strict=True), start + 1):
-            if text != was:
-                line_end = b"\r" if lines[at].endswith(b"\r") else b""
-                lines[at] = spelt_as_in(frame, lines[at], text) + line_end
-    return b"\n".join(lines)
-
-
 def card_place(
     direction: Direction, fields: Mapping[str, Any], length: int, field: str, place: int
 ) -> tuple[int, int]:
@@ -181,7 +113,7 @@ def card_place(
 
     Worked out from what was decoded: the length tells which line ends it has, and how § is spelt.
     """
-    lines = encode("MODEL", direction, fields).decode().split("\n")[:-1]
+    lines = SchafkopfCodec().encode("MODEL", direction, fields).decode().split("\n")[:-1]
     empty = lines.count(EMPTY)
     plain = sum(len(line.encode()) + 1 for line in lines)
     for line_end in (1, 2):
@@ -191,3 +123,85 @@ def card_place(
                 first = 2 + 2 * (_FIRST_CARD[field] + place)
                 return sum(sizes[:first]), sum(sizes[first : first + 2]) - line_end
     return 0, length
+
+
+class SchafkopfCodec(Codec):
+    """Pakete: a flag, lines, and the end."""
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        """What a Paket says; see `Codec.decode`."""
+        lines, habits = read_lines(frame)
+        name = lines[0][1:] if lines[0][:1] == "!" else ""
+        body = lines[1:]
+        if name != "MODEL":
+            if not body or body[-1] != END:
+                return _without_end(frame, lines, direction)
+            del body[-1]
+        for fitting in readings(direction, name, len(body)):
+            try:
+                return _sound(frame, fitting, body, habits)
+            except Mismatch:
+                continue
+        rows = GRAMMAR.rows_named(direction, name)
+        if not rows:
+            return no_paket(frame, lines, direction)
+        if name == "MODEL" and body and body[-1] == END:
+            del body[-1]
+        row = closest_row(rows, body)
+        if name != "MODEL" and len(body) > line_count(row) and first_wrong(row, body) is None:
+            more = surplus(frame, row, body)
+            if more.severity == "note":
+                return _sound(frame, reading(row), body, (*habits, more))
+        return flawed(frame, row, body, ended=True)
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        """What is left when a stream is closed in the middle of a Paket; see `Codec.truncated`."""
+        if not frame.endswith(b"\n"):
+            # Who reads line by line takes the last line without its end, too.
+            whole = self.decode(frame, direction)
+            if whole.sound:
+                return _without_line_end(frame, whole)
+        lines, _ = read_lines(frame)
+        complete = lines if frame.endswith(b"\n") else lines[:-1]
+        if not complete:
+            return _in_flag(frame, lines, direction)
+        rows = GRAMMAR.rows_named(direction, complete[0][1:]) if complete[0][:1] == "!" else ()
+        if not rows:
+            return no_paket(frame, lines, direction)
+        body = complete[1:]
+        row = closest_row(rows, body)
+        if first_wrong(row, body) is not None or slip_of_end(row, body) is not None:
+            return flawed(frame, row, body, ended=False)
+        return cut_short(frame, row, _what_follows(rows, body), harmless=row.name == "BEENDEN")
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """The Paket of a message, with line feeds; see `Codec.encode`."""
+        row = GRAMMAR.row_with(name, direction, fields)
+        text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
+        lines = text.split("\n")[:-1]
+        if len(lines) != line_count(row) or not all(map(is_line, lines)):
+            raise ValueError(f"{name}: a field would be read as something else: {text[:80]!r}")
+        end = "" if name == "MODEL" else f"{END}\n"
+        return f"!{name}\n{text}{end}".encode()
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        """The Paket with other values in the lines of those before; see `Codec.respelt`. What is surplus
+        stays."""
+        lines = frame.split(b"\n")
+        changed = changed_fields(before, fields)
+        for name, kind, start, end in reading(row).fields:
+            if name not in changed:
+                continue
+            old, new = (kind.encode(values[name]).split("\n") for values in (before, fields))
+            if len(new) != end - start or not all(map(is_line, new)):
+                raise ValueError(f"{name} would be read as something else")
+            for at, (text, was) in enumerate(zip(new, old, strict=True), start + 1):
+                if text != was:
+                    line_end = b"\r" if lines[at].endswith(b"\r") else b""
+                    lines[at] = spelt_as_in(frame, lines[at], text) + line_end
+        return b"\n".join(lines)
+
+    def notation(self, row: MessageType) -> str:
+        return notation(row)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
-from kiebitz.dissectors.framing import Framer
-from kiebitz.dissectors.grammar import Decoded, MessageType
-from kiebitz.dissectors.records import Direction, Findings, TableInfo
-from kiebitz.dissectors.schafkopf.codec import decode, encode, respelt, truncated
+from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
-from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds, notation
+from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
-from kiebitz.dissectors.table import GameTable, Ids
 
 
 class Schafkopf(Dissector):
@@ -23,35 +17,18 @@ class Schafkopf(Dissector):
     transport = "tcp"
     default_ports = frozenset({35555})
     introductions = frozenset({"NAME"})
-
-    def framer(self, direction: Direction) -> Framer:
-        return SchafkopfFramer(direction)
-
-    def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        return decode(frame, direction)
-
-    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        return truncated(frame, direction)
-
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        return encode(name, direction, fields)
-
-    def respelt(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
-        return respelt(frame, row, before, fields)
+    codec = SchafkopfCodec()
+    framer_class = SchafkopfFramer
+    table_class = SchafkopfTable
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
-        framer = SchafkopfFramer(direction)
+        framer = self.framer(direction)
         frames = [frame for frame in framer.feed(0, data) if frame.cut is None]
-        decoded = [decode(frame.data, direction) for frame in frames]
+        decoded = [self.decode(frame.data, direction) for frame in frames]
         if (how_sure := likeness(decoded)) is not None:
             return how_sure
         lines = {line.rstrip(b"\r") for line in data[:1024].split(b"\n")[:-1]}
         return "similar" if any(f"!{name}".encode() in lines for name in GRAMMAR.names(direction)) else None
-
-    def notation(self, row: MessageType) -> str:
-        return notation(row)
 
     @property
     def productions(self) -> tuple[str, ...]:
@@ -64,9 +41,6 @@ class Schafkopf(Dissector):
                     if equals and symbol.isalpha():
                         found.setdefault(symbol, each.title)
         return tuple(found.values())
-
-    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
-        return SchafkopfTable(info, ids, findings)
 
 
 SCHAFKOPF = Schafkopf()

@@ -33,6 +33,7 @@ from kiebitz.dissectors.schafkopf.grammar import (
     terminals,
 )
 from kiebitz.dissectors.schafkopf.paket import Wrong, first_wrong, place_of, sound_fields
+from kiebitz.dissectors.suggestions import suggesting
 
 _SHOWN = 40
 
@@ -66,7 +67,7 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
     elif line in MODEL_FLAG.words:
         problem = f'"{line}" is the flag of a MODEL, but there is no !MODEL before it'
     elif near is not None:
-        problem = f'"{line[:_SHOWN]}" is no flag: did you mean {near}?'
+        problem = suggesting(f'"{line[:_SHOWN]}" is no flag', near)
     elif merged is not None:
         problem = f'in "{line[-_SHOWN:]}" {merged} begins without a line of its own'
     elif line.startswith("!"):
@@ -157,7 +158,7 @@ def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
     slip = slip_of_end(row, body)
     if slip is not None:
         offset, length = place_of(frame, slip + 1)
-        problem = f'{row.name}: "{body[slip][-_SHOWN:]}" does not end it: did you mean {END}?'
+        problem = suggesting(f'{row.name}: "{body[slip][-_SHOWN:]}" does not end it', END)
     elif len(body) > count:
         offset, length = place_of(frame, count + 1)
         problem = f'{row.name} has no end: here stands "{body[count][:_SHOWN]}"'

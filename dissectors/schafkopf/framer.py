@@ -53,7 +53,7 @@ class SchafkopfFramer(ByteFramer):
     """The lines of one direction, as Pakete."""
 
     def __init__(self, direction: Direction) -> None:
-        super().__init__()
+        super().__init__(direction)
         self._flags = _FLAGS[direction]
         self._state: _State = "between"
         self._line = 0

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from kiebitz.dissectors.charset import read_text, windows_note
 from kiebitz.dissectors.grammar import FieldType, Flaw, MessageType, Mismatch
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.schafkopf.grammar import (
@@ -72,8 +73,9 @@ def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
     try:
         lines = frame.decode().split("\n")
     except UnicodeDecodeError as error:
-        habits = (_charset(error),)
-        lines = [_in_some_charset(line) for line in frame.split(b"\n")]
+        habits = (windows_note(error, 0, "Zeichen = UTF_8", "Zeichen"),)
+        # Names of several players can come in several charsets.
+        lines = [read_text(line)[0] for line in frame.split(b"\n")]
     if lines[-1] == "" and len(lines) > 1:
         del lines[-1]
     if b"\r" in frame:
@@ -82,14 +84,6 @@ def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
         habits = (*habits, _encoded_twice(frame, lines))
         lines = [EMPTY if line == TWICE_ENCODED else line for line in lines]
     return lines, habits
-
-
-def _in_some_charset(line: bytes) -> str:
-    """The text of a line. Names of several players can come in several charsets."""
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line.decode("cp1252", "replace")
 
 
 def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
@@ -111,21 +105,6 @@ def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
 def is_line(text: str) -> bool:
     """Whether a text can stand on a line for a value: it is no end, neither of the Paket nor of the line."""
     return text != END and "\n" not in text and text[-1:] != "\r"
-
-
-def _charset(error: UnicodeDecodeError) -> Flaw:
-    wrong = error.object[error.start : error.end]
-    return Flaw(
-        "note",
-        "malformed",
-        "charset",
-        f"{wrong.hex(' ')} is no UTF-8; read as Windows-1252",
-        error.start,
-        len(wrong),
-        "Zeichen = UTF_8",
-        "Zeichen",
-        habit=True,
-    )
 
 
 def _encoded_twice(frame: bytes, lines: Sequence[str]) -> Flaw:

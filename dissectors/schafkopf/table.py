@@ -95,9 +95,6 @@ class SchafkopfTable(RoundTable):
         if not self._conversations:
             self.log.clear()
 
-    def finish(self, ts_ns: int) -> None:
-        """All verdicts were given at once."""
-
     def _fumbled(self, conversation: Conversation, direction: Direction) -> None:
         """What was meant is not known: it may have been the answer, or the question."""
         conversation.whole = False

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import cast
 
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.expressions import searching
 from kiebitz.storage.filters.fields import (
@@ -132,8 +133,8 @@ class _Reader:
         try:
             return look_up(name.steps, self.catalog, bare)
         except UnknownName as unknown:
-            nearest = " or ".join(f'"{other}"' for other in unknown.nearest)
-            hint = f"did you mean {nearest}?" if nearest else None
+            nearest = [f'"{other}"' for other in unknown.nearest]
+            hint = did_you_mean(*nearest) if nearest else None
             if hint is None and len(name.steps) > 1:
                 hint = f"if {name.steps[0]} is a plug-in's protocol, install that with pip"
             sentence = f'no field "{unknown.name}"'

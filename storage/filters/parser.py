@@ -16,6 +16,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
+from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.syntax import (
     And,
@@ -162,7 +163,7 @@ def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> Fil
     if found == ")" and "_CLOSE" not in accepted and "$END" in accepted:
         return FilterError('no "(" belongs to this ")"', text, position)
     if found in _HALF_OPERATORS:
-        hint = f'did you mean "{_HALF_OPERATORS[found]}"?'
+        hint = did_you_mean(f'"{_HALF_OPERATORS[found]}"')
         return FilterError(f'"{found}" alone is no operator', text, position, 1, hint)
     hint_quotes = (
         f'text stands in quotes: "{found}"' if "BOOLEAN" in accepted and found.isidentifier() else None

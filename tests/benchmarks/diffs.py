@@ -97,7 +97,7 @@ def session(
     run([*KIEBITZ, "import", str(capture), "-w", str(database)])
     capture.unlink()
     text = folder / f"{name}.txt"
-    run(["sh", "-c", '"$1" -m cli messages "$2" --nl > "$3"', "sh", KIEBITZ[0], str(database), str(text)])
+    run(["sh", "-c", '"$1" -m kiebitz messages "$2" --nl > "$3"', "sh", KIEBITZ[0], str(database), str(text)])
     return database
 
 

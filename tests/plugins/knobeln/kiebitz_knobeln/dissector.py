@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from kiebitz.dissectors.dissector import Dissector, Likeness
-from kiebitz.dissectors.framing import DatagramFramer, Framer
-from kiebitz.dissectors.grammar import Decoded, MessageType
-from kiebitz.dissectors.records import Direction, Findings, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
-from kiebitz_knobeln.codec import decode, encode, shape
+from kiebitz.dissectors.delimited import DelimitedCodec
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz_knobeln.grammar import GRAMMAR
 from kiebitz_knobeln.table import KnobelnTable
 
 
 class Knobeln(Dissector):
-    """The example of a protocol."""
+    """The example of a protocol over UDP: a message is a datagram, as clause Grundlagen has it."""
 
     grammar = GRAMMAR
     transport = "udp"
     default_ports = frozenset({5000})
-
-    def framer(self, direction: Direction) -> Framer:
-        return DatagramFramer()
-
-    def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        return decode(frame, direction)
-
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        return encode(name, direction, fields)
-
-    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
-        if decode(data, direction).sound:
-            return "certain"
-        name = data[:64].partition(b" ")[0].decode("utf-8", "replace")
-        return "similar" if GRAMMAR.nearest(name, direction) is not None else None
-
-    def notation(self, row: MessageType) -> str:
-        return shape(row)
-
-    def table(self, info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
-        return KnobelnTable(info, ids, findings)
+    codec = DelimitedCodec(GRAMMAR, "Grundlagen")
+    framer_class = DatagramFramer
+    table_class = KnobelnTable
 
 
 KNOBELN = Knobeln()

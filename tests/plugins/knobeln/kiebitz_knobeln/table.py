@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kiebitz.dissectors.broadcast import REORDERED_NS, EventLog
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Findings, Message, Stream, TableInfo
 from kiebitz.dissectors.table import GameTable, Ids, label
 
 
@@ -27,18 +27,9 @@ class KnobelnTable(GameTable):
         else:
             self._rolled(message)
 
-    def unreadable(self, stream: Stream, direction: Direction) -> None:
-        """Nothing follows from it."""
-
-    def missing(self, stream: Stream, direction: Direction) -> None:
-        """Nothing follows from it."""
-
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._asking.pop(stream.id, None)
         self._log.forget(stream.id)
-
-    def finish(self, ts_ns: int) -> None:
-        """No verdict has waited."""
 
     def _joined(self, message: Message) -> None:
         name = self._asking.pop(message.stream.id, None)

@@ -1,0 +1,45 @@
+"""What turns frames into messages and back: the half of a protocol that reads and writes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, unreadable
+from kiebitz.dissectors.records import Direction
+
+
+class Codec(ABC):
+    """Reads and writes the messages of one protocol."""
+
+    @abstractmethod
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        """What a frame says. Never raises; what is wrong stands in the result's flaws."""
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        """What the rest of a stream says whose sender ended it in the middle of a message. Never raises."""
+        flaw = Flaw("error", "malformed", "truncated", "the stream ends in this message", len(frame), 0)
+        return unreadable(flaw)
+
+    @abstractmethod
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """The frame of a message; raises ValueError where no row of the grammar has these fields."""
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        """A frame of this row, whose fields were `before`, with only the bytes of other values changed.
+
+        It may say something else in the end: `Dissector.rewrite` sees to that. Raises ValueError where it
+        cannot be done.
+        """
+        return self.encode(row.name, row.direction, fields)
+
+    def notation(self, row: MessageType) -> str | None:
+        """How the specification writes down such a message, None if it has no notation."""
+        return None
+
+    def resembles(self, frame: bytes, direction: Direction) -> bool:
+        """Whether a frame that is no sound message may be a slip of one."""
+        return self.decode(frame, direction).row is not None

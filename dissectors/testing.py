@@ -1,0 +1,386 @@
+"""What must hold of every protocol, for its tests: a plug-in's as well as the built-in ones'.
+
+Each check makes up traffic of what peers say (`said`: frames, sound and flawed ones) and of bytes that nobody
+would, and raises AssertionError where it does not hold. They need hypothesis, which `kiebitz[test]` brings:
+
+    @pytest.mark.parametrize("check", testing.CHECKS)
+    def test_it_holds(check): check(KNOBELN, [b"HALLO alice", b"WURF alice 6", b"WURF alice sechs"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy, deepcopy
+from typing import Any, Protocol
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.fields import Number, Text, Word
+from kiebitz.dissectors.grammar import UNREADABLE, FieldType, MessageType, to_json
+from kiebitz.dissectors.inspector import CUT_OFF, Inspector
+from kiebitz.dissectors.records import (
+    DIRECTIONS,
+    Chunk,
+    Diagnostic,
+    Direction,
+    End,
+    Fault,
+    Findings,
+    Gap,
+    Item,
+    Message,
+    Stream,
+)
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.table import GameTable, Ids
+
+try:
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+except ImportError as error:
+    raise ImportError("this needs hypothesis: pip install 'kiebitz[test]'") from error
+
+EXAMPLES = 200
+"""So many sequences of items each check tries, if not said otherwise."""
+
+Place = tuple[int, Direction, int]
+"""Stream, direction and offset."""
+
+ValuesOf = Callable[[FieldType], st.SearchStrategy[Any] | None]
+"""The values of a type of field; None for one of `dissectors.fields`."""
+
+
+# The checks.
+
+
+def every_byte_is_accounted_for(
+    dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES
+) -> None:
+    """Each byte that comes is in one message, and each that cannot be read has a diagnostic."""
+
+    def check(data: st.DataObject) -> None:
+        items = draw_traffic(data.draw, dissector, said)
+        check_accounted(items, inspect(items, dissector, forced=True))
+
+    _try(check, examples)
+
+
+def any_cut_gives_the_same(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+    """The bytes of a stream mean the same in whatever pieces they come. A datagram is not cut."""
+    if dissector.transport == "udp":
+        return
+
+    def check(data: st.DataObject) -> None:
+        items = draw_traffic(data.draw, dissector, said)
+        pieces = recut(items, data.draw(st.lists(st.integers(1, 60), min_size=1, max_size=5)))
+        whole, cut = (told(inspect(each, dissector, forced=True)) for each in (items, pieces))
+        assert cut == whole, f"in pieces they mean {cut}, and at once {whole}"
+
+    _try(check, examples)
+
+
+def findings_are_sound(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+    """Whatever comes, nothing raises, all that is named is there, each event can be told, and the state of a
+    table is the sum of its events' changes."""
+
+    def check(data: st.DataObject) -> None:
+        forced = data.draw(st.booleans())
+        check_sound(dissector, inspect(draw_traffic(data.draw, dissector, said), dissector, forced))
+
+    _try(check, examples)
+
+
+def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+    """No bytes break the decoder; a frame is sound if all its flaws are notes, and flaws are parts of it."""
+
+    def check(data: st.DataObject) -> None:
+        frame = data.draw(payloads(said))
+        direction = data.draw(st.sampled_from(DIRECTIONS))
+        for decoded in (dissector.decode(frame, direction), dissector.truncated(frame, direction)):
+            assert decoded.fields_json == to_json(decoded.fields), f"{frame!r}: two texts of its fields"
+            errors = [flaw for flaw in decoded.flaws if flaw.severity == "error"]
+            assert not (decoded.sound and errors), f"{frame!r} is sound, and has {errors}"
+            for flaw in decoded.flaws:
+                offset, length = flaw.place(frame)
+                assert 0 <= offset <= offset + length <= len(frame), f"{frame!r}: {flaw} is not in it"
+
+    _try(check, examples)
+
+
+class Check(Protocol):
+    """Tries what must hold of a protocol on so many sequences of items."""
+
+    def __call__(self, dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None: ...
+
+
+CHECKS: tuple[Check, ...] = (
+    every_byte_is_accounted_for,
+    any_cut_gives_the_same,
+    findings_are_sound,
+    every_flaw_lies_inside,
+)
+"""Those that need nothing but what peers say."""
+
+
+def decode_after_encode_is_the_identity(
+    dissector: Dissector, values_of: ValuesOf = lambda kind: None, examples: int = EXAMPLES
+) -> None:
+    """A message of any row and with any values is read as it was written."""
+
+    def check(data: st.DataObject) -> None:
+        row = data.draw(st.sampled_from(dissector.grammar.rows))
+        fields = data.draw(_fields(row, values_of))
+        frame = dissector.encode(row.name, row.direction, fields)
+        decoded = dissector.decode(frame, row.direction)
+        assert decoded.sound, f"{frame!r}: {decoded.flaws}"
+        assert decoded.row is not None
+        assert (decoded.row.name, decoded.fields) == (row.name, fields), f"{frame!r} says {decoded}"
+
+    _try(check, examples)
+
+
+# Traffic.
+
+
+def payloads(said: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+    """What peers say, what it may become on the way, and any bytes."""
+    frames = st.sampled_from(said or [b""])
+    return st.one_of(
+        st.binary(max_size=60),
+        frames,
+        frames,
+        st.builds(
+            lambda data, at, junk: data[:at] + junk + data[at:],
+            frames,
+            st.integers(0, 80),
+            st.binary(max_size=4),
+        ),
+        st.builds(lambda data, at: data[:at], frames, st.integers(0, 150)),
+    )
+
+
+def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequence[bytes]) -> list[Item]:
+    """Any items of a few streams to one or two servers, in order."""
+    transport = dissector.transport
+    ports = [draw(st.sampled_from(_ports(dissector))) for _ in range(3)]
+    streams = [
+        Stream(number, transport, f"127.0.0.1:{number}", f"127.0.0.1:{port}", 0)
+        for number, port in enumerate(ports, 1)
+    ]
+    offsets: dict[tuple[int, Direction], int] = {}
+    items: list[Item] = []
+    now = 0
+    for _ in range(draw(st.integers(0, 40))):
+        stream = draw(st.sampled_from(streams))
+        direction = draw(st.sampled_from(DIRECTIONS))
+        now += draw(st.sampled_from([0, 1_000, 1_000_000, 300_000_000, 3_000_000_000]))
+        offset = offsets.get((stream.id, direction), 0)
+        match draw(st.integers(0, 11)):
+            case 0:
+                length = draw(st.one_of(st.none(), st.integers(0, 100)))
+                items.append(Gap(stream, direction, now, offset, length))
+                offsets[stream.id, direction] = offset + (length or 0)
+            case 1:
+                items.append(Fault(stream, direction, now, offset, "port-unreachable", "nobody there"))
+            case _:
+                data = draw(payloads(said))
+                # A snap length cuts datagrams; of a byte stream it makes a gap.
+                missing = draw(st.sampled_from([0, 0, 0, 0, 7])) if transport == "udp" else 0
+                items.append(Chunk(stream, direction, now, offset, data, missing))
+                offsets[stream.id, direction] = offset + len(data) + missing
+    if draw(st.booleans()):
+        reason = draw(st.sampled_from(["end", "closed", "reset", "idle"]))
+        items.extend(End(stream, now, reason) for stream in streams)
+    return items
+
+
+def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
+    """The same bytes in pieces of these sizes."""
+    pieces: list[Item] = []
+    for item in items:
+        if not isinstance(item, Chunk) or not item.data:
+            pieces.append(item)
+            continue
+        at = 0
+        while at < len(item.data):
+            size = sizes[len(pieces) % len(sizes)]
+            piece = item.data[at : at + size]
+            pieces.append(Chunk(item.stream, item.direction, item.ts_ns, item.offset + at, piece))
+            at += size
+    return pieces
+
+
+def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -> Findings:
+    """What comes of items, of which it may be known which protocol they are; raises AssertionError where a
+    table's state is not the sum of its events' changes."""
+    tables: list[GameTable] = []
+    watched = copy(dissector)
+
+    def table(*arguments: Any) -> GameTable:
+        tables.append(dissector.table(*arguments))
+        return tables[-1]
+
+    vars(watched)["table"] = table
+    others = [other for other in BUILT_IN if other.protocol != dissector.protocol]
+    ports = _ports(dissector) if forced else ()
+    decode_as = {(str(dissector.transport), port): watched for port in ports}
+    inspector = Inspector([*others, watched], Ids(), decode_as)
+    for item in items:
+        inspector.feed(item)
+    inspector.finish()
+    found = inspector.drain()
+    for each in tables:
+        state: State = {}
+        changes = [event.changes for event in found.events if event.table_id == each.info.id]
+        # What is put into the state later must not alter a change.
+        for change in deepcopy([*changes, each.pending_changes]):
+            apply(state, change)
+        assert state == each.state, f"the changes lead to {state}, and the table has {each.state}"
+    return found
+
+
+# What must hold.
+
+
+def told(found: Findings) -> list[Any]:
+    """Findings as they can be compared."""
+    return [
+        [(m.stream.id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length) for m in found.messages],
+        [
+            (d.stream.id, d.direction, d.severity, d.code, d.text, d.offset, d.length, d.message_id)
+            for d in found.diagnostics
+        ],
+        [(event.kind, event.actor, event.data, event.changes) for event in found.events],
+    ]
+
+
+def check_accounted(items: Sequence[Item], found: Findings) -> None:
+    """Every byte of a server whose protocol is known is in one message, or was said to be cut off.
+
+    What cannot be read has a diagnostic, or stands beside a gap, which has one.
+    """
+    come = [
+        (item.stream.id, item.direction, item.offset, _size(item))
+        for item in items
+        if isinstance(item, Chunk)
+    ]
+    streams = {item.stream.id for item in items}
+    pieces: list[Message | Diagnostic] = [*found.messages]
+    pieces += [flaw for flaw in found.diagnostics if flaw.code == CUT_OFF]
+    told = [(p.stream.id, p.direction, p.offset, p.length) for p in pieces if p.stream.id in streams]
+    if any(item.stream.transport == "udp" for item in items):
+        # Each datagram for itself, the empty ones too.
+        assert sorted(told) == sorted(come)
+    else:
+        assert _runs(told) == _runs(come)
+    blamed = {d.message_id for d in found.diagnostics}
+    edges = {*_edges(items)}
+    for message in found.messages:
+        if message.name == UNREADABLE and message.id not in blamed and message.stream.id in streams:
+            begin: Place = (message.stream.id, message.direction, message.offset)
+            end: Place = (message.stream.id, message.direction, message.offset + message.length)
+            assert {begin, end} & edges
+
+
+def check_in_order(items: Iterable[Item]) -> None:
+    """Each direction's bytes and gaps come one after another, and nothing comes once a stream has ended."""
+    ends: dict[tuple[int, Direction], int] = {}
+    ended: set[int] = set()
+    for item in items:
+        assert item.stream.id not in ended
+        if isinstance(item, End):
+            ended.add(item.stream.id)
+        elif isinstance(item, Chunk | Gap):
+            key = (item.stream.id, item.direction)
+            assert item.offset == ends.get(key, 0)
+            ends[key] = item.offset + _size(item)
+
+
+def check_sound(dissector: Dissector, found: Findings) -> None:
+    """All that is named is there, each event can be told, and its changes lead to a small state."""
+    events = {event.id for event in found.events}
+    games = {game.id for game in found.games}
+    assert [event.id for event in found.events] == sorted(events)
+    for message in found.messages:
+        assert message.event_id is None or message.event_id in events
+        assert message.game_id is None or message.game_id in games
+    protocols = {info.id: info.protocol for info in found.tables}
+    states: dict[int, State] = {}
+    for event in found.events:
+        assert protocols[event.table_id] == dissector.protocol
+        assert set(event.data) >= set(dissector.grammar.events[event.kind].fields)
+        dissector.describe(event)
+        apply(states.setdefault(event.table_id, {}), event.changes)
+    for state in states.values():
+        # Of the games that are over hardly any is left.
+        assert len(state.get("games", {})) <= 4
+    for diagnostic in found.diagnostics:
+        assert diagnostic.offset >= 0
+        assert diagnostic.length >= 0
+
+
+def _runs(pieces: Iterable[tuple[int, Direction, int, int]]) -> dict[tuple[int, Direction], list[list[int]]]:
+    """Where each direction's bytes stand, as [begin, end], with what lies beside each other in one.
+
+    Pieces that overlap stay apart, so that what comes twice is seen.
+    """
+    runs: dict[tuple[int, Direction], list[list[int]]] = {}
+    for stream, direction, offset, length in sorted(piece for piece in pieces if piece[3]):
+        known = runs.setdefault((stream, direction), [])
+        if known and known[-1][1] == offset:
+            known[-1][1] += length
+        else:
+            known.append([offset, offset + length])
+    return runs
+
+
+def _edges(items: Iterable[Item]) -> Iterable[Place]:
+    """Both ends of each gap, and the end of each direction."""
+    ends: dict[tuple[int, Direction], int] = {}
+    for item in items:
+        if isinstance(item, Chunk | Gap):
+            end = item.offset + _size(item)
+            ends[item.stream.id, item.direction] = end
+            if isinstance(item, Gap):
+                yield item.stream.id, item.direction, item.offset
+                yield item.stream.id, item.direction, end
+    for (stream, direction), end in ends.items():
+        yield stream, direction, end
+
+
+def _size(item: Chunk | Gap) -> int:
+    """The bytes of its direction that an item stands for."""
+    return len(item.data) + item.missing if isinstance(item, Chunk) else item.length or 0
+
+
+def _ports(dissector: Dissector) -> tuple[int, int]:
+    """Where the servers of traffic that is made up listen."""
+    return min(dissector.default_ports, default=4710), 4711
+
+
+def _fields(row: MessageType, values_of: ValuesOf) -> st.SearchStrategy[dict[str, Any]]:
+    """The fields of any message of a row."""
+    values = {field.name: values_of(field.type) or _values(field.type) for field in row.fields}
+    optional = [field.name for field in row.fields if field.optional]
+    # Those that are left out are the last ones.
+    kept = st.integers(0, len(optional)).map(lambda count: {*optional[:count]})
+    return st.builds(
+        lambda fields, kept: {key: fields[key] for key in fields if key not in optional or key in kept},
+        st.fixed_dictionaries(values),
+        kept,
+    )
+
+
+def _values(kind: FieldType) -> st.SearchStrategy[Any]:
+    if isinstance(kind, Word):
+        return st.sampled_from(kind.words)
+    if isinstance(kind, Number):
+        return st.integers(0, 10**15 - 1)
+    if type(kind) is Text:
+        return st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=40)
+    raise TypeError(f"say in values_of what the values of {type(kind).__name__} are")
+
+
+def _try(check: Callable[[st.DataObject], None], examples: int) -> None:
+    """Have it checked with data that hypothesis makes up."""
+    settings(max_examples=examples)(given(data=st.data())(lambda data: check(data)))()

@@ -1,0 +1,1 @@
+"""Noughts and crosses over TCP, one message a line. Made up as an example."""

@@ -1,0 +1,24 @@
+"""Noughts and crosses as the inspector sees it."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.delimited import DelimitedCodec
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.framing import LineFramer
+from kiebitz_noughts.grammar import GRAMMAR
+from kiebitz_noughts.table import NoughtsTable
+
+
+class Noughts(Dissector):
+    """The example of a protocol over TCP: a message is a line, as clause Lines has it."""
+
+    grammar = GRAMMAR
+    transport = "tcp"
+    default_ports = frozenset({3333})
+    introductions = frozenset({"HELLO"})
+    codec = DelimitedCodec(GRAMMAR, "Lines", line_end="\r\n")
+    framer_class = LineFramer
+    table_class = NoughtsTable
+
+
+NOUGHTS = Noughts()

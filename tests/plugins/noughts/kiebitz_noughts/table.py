@@ -1,0 +1,105 @@
+"""The table: who plays, whose turn it is, and what stands on the squares."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.broadcast import EventLog
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.records import Direction, Event, Findings, Game, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable, Ids, label
+
+
+class NoughtsTable(GameTable):
+    """One server, with one game at a time. Without its beginning nobody is accused of anything in a game."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings)
+        self._log = EventLog(doubled=False, overtaken_ns=0)
+        self._asking: dict[int, str] = {}
+        """Stream -> the name that was asked for there, until it is taken in."""
+        self._names: dict[int, str] = {}
+        self._game: Game | None = None
+        self._squares: list[str | None] = []
+        self._players: list[str] = []
+        """Who has the turn, then the other; nobody, where that is not known."""
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        if not sound:
+            return
+        # A key is made of the message alone: each copy must have the same.
+        key = (row.name, *message.fields.values())
+        if row.broadcast and self._log.is_copy(message, key):
+            return
+        event = self._happened(message, row.name)
+        if event is not None:
+            message.event_id, message.game_id = event.id, event.game_id
+            if row.broadcast:
+                self._log.add(message.stream.id, key, event)
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        if direction == "s2c" and self._game is not None:
+            self._players = []
+            self.put({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        self._log.forget(stream.id)
+        self._asking.pop(stream.id, None)
+        self._leaves(stream, ts_ns)
+
+    def _happened(self, message: Message, name: str) -> Event | None:
+        fields = {key: label(value) for key, value in message.fields.items()}
+        stream, now = message.stream, message.ts_ns
+        match name:
+            case "HELLO":
+                self._asking[stream.id] = fields["name"]
+            case "WELCOME" if stream.id in self._asking:
+                player = self._names[stream.id] = self._asking.pop(stream.id)
+                self.put({}, "players", player)
+                return self.emit("joined", now, player, {"name": player}, None)
+            case "BYE":
+                return self._leaves(stream, now)
+            case "START":
+                self._end(None, now)
+                self._players, self._squares = [fields["x"], fields["o"]], [None] * 9
+                self._game = self.open_game(f"{fields['x']} – {fields['o']}", now)
+                self._show(self._game)
+                return self.emit("started", now, None, fields, self._game)
+            case "MARK":
+                self._mark(message, fields["name"], int(fields["square"]) - 1)
+                return self.emit("marked", now, fields["name"], fields, self._game)
+            case "WON" | "DRAW":
+                game, winner = self._game, fields.get("name")
+                self._end(winner, now)
+                return self.emit("won" if winner else "drawn", now, winner, fields, game)
+        return None
+
+    def _mark(self, message: Message, player: str, square: int) -> None:
+        if self._game is None or not self._players:
+            return
+        turn, other = self._players
+        if player != turn:
+            self._accuse(message, "out-of-turn", f"{player} has a square, and it is {turn}'s turn")
+        if self._squares[square] is not None:
+            self._accuse(message, "square-taken", f"the square is {self._squares[square]}'s already")
+        self._squares[square] = player
+        self._players = [other, turn]
+        self._show(self._game)
+
+    def _accuse(self, message: Message, code: str, text: str) -> None:
+        self.diagnose(message, "error", "rule", code, text, clause="Game", blame="server")
+
+    def _show(self, game: Game) -> None:
+        self.put({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
+
+    def _end(self, winner: str | None, now: int) -> None:
+        if self._game is not None:
+            self._game.ended_ns, self._game.result = now, {"winner": winner}
+            self.changed_game(self._game)
+            self.put(None, "games", str(self._game.id))
+        self._game, self._players = None, []
+
+    def _leaves(self, stream: Stream, now: int) -> Event | None:
+        name = self._names.pop(stream.id, None)
+        if name is None:
+            return None
+        self.put(None, "players", name)
+        return self.emit("left", now, name, {"name": name}, None)

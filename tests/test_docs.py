@@ -1,0 +1,142 @@
+"""The documents but for their examples: links, files that are named, and the pages made from the program."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+from command import ROOT
+
+import kiebitz
+from kiebitz.cli.main import COMMANDS
+from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
+from kiebitz.storage.schema import INDEXES, TABLES
+
+DOCS = ROOT / "docs"
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+DATABASE = (DOCS / "database.md").read_text()
+LONGEST = {"README.md": 200, "ARCHITECTURE.md": 300}
+
+
+@pytest.fixture(scope="module")
+def generated() -> ModuleType:
+    """What makes pages from the program, as MkDocs loads it."""
+    spec = importlib.util.spec_from_file_location("generated", DOCS / "generated.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _prose(text: str) -> str:
+    """A page without what is shown as typed."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def _anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", _prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _broken_links(page: Path) -> Iterator[str]:
+    for link in re.findall(r"\]\(([^)\s]+)\)", _prose(page.read_text()).replace("\n", " ")):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if link.startswith(("https://", "http://")):
+            continue
+        if not target.is_file() or (anchor and anchor not in _anchors(target.read_text())):
+            yield link
+        # The site has nothing but the folder.
+        if DOCS in page.parents and DOCS not in target.parents:
+            yield link
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=_named)
+def test_each_link_leads_somewhere(page: Path) -> None:
+    assert [*_broken_links(page)] == []
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=_named)
+def test_each_file_that_is_named_exists(page: Path) -> None:
+    text = page.read_text()
+    rooms = "cli|dissectors|proxy|storage|tests|captures|docs|kiebitz"
+    named = set(re.findall(rf"`((?:{rooms})/[\w./-]+)", text))
+    missing = {name for name in named if not (ROOT / name).exists()}
+    # By way of example: one for each protocol, and the log of an older version.
+    assert {name for name in missing if "PROTOCOL" not in name} == set()
+
+
+@pytest.mark.parametrize(("name", "lines"), LONGEST.items())
+def test_what_is_read_first_is_short(name: str, lines: int) -> None:
+    assert len((ROOT / name).read_text().splitlines()) <= lines
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_page_of_the_database_has_every_column(table: str) -> None:
+    section = DATABASE.partition(f"\n### `{table}`\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [*TABLES[table]]
+
+
+def test_the_page_of_the_database_has_every_index() -> None:
+    section = DATABASE.partition("\n## Indexes\n")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| `(\w+)` \| `([\w, ]+)` \|", section, re.MULTILINE)
+    assert named == [(table, ", ".join(index)) for table, indexes in INDEXES.items() for index in indexes]
+    assert set(re.findall(r"^### `(\w+)`", DATABASE, re.MULTILINE)) == {*TABLES}
+
+
+def test_each_command_has_a_page_with_all_that_its_help_says(generated: ModuleType) -> None:
+    pages = generated.pages()
+    for name in (name for section in COMMANDS.values() for name in section):
+        page = pages[f"commands/{name}.md"]
+        command = generated.root.get_command(click.Context(generated.root), name)
+        for parameter in command.params:
+            assert all(option in page for option in parameter.opts if option.startswith("-"))
+        assert f"kiebitz {name}" in page
+        assert f"({name}.md)" in pages["commands/index.md"]
+        assert len(page) > 0.6 * len(command.help)
+        assert "\b" not in page
+    for name in generated.PROTOCOLS:
+        assert "messages" in pages[f"protocols/{name}.md"].lower()
+
+
+def test_the_page_of_filters_has_the_whole_reference(generated: ModuleType) -> None:
+    page = generated.on_page_markdown((DOCS / "filters.md").read_text())
+    assert "<!--" not in page
+    for words in (NAMES, FIELDS, OPERATORS, EXAMPLES):
+        assert all(f"| `{word}` |" in page for word in words)
+
+
+def test_the_page_of_the_library_has_all_of_it(generated: ModuleType) -> None:
+    page = generated.on_page_markdown((DOCS / "library.md").read_text())
+    methods = {name for name in vars(kiebitz.Session) if not name.startswith("_")}
+    missing = {name for name in {*kiebitz.__all__, *methods} if not re.search(rf"\b{name}\b", page)}
+    assert missing == set()
+    assert "| `close_reason` | `str | None` |" in page
+
+
+@pytest.mark.parametrize(
+    ("built", "fetches"),
+    [
+        ('<script src="https://unpkg.com/x.js"></script>', True),
+        ('<link rel="stylesheet" href="//fonts.googleapis.com/css">', True),
+        ('<img alt="x" src=http://example.com/x.png>', True),
+        ("@font-face{src:url(https://fonts.gstatic.com/x.woff2)}", True),
+        ('@import "https://example.com/x.css";', True),
+        ('<a href="https://example.com/">x</a><link rel="canonical" href="https://example.com/">', False),
+        ('<script src="../assets/x.js"></script><style>a{b:url(x.png)}</style>', False),
+    ],
+)
+def test_a_page_that_would_ask_another_machine_is_found(
+    generated: ModuleType, built: str, fetches: bool
+) -> None:
+    assert bool(generated._FETCHES.search(built)) == fetches
