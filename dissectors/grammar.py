@@ -264,10 +264,10 @@ class Grammar:
         rows: Iterable[MessageType],
         events: Iterable[EventKind],
         foreign: bool = False,
-        rules: Iterable[Rule] = (),
         data_handles: Handles = MappingProxyType({}),
         state_handles: Handles = MappingProxyType({}),
         aliases: Mapping[str, str] = MappingProxyType({}),
+        rules: Iterable[Rule] = (),
     ) -> None:
         self.foreign = foreign
         self.data_handles = data_handles

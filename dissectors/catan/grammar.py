@@ -556,10 +556,10 @@ GRAMMAR = Grammar(
     ROWS,
     EVENTS,
     foreign=True,
-    rules=RULES,
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     aliases=ALIASES,
+    rules=RULES,
 )
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}

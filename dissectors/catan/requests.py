@@ -6,7 +6,7 @@ What the server does all the same is its own affair, and told of its messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kiebitz.dissectors.broadcast import SWAPPED_NS
 from kiebitz.dissectors.catan.board import Board, at, spot
@@ -37,7 +37,7 @@ class Objection(NamedTuple):
 
     key: str
     path: tuple[str, ...]
-    values: Mapping[str, object]
+    values: Mapping[str, Any]
 
 
 def against(fact: Fact, game: CatanGame, player: Player, told_ns: int) -> Objection | None:

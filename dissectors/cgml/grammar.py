@@ -570,8 +570,8 @@ GRAMMAR = Grammar(
     ROWS,
     EVENTS,
     foreign=True,
-    rules=RULES,
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     aliases={"id": "name"},
+    rules=RULES,
 )
