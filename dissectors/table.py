@@ -149,11 +149,13 @@ class GameTable(ABC):
         *,
         at: tuple[int, int] | None = None,
         part: str | None = None,
+        blame: Blame | None = None,
         **values: Any,
     ) -> None:
         """Report that `message` breaks the rule of this key; `values` fill the rule's sentences.
 
         `at` is where in it (offset and length in bytes); `part` names what is there, behind the sentence.
+        `blame` is whose fault it is, if that is not the rule's to say.
         """
         rule = self.rules[key]
         text = rule.text.format_map(values)
@@ -165,7 +167,7 @@ class GameTable(ABC):
             text if part is None else f"{text} ({part})",
             expected=_filled(rule.expected, values),
             clause=_filled(rule.clause, values),
-            blame=rule.blame or blame_of(message.direction),
+            blame=blame or rule.blame or blame_of(message.direction),
             at=at,
         )
 
