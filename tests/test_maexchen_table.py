@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from playing import MS, Play
 
@@ -267,6 +269,76 @@ def test_two_names_behind_one_address_hear_everything_twice() -> None:
     play.server("both carl both", "SCORE;")
     assert kinds(play).count("round_canceled") == 1
     assert kinds(play).count("score") == 1
+
+
+def starts(play: Play, number: int, everybody: str) -> None:
+    """A round of alice and bob of which `everybody`'s conversations are heard."""
+    for name in everybody.split():
+        play.server(name, f"ROUND STARTING;{name}-join-{number}")
+        play.client(name, f"JOIN;{name}-join-{number}")
+    play.server(everybody, f"ROUND STARTED;{number};alice,bob", after_ms=250)
+
+
+def announced_otherwise(play: Play, everybody: str) -> None:
+    play.server("alice", "YOUR TURN;t-turn")
+    play.client("alice", "ROLL;t-turn")
+    play.server(everybody, "PLAYER ROLLS;alice")
+    play.server("alice", "ROLLED;3,1;t-roll")
+    play.client("alice", "ANNOUNCE;5,3;t-roll")
+    play.server(everybody, "ANNOUNCED;alice;6,3")
+
+
+def shown_otherwise(play: Play, everybody: str) -> None:
+    play.turn(everybody, "alice", "3,1", "6,5", "t")
+    play.server(everybody, "PLAYER WANTS TO SEE;bob")
+    play.server(everybody, "ACTUAL DICE;4,1")
+
+
+def wrong_points(play: Play, everybody: str) -> None:
+    for number in (1, 2):
+        if number > 1:
+            starts(play, number, everybody)
+        play.turn(everybody, "alice", "5,3", "5,3", f"{number}a")
+        play.server(everybody, "PLAYER ROLLS;bob")
+        play.server(everybody, "ANNOUNCED;bob;4,1")
+        play.server(everybody, "PLAYER LOST;bob;ANNOUNCED_LOSING_DICE")
+        play.server(everybody, f"SCORE;alice:{number},bob:{number - 1}")
+
+
+@pytest.mark.parametrize("everybody", ["alice bob", "alice"])
+@pytest.mark.parametrize(
+    ("says", "code"),
+    [(announced_otherwise, "other-dice"), (shown_otherwise, "other-dice"), (wrong_points, "wrong-score")],
+)
+def test_a_server_is_accused_for_sure_only_by_several_conversations(
+    says: Callable[[Play, str], None], code: str, everybody: str
+) -> None:
+    play = Play()
+    play.register(*everybody.split())
+    starts(play, 1, everybody)
+    says(play, everybody)
+    sure = " " in everybody
+    [flaw] = [flaw for flaw in play.flaws if flaw.code == code]
+    assert (flaw.severity, flaw.blame) == (("error", "server") if sure else ("warning", "unknown"))
+    assert flaw.text.endswith("holds one conversation only") is not sure
+
+
+def test_a_turn_that_is_skipped_may_be_missing() -> None:
+    play = a_round()
+    play.server(ALL, "PLAYER ROLLS;bob")
+    [flaw] = play.flaws
+    assert (flaw.code, flaw.severity, flaw.blame) == ("out-of-turn", "warning", "unknown")
+
+
+@pytest.mark.parametrize("refusal", ["REJECTED;INVALID_NAME", "REJECTED"])
+def test_whose_name_was_refused_cannot_answer(refusal: str) -> None:
+    play = Play()
+    play.client("x", "REGISTER;grün er")
+    play.server("x", refusal)
+    play.client("x", "JOIN;whatever")
+    assert play.flaws[-1].code == "not-registered"
+    refused = {"invalid-name", "name-taken"} & {flaw.code for flaw in play.found.diagnostics}
+    assert refused == {"name-taken" if refusal == "REJECTED" else "invalid-name"}
 
 
 def test_a_refused_name_is_pointed_at() -> None:

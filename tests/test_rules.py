@@ -12,6 +12,7 @@ from string import Formatter
 import pytest
 from command import kiebitz
 from kiebitz_knobeln.dissector import KNOBELN
+from strength import a_few
 
 from kiebitz.cli.commands.protocols import reference
 from kiebitz.cli.terminal.console import Styled
@@ -23,12 +24,20 @@ TESTS = Path(__file__).parent
 BROKEN_IN = {
     "catan": ("test_catan_rules.py", "test_catan_requests.py", "test_catan_games.py"),
     "cgml": ("test_cgml_table.py",),
+    "maexchen": ("test_maexchen_table.py", "test_maexchen_dialects.py"),
     "okey": ("test_okey_flaws.py", "test_okey_table.py"),
+    "schafkopf": ("test_schafkopf_table.py",),
 }
 """By protocol the tests that break its rules."""
 
-UNBROKEN: dict[str, dict[str, str]] = {}
-"""By protocol and key the rules that no test breaks, and why."""
+_OTHERS_HAND = (
+    "a MODEL must show a card of a third one, whose hand is known only where its own MODELs were heard"
+)
+
+UNBROKEN = {
+    "schafkopf": {"not-in-hand/shown": _OTHERS_HAND, "not-in-hand/laid": _OTHERS_HAND},
+}
+"""By protocol and key the rules that no test breaks but by chance, and why."""
 
 EVERY_RULE = [
     pytest.param(dissector.protocol, rule, id=f"{dissector.protocol} {rule.key}")
@@ -37,11 +46,13 @@ EVERY_RULE = [
 ]
 
 
-@pytest.mark.parametrize("protocol", BROKEN_IN)
+@pytest.mark.parametrize("protocol", a_few(BROKEN_IN, {"cgml", "maexchen"}))
 def test_all_that_a_table_reports_is_a_row_and_each_row_is_broken(protocol: str, tmp_path: Path) -> None:
     found = tmp_path / "broken.json"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "broken_rules", "-p", "no:cacheprovider"]
+        # The same inputs each time.
+        + ["--hypothesis-seed=0"]
         + [str(TESTS / name) for name in BROKEN_IN[protocol]],
         env=os.environ | {"RULES_BROKEN": str(found), "PYTHONPATH": os.pathsep.join((*sys.path, str(TESTS)))},
         capture_output=True,
@@ -54,8 +65,7 @@ def test_all_that_a_table_reports_is_a_row_and_each_row_is_broken(protocol: str,
     assert set(broken["codes"]) <= {"dialect"}
     messages = broken["rules"][protocol]
     rules = grammar_rules(protocol)
-    assert set(messages) | set(UNBROKEN.get(protocol, {})) == set(rules)
-    assert not set(messages) & set(UNBROKEN.get(protocol, {}))
+    assert set(rules) - set(messages) <= set(UNBROKEN.get(protocol, {}))
     of_one = {key: [rule.message] for key, rule in rules.items() if rule.message is not None}
     assert {key: messages[key] for key in messages if key in of_one} == {
         key: names for key, names in of_one.items() if key in messages
@@ -66,6 +76,10 @@ def grammar_rules(protocol: str) -> dict[str, Rule]:
     dissector = dissector_of(protocol)
     assert dissector is not None
     return dict(dissector.grammar.rules)
+
+
+def test_each_protocol_is_tried() -> None:
+    assert set(BROKEN_IN) == {dissector.protocol for dissector in BUILT_IN}
 
 
 @pytest.mark.parametrize(("protocol", "rule"), EVERY_RULE)

@@ -413,6 +413,13 @@ def hand_exchanged(script: Script) -> None:
     put(script, place, spielerhand=[stranger(script, fields), *fields["spielerhand"][1:]])
 
 
+def card_came_back(script: Script) -> None:
+    # Late enough that it was in a trick before the last.
+    place, seat, fields = shown(script, 50)
+    gone = next(card for where, card in script.rounds[0]["cards"] if where == seat)
+    put(script, place, spielerhand=[gone, *fields["spielerhand"][1:]])
+
+
 def card_vanished(script: Script) -> None:
     place, _, fields = shown(script, 20)
     hand = [card for card in fields["spielerhand"] if card][1:]
@@ -480,6 +487,7 @@ FAULTS: list[tuple[str, Callable[[Script], None], str, str, str, str]] = [
     ("SAUSPIELherz", revoke, "c2s", "rule", "suit-not-followed", "client"),
     ("WENZ", revoke, "c2s", "rule", "suit-not-followed", "client"),
     ("WENZ", hand_exchanged, "s2c", "state", "hand-changed", "server"),
+    ("WENZ", card_came_back, "s2c", "state", "hand-changed", "server"),
     ("WENZ", card_vanished, "s2c", "state", "hand-changed", "server"),
     ("WENZ", other_card_on_the_table, "s2c", "state", "contradiction", "server"),
     ("WENZ", twice_in_one_model, "s2c", "state", "card-twice", "server"),
