@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.cli.pictures.canvas import Canvas, glyphs_for, wrap
+from kiebitz.cli.pictures.canvas import Canvas, glyphs_for
 from kiebitz.cli.pictures.catan_board import draw_board
 from kiebitz.cli.pictures.catan_hexes import SIZES, Hexes
 from kiebitz.cli.pictures.catan_look import Island, Look, look_at
@@ -56,7 +56,7 @@ def _table(look: Look, width: int, pen: Pen) -> list[Text]:
             lines = canvas.lines()
     lines += draw_below(look, width, pen)
     for remark in filter(None, (look.no_island, not_known(look.part))):
-        lines += wrap(pen.console, Text(spelt(pen, remark), "dim"), width, 2, pen.glyphs)
+        lines += pen.wrap(Text(spelt(pen, remark), "dim"), width, 2)
     return lines
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
+from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten
 from kiebitz.cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
 from kiebitz.cli.pictures.cgml_words import (
     bidding_line,
@@ -73,7 +73,7 @@ class CgmlPicture:
         width = min(options.max_width, 120)
         lines = _hand(look, width, pen) if look.part else last_hand(self.scene.events, names, width, pen)
         lines += group_lines(self.scene.state, names, look.group, width, pen)
-        text = LINE_BREAK.join(lines or [Text(shorten("nobody is here yet", width, glyphs))])
+        text = LINE_BREAK.join(lines or [pen.line("nobody is here yet", width)])
         text.no_wrap = True
         yield text
 
@@ -135,7 +135,7 @@ def _hand(look: _Look, width: int, pen: Pen) -> list[Text]:
     )
     for line in said:
         if line is not None:
-            lines += wrap(pen.console, line, width, _SAID_LINES, pen.glyphs)
+            lines += pen.wrap(line, width, _SAID_LINES)
     return lines
 
 
@@ -174,7 +174,7 @@ def _game(look: _Look, pen: Pen) -> list[Text]:
 def _draw_story(canvas: Canvas, look: _Look, seats: Seating, pen: Pen) -> None:
     """What is going on, amid the cards."""
     room = min(40, seats.felt - 2 * (_CARD_WIDTH + 3))
-    lines = wrap(pen.console, _story(look, pen), room, _CARD_HEIGHT, pen.glyphs)
+    lines = pen.wrap(_story(look, pen), room, _CARD_HEIGHT)
     for number, line in enumerate(lines):
         y = seats.y + 1 + _GAME_ROWS + 1 + number
         canvas.put(seats.x + (seats.felt - line.cell_len) // 2, y, line)
@@ -207,9 +207,8 @@ def _below(look: _Look, player: int | None, place: Seat, pen: Pen) -> list[Text]
     between = f" {pen.glyphs.dot} "
     said = Text(between).join([Text(), *_marks(look, player)])
     name = pen.marked(look.name(player), _is_to_move(look, player), 24)
-    hand = wrap(pen.console, Text(" ").join(_cards(look, player, pen)), place.width, 1, pen.glyphs)
-    figures = shorten(between.join(_figures(look, player)), place.width, pen.glyphs)
-    return [*hand, name + said, Text(figures)]
+    hand = pen.wrap(Text(" ").join(_cards(look, player, pen)), place.width, 1)
+    return [*hand, name + said, pen.line(between.join(_figures(look, player)), place.width)]
 
 
 def _beside(look: _Look, player: int | None, width: int, pen: Pen) -> list[Text]:
@@ -217,7 +216,7 @@ def _beside(look: _Look, player: int | None, width: int, pen: Pen) -> list[Text]
     return [
         pen.marked(look.name(player), _is_to_move(look, player), width),
         *_marks(look, player),
-        *(Text(shorten(figure, width, pen.glyphs)) for figure in _figures(look, player)),
+        *(pen.line(figure, width) for figure in _figures(look, player)),
         *_in_columns(_cards(look, player, pen)),
     ]
 
@@ -235,7 +234,7 @@ def _in_columns(cards: list[Text]) -> list[Text]:
 
 def _listed(look: _Look, width: int, pen: Pen) -> list[Text]:
     """The players below each other, for a picture that is too narrow for a table."""
-    lines = [Text(shorten(_title(look, pen), width, pen.glyphs), "bold")]
+    lines = [pen.line(_title(look, pen), width, "bold")]
     told = [*filter(None, _game(look, pen)), _story(look, pen)]
     right, bottom, left = look.players
     for player in (bottom, left, right):
@@ -249,7 +248,7 @@ def _listed(look: _Look, width: int, pen: Pen) -> list[Text]:
         name = pen.marked(look.name(player), _is_to_move(look, player), min(width, 24))
         told.append(Text.assemble(name, ": ", Text(", ").join(facts)))
     for line in told:
-        lines += wrap(pen.console, line, width, _LISTED_LINES, pen.glyphs)
+        lines += pen.wrap(line, width, _LISTED_LINES)
     return lines
 
 

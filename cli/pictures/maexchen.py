@@ -18,8 +18,6 @@ from kiebitz.cli.pictures.canvas import (
     cup,
     die,
     glyphs_for,
-    shorten,
-    wrap,
 )
 from kiebitz.cli.pictures.felt import draw_felt
 from kiebitz.cli.pictures.maexchen_words import between, not_known, player_to_move, told
@@ -104,7 +102,7 @@ def _draw_middle(canvas: Canvas, look: _Look, seats: Seating, pen: Pen) -> None:
     shape = _dice(look.part, pen)
     width = shape[0].cell_len
     room = seats.felt - 2 - width - 4
-    story = wrap(pen.console, _story(look, pen), min(room, 40), DIE_HEIGHT, pen.glyphs)
+    story = pen.wrap(_story(look, pen), min(room, 40), DIE_HEIGHT)
     longest = max((line.cell_len for line in story), default=0)
     x = seats.x + 1 + max(1, (seats.felt - 2 - width - 2 - longest) // 2)
     y = SEAT_ROWS + 1 + (FELT_ROWS - DIE_HEIGHT) // 2
@@ -199,13 +197,13 @@ def _listed(look: _Look, width: int, pen: Pen) -> Text:
         canvas.put(number % across * each, number // across, _seat_lines(look, name, seat, False, pen)[0])
     title = Text(_round(look, pen), "bold")
     unknown = not_known(look.part)
-    remark = Text(shorten(f"? {unknown}", width, pen.glyphs) if unknown else "")
+    remark = pen.line(f"? {unknown}", width) if unknown else Text()
     shape = _dice(look.part, pen)
     room = width - shape[0].cell_len - 2
     if room < NAME_IN_WORDS:
-        middle = LINE_BREAK.join(wrap(pen.console, _story(look, pen), width, DIE_HEIGHT, pen.glyphs))
+        middle = LINE_BREAK.join(pen.wrap(_story(look, pen), width, DIE_HEIGHT))
     else:
-        story = wrap(pen.console, _story(look, pen), room, DIE_HEIGHT, pen.glyphs)
+        story = pen.wrap(_story(look, pen), room, DIE_HEIGHT)
         beside = Canvas(DIE_HEIGHT)
         beside.put_lines(0, 0, shape)
         beside.put_lines(shape[0].cell_len + 2, 0, story)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
+from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for
 from kiebitz.cli.pictures.felt import draw_felt
 from kiebitz.cli.pictures.okey_tiles import (
     IN_A_ROW,
@@ -159,7 +159,7 @@ def _draw_middle(canvas: Canvas, look: _Look, seats: Seating, pen: Pen) -> None:
     x = seats.x + (seats.felt - _STACK_WIDTH) // 2
     canvas.put_lines(x, seats.y + 1, boxed(back, pen.glyphs, "dim"))
     canvas.put(x - 1, seats.y + 1 + _STACK_HEIGHT, Text("main stack", "dim"))
-    lines = wrap(pen.console, _story(look, pen), 40, _STORY_ROWS, pen.glyphs)
+    lines = pen.wrap(_story(look, pen), 40, _STORY_ROWS)
     top = seats.y + 1 + (_FELT_ROWS - len(lines)) // 2
     for number, line in enumerate(lines):
         canvas.put(seats.x + (seats.felt - line.cell_len) // 2, top + number, line)
@@ -211,7 +211,7 @@ def _beside(look: _Look, seat: int, width: int, pen: Pen) -> list[Text]:
     """A player at a side of the table, his rack on end."""
     deck = _deck(look.part, look.seats[seat])
     who = [pen.marked(look.seats[seat], look.to_move == seat, width)]
-    count = [Text(shorten(counted(tile_count(look.part, seat)), width, pen.glyphs))]
+    count = [pen.line(counted(tile_count(look.part, seat)), width)]
     if deck is not None:
         return who + rack_on_end(deck, _drawn(look, seat), pen.glyphs) + count
     return who + _hidden(look, seat, width, pen) + count
@@ -220,7 +220,7 @@ def _beside(look: _Look, seat: int, width: int, pen: Pen) -> list[Text]:
 def _hidden(look: _Look, seat: int, width: int, pen: Pen) -> list[Text]:
     """A rack that nobody has seen: the backs of its tiles."""
     count = tile_count(look.part, seat)
-    return [Text(shorten(pen.glyphs.back * count, width, pen.glyphs))] if count else []
+    return [pen.line(pen.glyphs.back * count, width)] if count else []
 
 
 # A table without room.
@@ -228,8 +228,8 @@ def _hidden(look: _Look, seat: int, width: int, pen: Pen) -> list[Text]:
 
 def _listed(look: _Look, width: int, pen: Pen) -> list[Text]:
     """The players below each other, each with what he can draw, for a picture too narrow for a table."""
-    lines = [Text(shorten(f"lobby {look.part.get('lobby', '?')}", width, pen.glyphs), "bold")]
-    lines += wrap(pen.console, _story(look, pen), width, _LISTED_LINES, pen.glyphs)
+    lines = [pen.line(f"lobby {look.part.get('lobby', '?')}", width, "bold")]
+    lines += pen.wrap(_story(look, pen), width, _LISTED_LINES)
     for seat in range(SEATS):
         name = pen.marked(look.seats[seat], look.to_move == seat, min(width, 24))
         line = Text.assemble(name, f": {counted(tile_count(look.part, seat))}")
@@ -239,9 +239,9 @@ def _listed(look: _Look, width: int, pen: Pen) -> list[Text]:
         stacks = _stacks(look)
         if stacks is not None and (top := stacks[seat]) is not None:
             line.append_text(Text("; on the stack before him ") + tile_words(top, pen.glyphs))
-        lines += wrap(pen.console, line, width, _LISTED_LINES, pen.glyphs)
+        lines += pen.wrap(line, width, _LISTED_LINES)
     if remark := not_known(look.part):
-        lines.append(Text(shorten(remark, width, pen.glyphs)))
+        lines.append(pen.line(remark, width))
     return lines
 
 
@@ -257,8 +257,8 @@ def _besides(look: _Look, width: int, pen: Pen) -> list[Text]:
         lines.append(pen.listing("not in this game: ", sorted(elsewhere), where, width))
     if look.others:
         games = f"other games: lobby {', '.join(look.others)}"
-        lines.append(Text(shorten(games, width, pen.glyphs), "dim"))
-    return [*lines, *wrap(pen.console, legend(pen.glyphs), width, 2, pen.glyphs)]
+        lines.append(pen.line(games, width, "dim"))
+    return [*lines, *pen.wrap(legend(pen.glyphs), width, 2)]
 
 
 def _lobbies(look: _Look, width: int, pen: Pen) -> list[Text]:
@@ -285,4 +285,4 @@ def _lobby(number: str, about: dict[str, Any], width: int, pen: Pen) -> list[Tex
         if name is not None
     ]
     line = Text(f"lobby {number}, {len(players)} of {SEATS}: ", "dim")
-    return wrap(pen.console, Text.assemble(line, Text(", ").join(players)), width, SEATS, pen.glyphs)
+    return pen.wrap(Text.assemble(line, Text(", ").join(players)), width, SEATS)

@@ -26,7 +26,24 @@ class Pen(msgspec.Struct, eq=False):
     def words(self, text: str, width: int = 200) -> Text:
         """A text from the network, in letters that the terminal has, and short."""
         known = text[: 4 * width].encode(self.encoding, "backslashreplace").decode(self.encoding)
-        return Text(shorten(known, width, self.glyphs))
+        return self.line(known, width)
+
+    def line(self, words: str, width: int, style: str = "") -> Text:
+        """Words of ours on a line of at most `width` cells."""
+        return Text(shorten(words, width, self.glyphs), style)
+
+    def wrap(self, text: Text, width: int, height: int) -> list[Text]:
+        """A text in lines of at most `width` cells, and in at most `height` of them."""
+        lines = text.lines(self.console, width)
+        if len(lines) > height:
+            lines = lines[:height]
+            last = lines[-1]
+            if last.cell_len > width - len(self.glyphs.ellipsis):
+                last.set_length(width - len(self.glyphs.ellipsis))
+            last.append(self.glyphs.ellipsis)
+        for line in lines:
+            line.rstrip()
+        return lines
 
     def name(self, name: str, width: int = NAME_IN_WORDS) -> Text:
         """A player's name in his colour."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for, shorten, wrap
+from kiebitz.cli.pictures.canvas import Canvas, boxed, glyphs_for
 from kiebitz.cli.pictures.felt import draw_felt
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
@@ -134,7 +134,7 @@ def _title(look: _Look, pen: Pen) -> str:
 def _draw_story(canvas: Canvas, look: _Look, seats: Seating, pen: Pen) -> None:
     """What is going on, amid the cards."""
     room = min(40, seats.felt - 2 * (_CARD_WIDTH + 3))
-    lines = wrap(pen.console, _story(look, pen), room, _CARD_HEIGHT, pen.glyphs)
+    lines = pen.wrap(_story(look, pen), room, _CARD_HEIGHT)
     top = seats.y + 1 + _CARD_HEIGHT + (_CARD_HEIGHT - len(lines)) // 2
     for number, line in enumerate(lines):
         canvas.put(seats.x + (seats.felt - line.cell_len) // 2, top + number, line)
@@ -169,7 +169,7 @@ def _above_or_below(look: _Look, seat: int, place: Seat, pen: Pen) -> list[Text]
     name = pen.marked(look.seats[seat], look.to_move == seat, min(room, 24))
     who = [Text.assemble(name, between, said) if said else name]
     if figures := _figures(look, seat):
-        who.append(Text(shorten(between.join(figures), place.width, pen.glyphs)))
+        who.append(pen.line(between.join(figures), place.width))
     hand = [Text(" ").join(cards)] if (cards := _hand(look, seat, pen)) else []
     return who + hand if place.edge == "top" else hand + who
 
@@ -181,16 +181,16 @@ def _beside(look: _Look, seat: int, width: int, pen: Pen) -> list[Text]:
     rows = [hand[first : first + _IN_A_ROW] for first in range(0, len(hand), _IN_A_ROW)]
     return [
         pen.marked(look.seats[seat], look.to_move == seat, width),
-        *(wrap(pen.console, said, width, 3, pen.glyphs) if said else ()),
-        *(Text(shorten(figure, width, pen.glyphs)) for figure in _figures(look, seat)),
+        *(pen.wrap(said, width, 3) if said else ()),
+        *(pen.line(figure, width) for figure in _figures(look, seat)),
         *(Text(" ").join(row) for row in rows),
     ]
 
 
 def _listed(look: _Look, width: int, pen: Pen) -> Text:
     """The players below each other, for a picture that is too narrow for a table."""
-    lines = [Text(shorten(_title(look, pen), width, pen.glyphs), "bold")]
-    lines += wrap(pen.console, _story(look, pen), width, _LISTED_LINES, pen.glyphs)
+    lines = [pen.line(_title(look, pen), width, "bold")]
+    lines += pen.wrap(_story(look, pen), width, _LISTED_LINES)
     for seat in range(SEATS):
         facts = _marks(look, seat)
         card = look.part.get("table", {}).get(str(seat))
@@ -202,9 +202,9 @@ def _listed(look: _Look, width: int, pen: Pen) -> Text:
         facts += map(Text, _figures(look, seat))
         name = pen.marked(look.seats[seat], look.to_move == seat, min(width, 24))
         line = Text.assemble(name, ": " if facts else "", Text(", ").join(facts))
-        lines += wrap(pen.console, line, width, _LISTED_LINES, pen.glyphs)
+        lines += pen.wrap(line, width, _LISTED_LINES)
     if remark := not_known(look.part):
-        lines.append(Text(shorten(remark, width, pen.glyphs)))
+        lines.append(pen.line(remark, width))
     return LINE_BREAK.join(lines)
 
 
@@ -242,7 +242,7 @@ def _besides(look: _Look, width: int, pen: Pen) -> list[Text]:
     lines = []
     trick = last_trick(look.part, pen.name, pen.glyphs)
     if trick is not None:
-        lines += wrap(pen.console, trick, width, 1, pen.glyphs)
+        lines += pen.wrap(trick, width, 1)
     seated: Sequence[str] = look.seats if look.part else ()
     waiting = [name for name in look.here if name not in seated]
     gone = [name for name in look.gone if name not in seated]
