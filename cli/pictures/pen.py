@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -22,6 +22,15 @@ class Pen(msgspec.Struct, eq=False):
     encoding: str
     glyphs: Glyphs
     names: Sequence[str]
+
+    @property
+    def between(self) -> str:
+        """What stands between facts on a line."""
+        return f" {self.glyphs.dot} "
+
+    def introduce(self, names: Iterable[str]) -> None:
+        """Give a colour to names, too, that nobody knew before."""
+        self.names = [*self.names, *sorted({*names} - {*self.names})]
 
     def words(self, text: str, width: int = 200) -> Text:
         """A text from the network, in letters that the terminal has, and short."""
