@@ -178,6 +178,36 @@ class EventKind:
     spoken: bool = False
 
 
+OWN_CLAUSE = "{clause}"
+"""In the clause of a rule: that of the row whose message breaks it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A check of a table: what it reports of a message that breaks it.
+
+    `key` is the diagnostic's code; where a code has several rows, a word after a slash tells them apart.
+    `message` is the name of the message that breaks it, None if several can. `text`, `expected` and `clause`
+    have in braces what the table fills in. `blame` is None if it is the sender's. Where there is no clause,
+    `unwritten` says why.
+    """
+
+    key: str
+    message: str | None
+    text: str
+    expected: str | None = None
+    group: Group = "rule"
+    severity: Severity = "error"
+    clause: str | None = OWN_CLAUSE
+    blame: Blame | None = None
+    unwritten: str | None = None
+
+    @property
+    def code(self) -> str:
+        """The code of its diagnostics."""
+        return self.key.partition("/")[0]
+
+
 class Flaw(msgspec.Struct, frozen=True):
     """Something wrong in a frame; `offset` and `length` are bytes from the start of the frame.
 
@@ -220,7 +250,7 @@ class Decoded(msgspec.Struct, frozen=True):
 
 
 class Grammar:
-    """The rows and event kinds of one protocol; `foreign` if its messages' names need an English gloss.
+    """The rows, event kinds and rules of one protocol; `foreign` if its messages' names need a gloss.
 
     `data_handles` says what the values in the data of its events name, and under `actor` who acts;
     `state_handles` the same of its table's state. Where an event has two values that name the same player,
@@ -237,6 +267,7 @@ class Grammar:
         data_handles: Handles = MappingProxyType({}),
         state_handles: Handles = MappingProxyType({}),
         aliases: Mapping[str, str] = MappingProxyType({}),
+        rules: Iterable[Rule] = (),
     ) -> None:
         self.foreign = foreign
         self.data_handles = data_handles
@@ -246,6 +277,7 @@ class Grammar:
         self.title = title
         self.rows = tuple(rows)
         self.events: Mapping[str, EventKind] = {event.kind: event for event in events}
+        self.rules: Mapping[str, Rule] = {rule.key: rule for rule in rules}
         self._by_name: dict[tuple[Direction, str], tuple[MessageType, ...]] = {}
         for row in self.rows:
             key = (row.direction, row.name)

@@ -7,12 +7,13 @@ out; a table never looks at a clock, only at the times of what it is given.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar import MessageType, blame_of, to_json
+from kiebitz.dissectors.grammar import MessageType, Rule, blame_of, to_json
 from kiebitz.dissectors.records import (
     Blame,
     Change,
@@ -54,6 +55,9 @@ class Ids(msgspec.Struct):
 
 class GameTable(ABC):
     """One server's table. Subclasses read messages; the findings list everything that comes of it."""
+
+    rules: Mapping[str, Rule] = MappingProxyType({})
+    """What it checks: the rules of its protocol's grammar."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self.info = info
@@ -137,6 +141,36 @@ class GameTable(ABC):
         """A game's label, end or result is new."""
         self._findings.games.append(game)
 
+    def flaw(
+        self,
+        message: Message,
+        key: str,
+        /,
+        *,
+        at: tuple[int, int] | None = None,
+        part: str | None = None,
+        blame: Blame | None = None,
+        **values: Any,
+    ) -> None:
+        """Report that `message` breaks the rule of this key; `values` fill the rule's sentences.
+
+        `at` is where in it (offset and length in bytes); `part` names what is there, behind the sentence.
+        `blame` is whose fault it is, if that is not the rule's to say.
+        """
+        rule = self.rules[key]
+        text = rule.text.format_map(values)
+        self.diagnose(
+            message,
+            rule.severity,
+            rule.group,
+            rule.code,
+            text if part is None else f"{text} ({part})",
+            expected=_filled(rule.expected, values),
+            clause=_filled(rule.clause, values),
+            blame=blame or rule.blame or blame_of(message.direction),
+            at=at,
+        )
+
     def diagnose(
         self,
         message: Message,
@@ -150,7 +184,10 @@ class GameTable(ABC):
         blame: Blame = "unknown",
         at: tuple[int, int] | None = None,
     ) -> None:
-        """Report a flaw of `message`, or of `at`: (offset, length) in bytes inside it."""
+        """Report a flaw of `message`, or of `at`: (offset, length) in bytes inside it.
+
+        What breaks a rule is reported with `flaw`, so that the reference lists all that is checked.
+        """
         offset, length = at if at is not None else (0, message.length)
         self._findings.diagnostics.append(
             Diagnostic(
@@ -191,3 +228,7 @@ class GameTable(ABC):
                 blame=blame_of(message.direction),
                 at=at,
             )
+
+
+def _filled(sentence: str | None, values: Mapping[str, object]) -> str | None:
+    return None if sentence is None else sentence.format_map(values)

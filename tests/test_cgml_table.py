@@ -309,6 +309,12 @@ def too_few_dealt(hand: Hand) -> None:
     hand.bids(BEDA, "", "G")
 
 
+def too_many_dealt(hand: Hand) -> None:
+    hand.dealt[CYRIL].append(hand.talon[0])
+    hand.deal()
+    hand.bids(BEDA, "", "G")
+
+
 def talon_for_the_wrong_one(hand: Hand) -> None:
     hand.deal()
     hand.bid()
@@ -352,6 +358,15 @@ def second_colour(hand: Hand) -> None:
     hand.take_talon()
     hand.discard()
     hand.name_trumps(trumf="r:g")
+
+
+def one_colour(hand: Hand) -> None:
+    hand.deal()
+    hand.bid()
+    hand.take_talon()
+    hand.discard()
+    hand.contract = "27"
+    hand.name_trumps(trumf="r", told="r:g")
 
 
 def needless_trumps(hand: Hand) -> None:
@@ -522,6 +537,13 @@ def won_and_lost(hand: Hand) -> None:
     hand.table.tells(PLAYERS, f"<result>{LM}{game}{both}</result>")
 
 
+def won_twice(hand: Hand) -> None:
+    hand.until_play()
+    twice = f'<winer playerid="{ANNA}"><money type="get">2</money></winer>' * 2
+    game = "<licite>7</licite><trumf>r</trumf><flek>2</flek>"
+    hand.table.tells(PLAYERS, f"<result>{LM}{game}{twice}</result>")
+
+
 def plays_to_the_login_server(hand: Hand) -> None:
     hand.deal()
     hand.table.says(ANNA, '<playcard type="cards" from="hand" to="desk"><card>R07</card></playcard>', LOGIN)
@@ -546,12 +568,14 @@ def joins_a_group_that_is_none(hand: Hand) -> None:
         (contract_nobody_bid, "not-bid", "error", "server"),
         (card_dealt_twice, "dealt-twice", "error", "server"),
         (too_few_dealt, "wrong-count", "warning", "server"),
+        (too_many_dealt, "wrong-count", "warning", "server"),
         (talon_for_the_wrong_one, "wrong-player", "error", "server"),
         (talon_of_three, "wrong-count", "error", "server"),
         (discards_one, "wrong-count", "error", "client"),
         (discards_what_he_has_not, "not-in-hand", "error", "client"),
         (no_trumps, "no-trumps", "error", "client"),
         (second_colour, "second-colour", "warning", "client"),
+        (one_colour, "second-colour", "warning", "client"),
         (needless_trumps, "needless-trumps", "error", "client"),
         (no_trumps_told, "no-trumps", "error", "server"),
         (flek_against_nothing, "flek-against", "error", "client"),
@@ -573,6 +597,7 @@ def joins_a_group_that_is_none(hand: Hand) -> None:
         (result_with_another_level, "told-otherwise", "error", "server"),
         (result_with_another_trick, "told-otherwise", "error", "server"),
         (won_and_lost, "twice-in-result", "error", "server"),
+        (won_twice, "twice-in-result", "error", "server"),
         (plays_to_the_login_server, "wrong-server", "error", "client"),
         (logs_in_at_the_game_server, "wrong-server", "error", "client"),
         (joins_a_group_that_is_none, "unknown-group", "warning", "client"),

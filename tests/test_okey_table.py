@@ -343,6 +343,20 @@ def test_a_tile_from_an_exchange_stack_that_was_not_on_top() -> None:
     assert (flaw.code, flaw.expected, flaw.blame) == ("other-tile", "5:BLACK", "server")
 
 
+def test_a_tile_is_put_too_many_where_it_is_not_known_whose_turn_it_is() -> None:
+    rest = DECK.replace("7:BLUE", "").strip()
+    found = talk_of(
+        f"""{lobby(1, "ada")}
+        ada < STRT "{DECK} " 0
+        ada < STAT "5:BLACK \\" \\" \\" \\" \\" \\" " 1
+        ada < STAT "5:BLACK 6:BLACK 7:BLACK 8:BLACK " 0
+        ada > PUTT 7:BLUE "{rest} "
+        """
+    )
+    [flaw] = flaws(found)
+    assert (flaw.code, flaw.expected, flaw.blame) == ("must-draw", "DRAW, if it is his turn", "client")
+
+
 # Bounds.
 
 

@@ -12,7 +12,7 @@ from kiebitz.cli.terminal.console import Candidate, Line, Styled, candidates, sh
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, Row, batches
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.grammar import OWN_CLAUSE, MessageType, Rule
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.storage.conditions import field_catalog
 
@@ -39,7 +39,7 @@ def _completed(context: click.Context, parameter: click.Parameter, text: str) ->
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=_completed)
 def protocols(name: str | None) -> None:
-    """List the protocols, or print one's messages, events and filter names.
+    """List the protocols, or print one's messages, events, rules and filter names.
 
     \b
     Example:
@@ -99,6 +99,11 @@ def reference(dissector: Dissector) -> Iterator[Line]:
     for kind in grammar.events.values():
         secret = " (known to the actor alone)" if kind.secret else ""
         yield from _wrapped(f"{kind.kind}{{{', '.join(kind.fields)}}}: {kind.sentence}{secret}", 2)
+    if grammar.rules:
+        yield ()
+        yield (Styled("Rules", bold=True),)
+        for rule in grammar.rules.values():
+            yield from _rule(rule)
     yield ()
     yield (Styled("Names for filters", bold=True),)
     catalog = field_catalog()
@@ -130,6 +135,17 @@ def _message(dissector: Dissector, row: MessageType) -> Iterator[Line]:
     if row.deviation is not None:
         yield from _wrapped(f"dialect: {row.deviation}", 4)
     yield from _wrapped(f"see: {row.clause}", 4)
+
+
+def _rule(rule: Rule) -> Iterator[Line]:
+    yield from _wrapped(f"{rule.code} ({rule.severity}, {rule.group}): {rule.text}", 2)
+    if rule.expected is not None:
+        yield from _wrapped(f"expected: {rule.expected}", 4)
+    if rule.clause is None:
+        yield from _wrapped(f"no clause: {rule.unwritten}", 4)
+    else:
+        own = f"the clause of {rule.message or 'the message'}"
+        yield from _wrapped(f"see: {rule.clause.replace(OWN_CLAUSE, own)}", 4)
 
 
 def _wrapped(text: str, indent: int) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kiebitz.dissectors.catan.board import Spot, at, spot
 from kiebitz.dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
 from kiebitz.dissectors.catan.ledger import START, Claim
-from kiebitz.dissectors.catan.phrases import RULES, where_words
+from kiebitz.dissectors.catan.phrases import where_words
 from kiebitz.dissectors.catan.placing import THROUGH, objection
 from kiebitz.dissectors.catan.play import PlayTable
 from kiebitz.dissectors.catan.resources import Resources
@@ -77,57 +77,18 @@ class Builder:
         table = self._table
         if not game.whole or game.board is None:
             return
-        clause = f"{fact.row.clause}; {RULES}"
-        what = f"{player.name} builds {typ} at {where_words(where)}"
         problem = objection(game, game.board, player.id, typ, where)
-        if problem == THROUGH:
-            table.flaw(
-                fact,
-                "warning",
-                "rule",
-                "road-through",
-                f"{what}: {problem}",
-                *path,
-                "Ort",
-                clause=clause,
-            )
-        elif problem is not None:
-            expected = "a place where it may stand"
-            table.flaw(
-                fact,
-                "error",
-                "rule",
-                "bad-place",
-                f"{what}: {problem}",
-                *path,
-                "Ort",
-                expected=expected,
-                clause=clause,
+        if problem is not None:
+            key, place = "road-through" if problem == THROUGH else "bad-place", where_words(where)
+            table.flaw_of(
+                fact, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem
             )
         elif not game.in_setup and game.roller not in (None, player.id):
-            table.flaw(
-                fact,
-                "error",
-                "rule",
-                "out-of-turn",
-                f"{player.name} builds, but it is {table.name(game.roller)}'s turn",
-                *path,
-                "Eigentümer",
-                expected=str(game.roller),
-                clause=RULES,
-            )
+            key, whose = "out-of-turn/build", table.name(game.roller)
+            table.flaw_of(fact, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller)
         elif len(game.owned(player.id, typ)) >= PIECES[typ]:
-            table.flaw(
-                fact,
-                "warning",
-                "rule",
-                "too-many-pieces",
-                f"{player.name} builds {typ}, and has {PIECES[typ]} already",
-                *path,
-                "Typ",
-                expected=f"at most {PIECES[typ]}",
-                clause=RULES,
-            )
+            key, most = "too-many-pieces", PIECES[typ]
+            table.flaw_of(fact, key, *path, "Typ", player=player.name, piece=typ, most=most)
 
     # The longest road.
 
@@ -169,14 +130,9 @@ class Builder:
         whose = [table.name(number) or "" for number in lengths if lengths[number] == longest]
         holder = game.longest_road
         ours = f"{table.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
-        table.flaw(
-            fact,
-            "error",
-            "rule",
-            "longest-road",
-            f"{ours}, but {' and '.join(whose)} {longest}",
-            "Spieler",
-            expected=", ".join(whose),
+        others, expected = " and ".join(whose), ", ".join(whose)
+        table.flaw_of(
+            fact, "longest-road", "Spieler", holder=ours, others=others, longest=longest, expected=expected
         )
 
 

@@ -15,7 +15,6 @@ from kiebitz.dissectors.catan.turns import Turns
 from kiebitz.dissectors.catan.words import STRASSE
 from kiebitz.dissectors.hearing import Fact
 
-_CLAUSE = "13 Entwicklungskarten ausspielen"
 _ARMY = 3
 """The largest army has at least so many knights."""
 
@@ -107,15 +106,14 @@ class Cards:
         problem = None
         just_bought = player.bought.get(card, 0)
         if player.played:
-            problem, expected = "the second development card in this turn", "one in a turn"
+            problem, allowed = "the second development card in this turn", "one in a turn"
         elif player.cards.most[card] <= 0:
-            problem, expected = "a card that he has not got", "a card of his own"
+            problem, allowed = "a card that he has not got", "a card of his own"
         elif just_bought and player.cards.most[card] <= just_bought:
-            problem, expected = "a card that was bought in this turn", "a card of an earlier turn"
+            problem, allowed = "a card that was bought in this turn", "a card of an earlier turn"
         if problem is not None:
-            text = f"{player.name} plays {card}: {problem}"
-            self._table.flaw(
-                fact, "warning", "rule", "card-not-allowed", text, expected=expected, clause=_CLAUSE
+            self._table.flaw_of(
+                fact, "card-not-allowed", player=player.name, card=card, problem=problem, allowed=allowed
             )
 
     def army(self, fact: Fact) -> None:
@@ -130,13 +128,6 @@ class Cards:
             ours = player.knights
             most = max((count for count in knights.values() if count is not None), default=0)
             if game.whole and ours is not None and (ours < _ARMY or ours < most):
-                table.flaw(
-                    fact,
-                    "error",
-                    "rule",
-                    "largest-army",
-                    f"{player.name} has played {ours} knights",
-                    "Spieler",
-                    expected=f"at least {max(_ARMY, most)}",
-                )
+                least = max(_ARMY, most)
+                table.flaw_of(fact, "largest-army", "Spieler", player=player.name, knights=ours, least=least)
         table.tell(fact, "largest_army", player, {})

@@ -35,6 +35,7 @@ from kiebitz.dissectors.catan.objects import (
     Building,
     Version,
 )
+from kiebitz.dissectors.catan.rules import RULES
 from kiebitz.dissectors.catan.values import Counts, ListOf, Object, Only, Tuple, Value, Whole, Word
 from kiebitz.dissectors.catan.words import (
     FARBEN,
@@ -558,6 +559,7 @@ GRAMMAR = Grammar(
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     aliases=ALIASES,
+    rules=RULES,
 )
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}

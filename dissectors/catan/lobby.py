@@ -166,16 +166,16 @@ class Lobby:
         was_known = hand.is_known
         agrees = hand.tell(counts)
         if not agrees and table.is_whole():
-            what = f"{words(ours)}" if ours is not None and ours != total(counts) else "other cards"
-            table.flaw(
+            known = words(ours) if ours is not None and ours != total(counts) else "other cards"
+            table.flaw_of(
                 fact,
-                "warning",
-                "state",
                 "total-mismatch",
-                f"{player.name} has {words(counts)}, but by all that was told {what}",
                 "Spieler",
                 "Rohstoffe",
-                expected=str(ours),
+                player=player.name,
+                told=words(counts),
+                known=known,
+                count=ours,
             )
         if not agrees or not was_known or ours is None:
             table.put_hand(player)
@@ -215,17 +215,7 @@ class Lobby:
         table.put_hand(player)
         hidden = {"known_to": [player.name], "others_see": {"resources": total(counts)}}
         table.tell(fact, "discarded", player, {"resources": counts, **hidden})
-        table.flaw(
-            fact,
-            "note",
-            "state",
-            "untold-discard",
-            "the server tells nobody what is given up because of the robber",
-            "Spieler",
-            "Rohstoffe",
-            expected="Kosten",
-            clause="11.2 Räuber: Rohstoffe abgeben",
-        )
+        table.flaw_of(fact, "untold-discard", "Spieler", "Rohstoffe")
         return True
 
     def _cards(self, fact: Fact, player: Player) -> None:

@@ -1,12 +1,9 @@
-"""What stands in many verdicts: counts and places as they are written, and the clause of the rules."""
+"""What stands in many verdicts: counts and places as they are written."""
 
 from __future__ import annotations
 
 from kiebitz.dissectors.catan.board import Spot
 from kiebitz.dissectors.catan.hand import Counts
-
-RULES = "14 Hinweise"
-"""The clause that refers to the rules of the game."""
 
 
 def words(counts: Counts | None) -> str:

@@ -12,9 +12,9 @@ from kiebitz.dissectors.catan.game import CatanGame, Player
 from kiebitz.dissectors.catan.grammar import GRAMMAR, Nachricht
 from kiebitz.dissectors.catan.hand import Hand
 from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
-from kiebitz.dissectors.grammar import blame_of, shortened
+from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Findings, Group, Severity, TableInfo
+from kiebitz.dissectors.records import Event, Findings, TableInfo
 from kiebitz.dissectors.table import GameTable, Ids
 
 _LONGEST_NAME = 200
@@ -27,6 +27,8 @@ _TOLD = 3
 
 class PlayTable(GameTable):
     """A Catan server's players and games, without what its messages mean."""
+
+    rules = GRAMMAR.rules
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
@@ -202,33 +204,15 @@ class PlayTable(GameTable):
             fact.event = event
         return event
 
-    def flaw(
-        self,
-        fact: Fact,
-        severity: Severity,
-        group: Group,
-        code: str,
-        text: str,
-        *path: str | int,
-        expected: str | None = None,
-        clause: str | None = None,
-    ) -> None:
-        """Report what is wrong with the field at `path`; what a server always does, a few times."""
-        row = fact.row
+    def flaw_of(self, fact: Fact, key: str, /, *path: str | int, **values: Any) -> None:
+        """Report that the field at `path` breaks a rule; what a server always does, a few times."""
+        row, rule = fact.row, self.rules[key]
         assert isinstance(row, Nachricht)
         if fact.message.direction == "s2c":
-            told = self._told.get(code, 0)
-            if told >= (_TOLD if severity == "error" else 1):
+            told = self._told.get(rule.code, 0)
+            if told >= (_TOLD if rule.severity == "error" else 1):
                 return
-            self._told[code] = told + 1
-        self.diagnose(
-            fact.message,
-            severity,
-            group,
-            code,
-            f"{text} ({spoken((row.name, *path))})" if path else text,
-            expected=expected,
-            clause=clause or row.clause,
-            blame=blame_of(fact.message.direction),
-            at=field_place(fact.frame, row, *path) if fact.frame else None,
-        )
+            self._told[rule.code] = told + 1
+        part = spoken((row.name, *path)) if path else None
+        at = field_place(fact.frame, row, *path) if fact.frame else None
+        self.flaw(fact.message, key, at=at, part=part, clause=row.clause, **values)

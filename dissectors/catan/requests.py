@@ -6,7 +6,7 @@ What the server does all the same is its own affair, and told of its messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kiebitz.dissectors.broadcast import SWAPPED_NS
 from kiebitz.dissectors.catan.board import Board, at, spot
@@ -33,11 +33,11 @@ _CARD_OF = {
 
 
 class Objection(NamedTuple):
-    """Why a request is not allowed; `path` is where in it that stands."""
+    """The rule that a request breaks, where in it (`path`), and what fills the rule's sentence."""
 
-    code: str
-    text: str
-    path: tuple[str, ...] = ()
+    key: str
+    path: tuple[str, ...]
+    values: Mapping[str, Any]
 
 
 def against(fact: Fact, game: CatanGame, player: Player, told_ns: int) -> Objection | None:
@@ -51,14 +51,14 @@ def against(fact: Fact, game: CatanGame, player: Player, told_ns: int) -> Object
     # If only others were told yet whose turn it is, that may have been after the request.
     is_sure = told_ns >= game.turned_ns or fact.ts_ns - game.turned_ns >= SWAPPED_NS
     if fact.name in _IN_ONES_TURN and whose is not None and whose is not player and is_sure:
-        return Objection("out-of-turn", f"it is {whose.name}'s turn")
+        return Objection("out-of-turn/asked", (), {"whose": whose.name})
     question = _QUESTIONS.get(fact.name)
     return question(fact, game, game.board, player) if question is not None else None
 
 
 def _rolls(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
     if player.status not in (WÜRFELN, None):
-        return Objection("not-now", f'the server expects "{player.status}"')
+        return Objection("not-now", (), {"status": player.status})
     return None
 
 
@@ -66,7 +66,7 @@ def _builds(fact: Fact, game: CatanGame, board: Board, player: Player) -> Object
     typ = fact.fields["Typ"]
     problem = objection(game, board, player.id, typ, spot(map(at, fact.fields["Ort"])))
     if problem is not None:
-        return Objection("bad-place", problem, ("Ort",))
+        return Objection("bad-place/asked", ("Ort",), {"problem": problem})
     return None if game.in_setup else _lacks(player, COSTS[typ], ("Typ",))
 
 
@@ -80,8 +80,8 @@ def _trades_overseas(fact: Fact, game: CatanGame, board: Board, player: Player) 
     worth = sum(count // rates[kind] for kind, count in offer.items())
     if total(demand) > worth:
         best = ", ".join(f"{kind} {rates[kind]}:1" for kind in offer)
-        text = f"{words(offer)} for {words(demand)} is too little; {best}"
-        return Objection("trade-rate", text, ("Angebot",))
+        values = {"offer": words(offer), "demand": words(demand), "rates": best}
+        return Objection("trade-rate/asked", ("Angebot",), values)
     return _lacks(player, offer, ("Angebot",))
 
 
@@ -92,43 +92,43 @@ def _offers(fact: Fact, game: CatanGame, board: Board, player: Player) -> Object
 def _names_trade(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
     number = fact.fields["Handel id"]
     if number not in game.trades:
-        return Objection("no-trade", f"no trade {number} is open", ("Handel id",))
+        return Objection("no-trade/asked", ("Handel id",), {"number": number})
     return None
 
 
 def _discards(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
     if player.status not in (KARTEN_ABGEBEN, None):
-        return Objection("not-now", f'the server expects "{player.status}"')
+        return Objection("not-now", (), {"status": player.status})
     counts, held = plain(fact.fields["Abgeben"]), player.hand.total
     if held is not None and total(counts) != held // 2:
-        text = f"half of {held} cards is {held // 2}, not {total(counts)}"
-        return Objection("wrong-count", text, ("Abgeben",))
+        values = {"held": held, "half": held // 2, "count": total(counts)}
+        return Objection("wrong-count", ("Abgeben",), values)
     return _lacks(player, counts, ("Abgeben",))
 
 
 def _moves_robber(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
     if player.status not in (RÄUBER_VERSETZEN, None):
-        return Objection("not-now", f'the server expects "{player.status}"')
+        return Objection("not-now", (), {"status": player.status})
     return _to_field(fact, game, board, player)
 
 
 def _to_field(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
     place, target = at(fact.fields["Ort"]), fact.fields.get("Ziel")
     if place == game.robber:
-        return Objection("bad-place", "the robber stands there already", ("Ort",))
+        return Objection("bad-place/asked", ("Ort",), {"problem": "the robber stands there already"})
     if not board.is_land(place):
-        return Objection("bad-place", "that is no field of the island", ("Ort",))
+        return Objection("bad-place/asked", ("Ort",), {"problem": "that is no field of the island"})
     if target is not None and not game.lives_at(target, place):
-        return Objection("bad-target", f"player {target} has nothing there", ("Ziel",))
+        return Objection("bad-target/asked", ("Ziel",), {"target": target})
     return None
 
 
 def _plays(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
     card = _CARD_OF[fact.name]
     if player.played:
-        return Objection("card-not-allowed", "a second development card in one turn")
+        return _not_allowed("a second development card in one turn")
     if player.cards.most[card] <= player.bought.get(card, 0):
-        return Objection("card-not-allowed", f"no {card} was bought in an earlier turn")
+        return _not_allowed(f"no {card} was bought in an earlier turn")
     return _to_field(fact, game, board, player) if "Ort" in fact.fields else None
 
 
@@ -137,8 +137,11 @@ def _lacks(player: Player, counts: Mapping[str, int], path: tuple[str, ...]) -> 
     missing = [kind for kind, count in counts.items() if hand.most[kind] < count]
     if not missing:
         return None
-    text = f"that takes {words(counts)}, and there is not as much {' or '.join(missing)}"
-    return Objection("cannot-pay", text, path)
+    return Objection("cannot-pay", path, {"cost": words(counts), "missing": " or ".join(missing)})
+
+
+def _not_allowed(problem: str) -> Objection:
+    return Objection("card-not-allowed/asked", (), {"problem": problem})
 
 
 _QUESTIONS: dict[str, Callable[[Fact, CatanGame, Board, Player], Objection | None]] = {

@@ -11,7 +11,7 @@ from typing import Any
 from kiebitz.dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from kiebitz.dissectors.catan.hand import Counts, plain, total
 from kiebitz.dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
-from kiebitz.dissectors.catan.phrases import RULES, words
+from kiebitz.dissectors.catan.phrases import words
 from kiebitz.dissectors.catan.play import PlayTable
 from kiebitz.dissectors.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
 from kiebitz.dissectors.hearing import Fact
@@ -74,15 +74,7 @@ class Resources:
         if sign > 0:
             player.hand.gain(counts)
         elif not player.hand.pay(counts) and table.game.whole:
-            table.flaw(
-                fact,
-                "warning",
-                "rule",
-                "below-zero",
-                f"{player.name} pays {words(counts)}, and has not got as many",
-                "Rohstoffe",
-                clause=f"{fact.row.clause}; {RULES}",
-            )
+            table.flaw_of(fact, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
         table.put_hand(player)
         why = entry.why or _likely(table.game, player, sign, counts)
         if why == ROBBER:
@@ -143,15 +135,14 @@ class Resources:
         worth = sum(count // rates[kind] for kind, count in paid.items())
         if total(gained) > worth:
             best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
-            table.flaw(
+            table.flaw_of(
                 entry.fact,
-                "error",
-                "rule",
                 "trade-rate",
-                f"{player.name} gets {words(gained)} for {words(paid)}",
                 "Rohstoffe",
-                expected=best,
-                clause="11.8 Seehandel",
+                player=player.name,
+                gained=words(gained),
+                paid=words(paid),
+                rates=best,
             )
 
 

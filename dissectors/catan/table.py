@@ -251,8 +251,8 @@ class CatanTable(PlayTable):
             self.game.ledger.refuse(asked)
         self._lobby.refused(fact, number, asked)
         if request is not None and request.fact is not None and request.objection is not None:
-            code, text, path = request.objection
-            self.flaw(request.fact, "warning", "rule", code, f"{request.message.name}: {text}", *path)
+            key, path, values = request.objection
+            self.flaw_of(request.fact, key, *path, request=request.message.name, **values)
 
     def _turn_over(self, game: CatanGame) -> None:
         self._verdicts.close(game)

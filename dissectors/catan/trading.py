@@ -81,14 +81,7 @@ class Trading:
         table.tell(fact, "trade_done", player, data)
         if trade is None:
             if game is not None and game.whole:
-                table.flaw(
-                    fact,
-                    "error",
-                    "rule",
-                    "no-trade",
-                    f"{player.name} and {partner.name} trade, but no offer of his is open",
-                    expected="Handelsangebot",
-                )
+                table.flaw_of(fact, "no-trade", player=player.name, partner=partner.name)
             return
         for owner, sign, counts in (
             (player.id, -1, trade.offer),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kiebitz.dissectors.catan.board import at
 from kiebitz.dissectors.catan.game import CatanGame, Player
 from kiebitz.dissectors.catan.ledger import DISCARD, ROBBER, ROLL, Claim
-from kiebitz.dissectors.catan.phrases import RULES
+from kiebitz.dissectors.catan.phrases import where_words
 from kiebitz.dissectors.catan.play import PlayTable
 from kiebitz.dissectors.catan.resources import Resources
 from kiebitz.dissectors.catan.words import DORF, LAND, STADT
@@ -67,15 +67,9 @@ class Turns:
             return
         expected = order[(order.index(game.roller) + 1) % len(order)]
         if player.id != expected and game.whole:
-            self._table.flaw(
-                fact,
-                "error",
-                "rule",
-                "out-of-turn",
-                f"{player.name} rolls, but it is {self._table.name(expected)}'s turn",
-                "Spieler",
-                expected=str(expected),
-                clause=RULES,
+            whose = self._table.name(expected)
+            self._table.flaw_of(
+                fact, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
             )
 
     def _due(self, fact: Fact, game: CatanGame, number: int) -> None:
@@ -133,33 +127,13 @@ class Turns:
         place = at(ort)
         board = game.board
         if board is not None and game.whole:
-            problem = None
+            where = where_words((place,))
             if place == game.robber:
-                problem = "it stands there already"
+                table.flaw_of(fact, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):
-                problem = "that is no field of the island"
-            if problem is not None:
-                table.flaw(
-                    fact,
-                    "warning",
-                    "rule",
-                    "robber-stays" if place == game.robber else "bad-place",
-                    f"the robber goes to ({place[0]},{place[1]}): {problem}",
-                    "Ort",
-                    expected="another field",
-                    clause=RULES,
-                )
+                table.flaw_of(fact, "bad-place/robber", "Ort", place=where)
             elif target is not None and target >= 0 and not game.lives_at(target, place):
-                table.flaw(
-                    fact,
-                    "error",
-                    "rule",
-                    "bad-target",
-                    f"{table.name(target)} is robbed, and has nothing beside ({place[0]},{place[1]})",
-                    "Ziel",
-                    expected="a player with a village or city there",
-                    clause="11.3 Räuber versetzen",
-                )
+                table.flaw_of(fact, "bad-target", "Ziel", player=table.name(target), place=where)
         game.robber = place
         game.robbed_by = player.id if player is not None else None
         table.put_in(list(place), "robber")

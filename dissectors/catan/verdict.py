@@ -5,7 +5,7 @@ from __future__ import annotations
 from kiebitz.dissectors.catan.game import CatanGame
 from kiebitz.dissectors.catan.hand import total
 from kiebitz.dissectors.catan.ledger import ROLL, START, Claim, Entry
-from kiebitz.dissectors.catan.phrases import RULES, words
+from kiebitz.dissectors.catan.phrases import words
 from kiebitz.dissectors.catan.play import PlayTable
 
 
@@ -36,17 +36,9 @@ class Verdicts:
             if self._may_be_early(entry):
                 game.ledger.keep(entry)
                 continue
-            name = self._table.name(entry.player)
-            gains = "gains" if entry.sign > 0 else "pays"
-            self._table.flaw(
-                entry.fact,
-                "warning",
-                "rule",
-                "unexplained-gain" if entry.sign > 0 else "unexplained-cost",
-                f"{name} {gains} {words(entry.counts)}, and no rule says why",
-                "Rohstoffe",
-                clause=f"{entry.fact.row.clause}; {RULES}",
-            )
+            key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
+            name, counts = self._table.name(entry.player), words(entry.counts)
+            self._table.flaw_of(entry.fact, key, "Rohstoffe", player=name, counts=counts)
 
     def _may_be_early(self, entry: Entry) -> bool:
         """Whether the dice that it came of were told on its stream, too, but are missing there."""
@@ -56,15 +48,8 @@ class Verdicts:
     def _no_start(self, claim: Claim) -> None:
         """Some servers give nothing for the second village."""
         assert claim.counts is not None
-        self._table.flaw(
-            claim.fact,
-            "warning",
-            "rule",
-            "no-start-yield",
-            f"{self._table.name(claim.player)} gains nothing for the second village",
-            expected=words(claim.counts),
-            clause=RULES,
-        )
+        name, counts = self._table.name(claim.player), words(claim.counts)
+        self._table.flaw_of(claim.fact, "no-start-yield", player=name, counts=counts)
 
     def _compare_cards(self, game: CatanGame) -> None:
         """What the server says of development cards is right in the end."""
@@ -78,29 +63,13 @@ class Verdicts:
 
     def _wrong(self, claim: Claim, entry: Entry | None) -> None:
         table = self._table
-        name = table.name(claim.player)
-        assert claim.counts is not None
-        if claim.sign > 0:
-            code, right = "yield", f"{name} must gain {words(claim.due)} ({claim.why})"
-        else:
-            code, right = "cost", f"{name} must pay {words(claim.due)} ({claim.why})"
-        if entry is not None:
-            text = f"{right}, but it is {words(entry.counts)}"
-            fact, code = entry.fact, f"wrong-{code}"
-        else:
-            text = f"{right}, but nothing came of it"
-            fact, code = claim.fact, f"missing-{code}"
-        # What yields nothing may do so by a server's own rules: where its robber stands, how much there is.
-        table.flaw(
-            fact,
-            "warning" if code == "missing-yield" else "error",
-            "rule",
-            code,
-            text,
-            *(("Rohstoffe",) if entry is not None else ()),
-            expected=words(claim.due),
-            clause="10.3 Ertrag" if claim.sign > 0 else "10.4 Kosten",
-        )
+        name, due = table.name(claim.player), words(claim.due)
+        of = "yield" if claim.sign > 0 else "cost"
+        if entry is None:
+            table.flaw_of(claim.fact, f"missing-{of}", player=name, due=due, why=claim.why)
+            return
+        key, counts = f"wrong-{of}", words(entry.counts)
+        table.flaw_of(entry.fact, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
 
 
 def _meant(claim: Claim, entry: Entry) -> bool:

@@ -8,7 +8,7 @@ from kiebitz.dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WIT
 from kiebitz.dissectors.cgml.hand import MOST_TOLD, Hand, level_of
 from kiebitz.dissectors.cgml.seats import SeatTable, private
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import OPPOSITE, Severity
+from kiebitz.dissectors.records import OPPOSITE
 
 
 class Bidding:
@@ -31,17 +31,7 @@ class Bidding:
             if card is not None and hand.whole:
                 whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
                 if whose is not None:
-                    text = f"{card} is dealt a second time"
-                    self._table.flaw(
-                        fact,
-                        "error",
-                        "state",
-                        "dealt-twice",
-                        text,
-                        part="text",
-                        path=(place,),
-                        expected="each once",
-                    )
+                    self._table.flaw_of(fact, "dealt-twice", part="text", path=(place,), card=card)
         held = hand.dealt.setdefault(player, [])
         held += cards[: HAND + TALON]
         if len(held) >= HAND:
@@ -53,8 +43,7 @@ class Bidding:
             return
         cards = hand.dealt[player]
         if len(cards) > HAND and hand.whole:
-            text = f"{player} is dealt {len(cards)} cards"
-            self._table.flaw(fact, "warning", "rule", "wrong-count", text, expected=f"{HAND} cards")
+            self._table.flaw_of(fact, "wrong-count/more", player=player, count=len(cards))
         self._table.put_in(hand, len(cards), "hands", str(player))
         if None not in cards:
             self._table.put_in(hand, cards.copy(), "private", str(player), "hand")
@@ -70,8 +59,7 @@ class Bidding:
         for player, cards in hand.dealt.items():
             if len(cards) < HAND and ("dealt", player) not in hand.told:
                 if hand.whole:
-                    text = f"{player} was dealt {len(cards)} cards"
-                    self._table.flaw(fact, "warning", "rule", "wrong-count", text, expected=f"{HAND} cards")
+                    self._table.flaw_of(fact, "wrong-count/fewer", player=player, count=len(cards))
                 self._all_dealt(fact, hand, player)
         hand.dealing = False
 
@@ -84,30 +72,19 @@ class Bidding:
             # The server will tell what he has said yes to.
             return
         if asked and answer not in ("YES", "NO"):
-            text = f"{answer} is bid where {asked} was asked for"
-            self._table.flaw(fact, "error", "rule", "wrong-answer", text, part="text", expected="YES or NO")
+            self._table.flaw_of(fact, "wrong-answer/bid", part="text", answer=answer, asked=asked)
             return
         if asked == "" and answer in ("YES", "NO"):
-            text = f"{answer} is said where a bid was asked for"
-            self._table.flaw(
-                fact, "error", "rule", "wrong-answer", text, part="text", expected="a game, or PASS"
-            )
+            self._table.flaw_of(fact, "wrong-answer/no-bid", part="text", answer=answer)
             return
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
         if self._table.foretold(hand, ("bid", player, call), fact):
             return
         standing = _standing(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
-            text = f"{call} is not above {standing}"
-            higher = LADDER[LADDER.index(standing) + 1 :]
-            self._table.flaw(
-                fact,
-                "warning",
-                "rule",
-                "bid-not-higher",
-                text,
-                part="text",
-                expected=", ".join((*higher, "PASS")),
+            higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
+            self._table.flaw_of(
+                fact, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
             )
         self._bid(fact, hand, player, call)
 
@@ -118,10 +95,8 @@ class Bidding:
         call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
-            text = f"the server tells {call} of {player}, who has bid {heard[-1][1]}"
-            self._table.flaw(
-                fact, "error", "state", "told-otherwise", text, part="text", expected=heard[-1][1]
-            )
+            bid = heard[-1][1]
+            self._table.flaw_of(fact, "told-otherwise/bid", part="text", call=call, player=player, bid=bid)
         hand.awaited.discard(player)
         self._bid(fact, hand, player, call, by_server=True)
 
@@ -146,9 +121,8 @@ class Bidding:
             return
         # Where all pass, a server may let somebody play all the same.
         if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
-            text = f"{player} is said to have won with {game}, which he has not bid"
-            said = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
-            self._table.flaw(fact, "error", "state", "not-bid", text, part="text", expected=said)
+            bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
+            self._table.flaw_of(fact, "not-bid", part="text", player=player, game=game, bids=bids)
         hand.declarer = player
         self._contract(hand, player, game)
         hand.told["contract"] = self._table.tell(
@@ -168,11 +142,9 @@ class Bidding:
             return
         cards: list[str | None] = fact.fields["card"]
         if hand.whole and len(cards) != TALON:
-            text = f"the talon has {len(cards)} cards"
-            self._table.flaw(fact, "error", "rule", "wrong-count", text, expected=f"{TALON} cards")
+            self._table.flaw_of(fact, "wrong-count/talon", count=len(cards))
         if hand.whole and hand.declarer not in (None, player):
-            text = f"the talon goes to {player}, but {hand.declarer} has won the bidding"
-            self._table.flaw(fact, "error", "state", "wrong-player", text, expected=str(hand.declarer))
+            self._table.flaw_of(fact, "wrong-player", player=player, declarer=hand.declarer)
         hand.talon = cards.copy()
         self._table.put_in(hand, None, "talon")
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
@@ -192,22 +164,19 @@ class Bidding:
             return
         held = hand.cards_of(player)
         if len(cards) != TALON:
-            text = f"{len(cards)} cards go to the talon"
-            self._table.flaw(fact, "error", "rule", "wrong-count", text, expected=f"{TALON} cards")
+            self._table.flaw_of(fact, "wrong-count/discards", count=len(cards))
             if len(cards) > TALON:
                 return
         for place, card in enumerate(cards):
             if hand.whole and held is not None and card is not None and card not in held:
-                text = f"{card} is discarded, which {player} does not have"
-                self._table.flaw(
+                self._table.flaw_of(
                     fact,
-                    "error",
-                    "rule",
-                    "not-in-hand",
-                    text,
+                    "not-in-hand/discarded",
                     part="text",
                     path=(place,),
-                    expected="one of " + ", ".join(held),
+                    card=card,
+                    player=player,
+                    held=", ".join(held),
                 )
                 return
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
@@ -233,20 +202,17 @@ class Bidding:
     def _fits_the_game(self, fact: Fact, hand: Hand) -> None:
         game: str = fact.fields["licite"]
         trumf: str = fact.fields.get("trumf", "")
-        severity: Severity = "error"
         # In the better games red is trumps, which need not be said.
         if has_trumps(game) and not trumf and not game.startswith("B"):
-            code, text, expected = "no-trumps", f"{game} needs trumps", "<trumf>"
+            broken = "no-trumps"
         elif trumf and not has_trumps(game):
-            code, text, expected = "needless-trumps", f"{game} has no trumps", "no <trumf>"
+            broken = "needless-trumps"
         elif trumf and (":" in trumf) != (game in WITH_TWO_SEVENS):
-            severity = "warning"
-            has, expected = ("a", "two colours") if game in WITH_TWO_SEVENS else ("no", "one colour")
-            code, text = "second-colour", f"{game} has {has} second colour"
+            broken = "second-colour/lacking" if game in WITH_TWO_SEVENS else "second-colour/needless"
         else:
             return
         part, path = ("text", (1,)) if trumf else ("tag", (0,))
-        self._table.flaw(fact, severity, "rule", code, text, part=part, path=path, expected=expected)
+        self._table.flaw_of(fact, broken, part=part, path=path, game=game)
 
     def game(self, fact: Fact, hand: Hand) -> None:
         """The server tells what is played: once when trumps are named, once more before the first card."""
@@ -259,8 +225,8 @@ class Bidding:
         key = "trump"
         before = hand.told.get(key)
         if before is not None and hand.whole and before.data != said:
-            text = f"the server tells {_spoken(said)}, after it has told {_spoken(before.data)}"
-            self._table.flaw(fact, "error", "state", "told-otherwise", text, expected=_spoken(before.data))
+            now, then = _spoken(said), _spoken(before.data)
+            self._table.flaw_of(fact, "told-otherwise/trumps", said=now, before=then)
         if self._table.told_before(hand, key, fact):
             return
         if hand.whole and not hand.named:
@@ -277,12 +243,9 @@ class Bidding:
     def _summary(self, fact: Fact, hand: Hand, said: dict[str, Any]) -> None:
         level = level_of(fact.fields["flek"])
         if hand.whole and level != hand.level:
-            text = f"the server tells a level of {fact.fields['flek']}"
-            at = 2 if said["trump"] is not None else 1
-            expected = _written(hand.level)
-            self._table.flaw(
-                fact, "error", "state", "told-otherwise", text, part="text", path=(at,), expected=expected
-            )
+            path = (2 if said["trump"] is not None else 1,)
+            told, known = fact.fields["flek"], _written(hand.level)
+            self._table.flaw_of(fact, "told-otherwise/level", part="text", path=path, level=told, known=known)
         hand.level = level
         self._table.put_in(hand, fact.fields["flek"], "flek")
 
@@ -293,23 +256,11 @@ class Bidding:
         text: str = fact.fields["flek"]
         level, before = level_of(text), level_of(asked or "0:0")
         if level[0] < before[0] or level[1] < before[1]:
-            problem = f"{text} is less than {asked}, which was asked"
-            self._table.flaw(
-                fact, "error", "rule", "flek-lowered", problem, part="text", expected=f"{asked} or more"
-            )
+            self._table.flaw_of(fact, "flek-lowered", part="text", level=text, asked=asked)
             return
         without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
         if hand.whole and without and ":" in text and ":" not in (asked or ":"):
-            problem = f"{hand.contract} has no seven, and no game against it"
-            self._table.flaw(
-                fact,
-                "error",
-                "rule",
-                "flek-against",
-                problem,
-                part="text",
-                expected="a level without a colon",
-            )
+            self._table.flaw_of(fact, "flek-against", part="text", game=hand.contract)
             return
         self._level(fact, hand, player, text)
 

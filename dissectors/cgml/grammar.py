@@ -14,6 +14,7 @@ from typing import Literal
 from kiebitz.dissectors.cgml.cards import HAND, LADDER, SEATS
 from kiebitz.dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
 from kiebitz.dissectors.cgml.handles import GROUP, NAME, PLAYER, URL
+from kiebitz.dissectors.cgml.rules import RULES
 from kiebitz.dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from kiebitz.dissectors.fields import Number, Text
 from kiebitz.dissectors.grammar import Field, Grammar, MessageType
@@ -572,4 +573,5 @@ GRAMMAR = Grammar(
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     aliases={"id": "name"},
+    rules=RULES,
 )

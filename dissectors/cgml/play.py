@@ -10,10 +10,9 @@ from kiebitz.dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
 from kiebitz.dissectors.cgml.seats import SeatTable, private, short
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Severity
+from kiebitz.dissectors.records import Event
 
 _MOST_PAUSES = 16
-RULES = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"
 
 
 class Play:
@@ -40,23 +39,13 @@ class Play:
             return False
         for place, card in enumerate(cards):
             if card not in held:
-                text = f"{card} is played, which {player} does not have"
-                expected = "one of " + ", ".join(held) if held else "no card"
-                self._table.flaw(
-                    fact, "error", "rule", "not-in-hand", text, part="text", path=(place,), expected=expected
+                path, known = (place,), "one of " + ", ".join(held) if held else "no card"
+                self._table.flaw_of(
+                    fact, "not-in-hand/played", part="text", path=path, card=card, player=player, held=known
                 )
                 return True
         if len(cards) > 1 and len(cards) != len(held):
-            text = f"{len(cards)} cards are played at once, with {len(held)} in the hand"
-            self._table.flaw(
-                fact,
-                "error",
-                "rule",
-                "not-all-cards",
-                text,
-                path=(1,),
-                expected="one card, or all that are left",
-            )
+            self._table.flaw_of(fact, "not-all-cards", path=(1,), count=len(cards), held=len(held))
             return True
         rules = hand.rules
         if rules is None:
@@ -65,14 +54,16 @@ class Play:
         allowed = rules.allowed(table, held)
         if cards[0] in allowed:
             return False
-        colour = COLOUR_NAMES[allowed[0][0]]
-        text = f"{cards[0]} breaks the rule of play: {player} has {', '.join(allowed)} ({colour})"
-        # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour will do.
         is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps
-        severity: Severity = "error" if is_sure else "warning"
-        expected = "one of " + ", ".join(allowed)
-        self._table.flaw(
-            fact, severity, "rule", "renonc", text, part="text", path=(0,), expected=expected, clause=RULES
+        self._table.flaw_of(
+            fact,
+            "renonc" if is_sure else "renonc/unsure",
+            part="text",
+            path=(0,),
+            card=cards[0],
+            player=player,
+            allowed=", ".join(allowed),
+            colour=COLOUR_NAMES[allowed[0][0]],
         )
         hand.refused[player] = cards[0], allowed
         return True
@@ -91,17 +82,7 @@ class Play:
                 # The trick was told before the card.
                 return
             if whose is not None and hand.whole:
-                text = f"{card} was played before, by {whose}"
-                self._table.flaw(
-                    fact,
-                    "error",
-                    "state",
-                    "played-twice",
-                    text,
-                    part="text",
-                    path=(place,),
-                    expected="each card once",
-                )
+                self._table.flaw_of(fact, "played-twice", part="text", path=(place,), card=card, player=whose)
                 return
         if len(hand.table) >= SEATS:
             hand.waiting.append(hand.table)
@@ -192,21 +173,19 @@ class Play:
         expected = len(hand.tricks) + 1
         if len(known) == SEATS and not hand.laid and known != cards:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
-            text = f"trick {number} is told with {cards[place]}, but {known[place]} was played"
-            self._table.flaw(
+            self._table.flaw_of(
                 fact,
-                "error",
-                "state",
-                "told-otherwise",
-                text,
+                "told-otherwise/trick",
                 part="text",
                 path=(place,),
-                expected=", ".join(known),
+                number=number,
+                card=cards[place],
+                played=known[place],
+                cards=", ".join(known),
             )
         elif number != expected:
-            text = f"trick {number} is told, after {len(hand.tricks)}"
-            self._table.flaw(
-                fact, "error", "state", "wrong-number", text, part="=number", expected=str(expected)
+            self._table.flaw_of(
+                fact, "wrong-number", part="=number", number=number, before=len(hand.tricks), next=expected
             )
         else:
             return True
@@ -237,10 +216,8 @@ class Play:
         seen = {card for _, card in table} | {*hand.laid}
         if players[place] == winner or cards[place] not in seen or len({*players}) < SEATS:
             return
-        text = f"the trick goes to {winner}, but {cards[place]} of {players[place]} is the highest card"
-        self._table.flaw(
-            fact, "error", "rule", "wrong-winner", text, part="=playerid", expected=str(players[place])
-        )
+        card, player = cards[place], players[place]
+        self._table.flaw_of(fact, "wrong-winner", part="=playerid", winner=winner, card=card, player=player)
 
     # The end of a hand.
 
@@ -268,21 +245,13 @@ class Play:
         first = sum(name in fact.fields for name in ("game", "licite", "trumf", "flek"))
         first += len(fact.fields.get("round", ()))
         both = [player for player in winners if player in losers]
-        if (
-            both
-            or len(winners) < len(fact.fields["winer"])
-            or len(losers) < len(fact.fields.get("loser", ()))
-        ):
-            text = f"{both[0]} has won and lost" if both else "a player stands in the result twice"
-            self._table.flaw(
-                fact, "error", "state", "twice-in-result", text, path=(first,), expected="each player once"
-            )
-        elif sum(winners.values()) != sum(losers.values()):
-            won, lost = sum(winners.values()), sum(losers.values())
-            text = f"{won} is won, but {lost} lost"
-            self._table.flaw(
-                fact, "error", "state", "money", text, path=(first,), expected="as much lost as won"
-            )
+        won, lost = sum(winners.values()), sum(losers.values())
+        if both:
+            self._table.flaw_of(fact, "twice-in-result", path=(first,), player=both[0])
+        elif len(winners) < len(fact.fields["winer"]) or len(losers) < len(fact.fields.get("loser", ())):
+            self._table.flaw_of(fact, "twice-in-result/player", path=(first,))
+        elif won != lost:
+            self._table.flaw_of(fact, "money", path=(first,), won=won, lost=lost)
 
     def _check_result(self, fact: Fact, hand: Hand) -> None:
         """What the result sums up must be what was told."""
@@ -309,10 +278,7 @@ class Play:
         if problem is not None:
             said, was, path = problem
             part = "text" if len(path) == 1 and path[0] <= at else "tag"
-            text = f"the result tells {said}, but it was {was}"
-            self._table.flaw(
-                fact, "error", "state", "told-otherwise", text, part=part, path=path, expected=was
-            )
+            self._table.flaw_of(fact, "told-otherwise/result", part=part, path=path, said=said, known=was)
 
     def renonc(self, fact: Fact, hand: Hand) -> None:
         """The server says that somebody has broken the rule of play."""

@@ -7,12 +7,11 @@ from typing import Any
 
 from kiebitz.dissectors.broadcast import SWAPPED_NS
 from kiebitz.dissectors.cgml.conversation import Conversation
+from kiebitz.dissectors.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.cgml.hand import MOST_TOLD, Group, Hand
 from kiebitz.dissectors.cgml.places import place_of
-from kiebitz.dissectors.grammar import blame_of
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Findings, Severity, TableInfo
-from kiebitz.dissectors.records import Group as FlawGroup
+from kiebitz.dissectors.records import Event, Findings, TableInfo
 from kiebitz.dissectors.table import GameTable, Ids
 
 MOST_PLAYERS = 1000
@@ -34,6 +33,8 @@ def private(player: int, **hidden: Any) -> dict[str, Any]:
 
 class SeatTable(GameTable):
     """What a server's table knows of its groups and their hands."""
+
+    rules = GRAMMAR.rules
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
@@ -190,28 +191,9 @@ class SeatTable(GameTable):
         hand.foretold.discard(key)
         return self.told_before(hand, key, fact)
 
-    def flaw(
-        self,
-        fact: Fact,
-        severity: Severity,
-        group: FlawGroup,
-        code: str,
-        text: str,
-        *,
-        part: str = "tag",
-        path: tuple[int, ...] = (),
-        expected: str | None = None,
-        clause: str | None = None,
+    def flaw_of(
+        self, fact: Fact, key: str, /, *, part: str = "tag", path: tuple[int, ...] = (), **values: Any
     ) -> None:
-        """Report what is wrong with a part of a message, named as in `values.Unfit`."""
-        self.diagnose(
-            fact.message,
-            severity,
-            group,
-            code,
-            text,
-            expected=expected,
-            clause=clause or fact.row.clause,
-            blame=blame_of(fact.message.direction),
-            at=place_of(fact.frame, part, path) if fact.frame else None,
-        )
+        """Report that a part of a message, named as in `values.Unfit`, breaks the rule of this key."""
+        at = place_of(fact.frame, part, path) if fact.frame else None
+        self.flaw(fact.message, key, at=at, clause=fact.row.clause, **values)

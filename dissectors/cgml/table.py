@@ -19,7 +19,7 @@ from kiebitz.dissectors.cgml.lobby import Lobby
 from kiebitz.dissectors.cgml.places import place_of
 from kiebitz.dissectors.cgml.play import Play
 from kiebitz.dissectors.cgml.seats import SeatTable
-from kiebitz.dissectors.grammar import MessageType, blame_of, to_json
+from kiebitz.dissectors.grammar import MessageType, to_json
 from kiebitz.dissectors.hearing import Fact, Hearing, Version
 from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
 from kiebitz.dissectors.table import Ids
@@ -110,30 +110,12 @@ class CgmlTable(SeatTable):
             # It sends the players of a group to itself.
             return False
         assert row.server is not None
-        self.diagnose(
-            message,
-            "error",
-            "sequence",
-            "wrong-server",
-            f"<{row.name}> is for {_OF_A_SERVER[row.server]}, and this is another one",
-            clause=row.clause,
-            blame=blame_of(message.direction),
-            at=place_of(frame),
-        )
+        role = _OF_A_SERVER[row.server]
+        self.flaw(message, "wrong-server", at=place_of(frame), clause=row.clause, name=row.name, role=role)
         return True
 
     def _unasked(self, message: Message, row: ElementType, frame: bytes) -> None:
-        self.diagnose(
-            message,
-            "error",
-            "sequence",
-            "unasked",
-            f"<{row.name}> answers a question that nobody has asked",
-            expected="a question of the server first",
-            clause=row.clause,
-            blame=blame_of(message.direction),
-            at=place_of(frame),
-        )
+        self.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
 
     def _has_flaw(self, message: Message) -> bool:
         """Whether something was told of this message already: one flaw is enough."""
@@ -261,10 +243,7 @@ class CgmlTable(SeatTable):
                 break
         else:
             if announcing:
-                text = f"group {number} was never announced"
-                self.flaw(
-                    fact, "warning", "sequence", "unknown-group", text, part="=id", expected="a group's id"
-                )
+                self.flaw_of(fact, "unknown-group", part="=id", group=number)
         self.lobby.joins(fact)
 
     # What is taken, in order.

@@ -26,8 +26,6 @@ from kiebitz.dissectors.maexchen.questions import (
 from kiebitz.dissectors.records import Message
 from kiebitz.dissectors.table import GameTable
 
-_CLAUSE = "Ablauf einer Spielrunde"
-
 PATIENCE_NS = 2_000_000_000
 """How long an answer to an unseen question waits for any sign that the server knows this client."""
 
@@ -72,15 +70,11 @@ class Answers:
             self._unknown_token(seat, kind, message, token)
             seat.fumbled()
         elif question.kind != kind:
-            text = (
-                f"{message.name} does not answer {ASKED_BY[question.kind]}, whose token this is: "
-                f"{ANSWERED_BY[question.kind]} does"
-            )
-            self._object(message, "wrong-answer", text, f"{ANSWERED_BY[question.kind]};token")
+            asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
+            self._table.flaw(message, "wrong-answer", name=message.name, question=asked, answer=answer)
             question.tried = True
         elif question.answer is not None:
-            text = f"this token was used already, in {question.answer.name}"
-            self._object(message, "used-token", text, "one answer to each question")
+            self._table.flaw(message, "used-token", answer=question.answer.name)
         elif question.over:
             self._late(message, question)
         else:
@@ -99,24 +93,10 @@ class Answers:
             if took_ns >= ANSWER_WINDOW_NS * 4 // 5:
                 self._late(question.answer, question)
             else:
-                text = (
-                    f"{question.answer.name} with the right token came {took_ns // 1_000_000} ms after "
-                    f"{asked.name}, but the server says it did not come in time"
-                )
-                self._table.diagnose(
-                    verdict, "warning", "rule", "answer-ignored", text, clause="Reason-Codes"
-                )
+                took, answer = took_ns // 1_000_000, question.answer.name
+                self._table.flaw(verdict, "answer-ignored", answer=answer, took=took, question=asked.name)
         elif not question.tried:
-            self._table.diagnose(
-                asked,
-                "warning",
-                "sequence",
-                "no-answer",
-                f"{asked.name} was never answered",
-                expected=f"{ANSWERED_BY[kind]} within {ANSWER_WINDOW_NS // 1_000_000} ms",
-                clause="Reason-Codes",
-                blame="client",
-            )
+            self._table.flaw(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
 
     def look_back(self, ts_ns: int | None) -> None:
         """Give the verdict on answers that have waited long enough; on all of them if `ts_ns` is None."""
@@ -126,13 +106,7 @@ class Answers:
                 waiting.append(unsure)
             # Who was seen to register may have been answered where the capture does not look.
             elif self._server_speaks and not unsure.seat.registering:
-                self._object(
-                    unsure.message,
-                    "not-registered",
-                    "the server does not know this client: it was not seen to register and is never answered",
-                    "REGISTER;name first",
-                    "Anmelden",
-                )
+                self._table.flaw(unsure.message, "not-registered/unseen")
         self.unsure = waiting
 
     def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
@@ -140,57 +114,22 @@ class Answers:
         open_question = seat.open.get(kind)
         if owner is not None and owner is not seat:
             whose = f"{owner.name}'s" if owner.name is not None else "another player's"
-            self._object(message, "foreign-token", f"this token is {whose}", "the token that was sent here")
+            self._table.flaw(message, "foreign-token", whose=whose)
         elif open_question is not None and not open_question.over and open_question.answer is None:
             right = open_question.asked.fields["token"]
             same = first_difference(token, right)
             length = len(token.encode())
             # The token stands last, but for surplus fields, which only the shorter messages are known to get.
             start = message.length - length if kind == "announce" else len(message.name) + 1
-            self._table.diagnose(
-                message,
-                "error",
-                "sequence",
-                "wrong-token",
-                f"this is not the token of {ASKED_BY[kind]}",
-                expected=f"{message.name} with the token {right}",
-                clause=_CLAUSE,
-                blame="client",
-                at=(start + same, length - same),
-            )
+            at, question = (start + same, length - same), ASKED_BY[kind]
+            self._table.flaw(message, "wrong-token", at=at, question=question, name=message.name, token=right)
         elif seat.refused and not seat.names:
-            self._object(
-                message, "not-registered", "the server has refused this client's name", "REGISTER;name first"
-            )
+            self._table.flaw(message, "not-registered")
         elif not seat.addressed and len(self.unsure) < UNSURE_KEPT:
             self.unsure.append(_Unsure(message, seat))
         elif seat.questions:
-            # Not an error: over UDP the question itself may be what the capture lacks.
-            self._table.diagnose(
-                message,
-                "warning",
-                "sequence",
-                "unasked",
-                f"no {ASKED_BY[kind]} with this token was seen",
-                expected=f"the token of a {ASKED_BY[kind]} that is still open",
-                clause=_CLAUSE,
-                blame="client",
-            )
+            self._table.flaw(message, "unasked", question=ASKED_BY[kind])
 
     def _late(self, message: Message, question: Question) -> None:
         took_ms = (message.ts_ns - question.asked.ts_ns) // 1_000_000
-        self._table.diagnose(
-            message,
-            "warning",
-            "sequence",
-            "late",
-            f"{took_ms} ms after {question.asked.name}: too late, the server has gone on",
-            expected=f"an answer within {ANSWER_WINDOW_NS // 1_000_000} ms",
-            clause=_CLAUSE,
-            blame="client",
-        )
-
-    def _object(self, message: Message, code: str, text: str, expected: str, clause: str = _CLAUSE) -> None:
-        self._table.diagnose(
-            message, "error", "sequence", code, text, expected=expected, clause=clause, blame="client"
-        )
+        self._table.flaw(message, "late", took=took_ms, question=question.asked.name)

@@ -23,6 +23,7 @@ from kiebitz.dissectors.grammar import (
     Rename,
 )
 from kiebitz.dissectors.maexchen.dice import written
+from kiebitz.dissectors.maexchen.rules import RULES
 
 REASONS = (
     "SEE_BEFORE_FIRST_ROLL",
@@ -359,4 +360,12 @@ STATE_HANDLES: Handles = {
     "address": ADDRESS,
 }
 
-GRAMMAR = Grammar("maexchen", "Mäxchen", ROWS, EVENTS, data_handles=DATA_HANDLES, state_handles=STATE_HANDLES)
+GRAMMAR = Grammar(
+    "maexchen",
+    "Mäxchen",
+    ROWS,
+    EVENTS,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    rules=RULES,
+)

@@ -7,21 +7,17 @@ from collections import OrderedDict
 from collections.abc import Collection
 
 from kiebitz.dissectors.maexchen.questions import Seat
+from kiebitz.dissectors.maexchen.rules import LONGEST_NAME
 from kiebitz.dissectors.records import Message
 from kiebitz.dissectors.table import GameTable
 
-_CLAUSE = "Anmelden"
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
-_LONGEST_NAME = 20
-"""UTF-16 units, as the newest server counts them."""
 
 MOST_ABSENT = 1000
 """So many players are known of whom no conversation is open; the one longest unheard of is forgotten."""
 
 _MOST_HERE = 64
 """So many players are known on one conversation."""
-
-_NAME_RULE = f"1 to {_LONGEST_NAME} characters without blank, comma, semicolon or colon"
 
 
 class Registration:
@@ -71,28 +67,9 @@ class Registration:
         if reason == "INVALID_NAME":
             start = len(request.name) + 1
             offset, length, problem = _name_flaw(name)
-            self._table.diagnose(
-                request,
-                "error",
-                "malformed",
-                "invalid-name",
-                f"the server refused this name: {problem}",
-                expected=_NAME_RULE,
-                clause=_CLAUSE,
-                blame="client",
-                at=(start + offset, length),
-            )
+            self._table.flaw(request, "invalid-name", at=(start + offset, length), problem=problem)
         else:
-            self._table.diagnose(
-                request,
-                "note",
-                "sequence",
-                "name-taken",
-                "the server refused this name: another address has it",
-                expected="a name that is free, or that this address had before",
-                clause=_CLAUSE,
-                blame="client",
-            )
+            self._table.flaw(request, "name-taken")
 
     def unregistered(self, message: Message, seat: Seat) -> str | None:
         """UNREGISTERED: who is here is gone; returns the name, None if it is not known which."""
@@ -215,8 +192,8 @@ def _name_flaw(name: str) -> tuple[int, int, str]:
     if wrong is not None:
         return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it holds {wrong[0]!r}"
     units = len(name.encode("utf-16-le")) // 2
-    if units > _LONGEST_NAME:
-        fits = name.encode("utf-16-le")[: 2 * _LONGEST_NAME].decode("utf-16-le", "ignore")
+    if units > LONGEST_NAME:
+        fits = name.encode("utf-16-le")[: 2 * LONGEST_NAME].decode("utf-16-le", "ignore")
         start = len(fits.encode())
         return start, len(name.encode()) - start, f"it is {units} characters long"
     return 0, len(name.encode()), "no rule of names that is known forbids it"

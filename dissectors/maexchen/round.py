@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.maexchen.rules import Announcement, Evidence
+from kiebitz.dissectors.maexchen.verdict import Announcement, Evidence
 from kiebitz.dissectors.records import Game
 
 Phase = Literal["starting", "started", "lost", "canceled"]

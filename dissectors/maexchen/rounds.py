@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.broadcast import REORDERED_NS
+from kiebitz.dissectors.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.maexchen.points import Points
 from kiebitz.dissectors.maexchen.questions import Seat
 from kiebitz.dissectors.maexchen.round import Round
-from kiebitz.dissectors.records import Findings, Group, Message, TableInfo
+from kiebitz.dissectors.maexchen.rules import alone
+from kiebitz.dissectors.records import Findings, Message, TableInfo
 from kiebitz.dissectors.table import GameTable, Ids
 
 _STRAGGLING_NS = 5_000_000
@@ -21,6 +23,8 @@ _STRAGGLING_NS = 5_000_000
 
 class RoundTable(GameTable):
     """A table with one round at a time. The messages' meaning is its subclass's."""
+
+    rules = GRAMMAR.rules
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
@@ -161,16 +165,12 @@ class RoundTable(GameTable):
     def _check_points(self, message: Message, played: Round, scores: dict[str, int]) -> None:
         wrong = self._points.wrong(scores)
         if wrong and played.whole and played.game.result is not None:
-            self._accuse(message, "rule", "wrong-score", "; ".join(wrong), "SCORE")
+            self._accuse(message, "wrong-score", problem="; ".join(wrong))
 
-    def _accuse(self, message: Message, group: Group, code: str, text: str, clause: str) -> None:
+    def _accuse(self, message: Message, key: str, **values: Any) -> None:
         """Something speaks against the server, or else a datagram is missing from the capture.
 
         That one is missing from all of several conversations is hardly possible; from the only one it is.
         """
         heard = sum(seat.addressed and not seat.gone for seat in self._seats.values())
-        if heard > 1:
-            self.diagnose(message, "error", group, code, text, clause=clause, blame="server")
-        else:
-            text += "; or a message is missing from the capture, which holds one conversation only"
-            self.diagnose(message, "warning", group, code, text, clause=clause)
+        self.flaw(message, key if heard > 1 else alone(key), **values)

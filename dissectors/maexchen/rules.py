@@ -1,106 +1,178 @@
-"""The rules of a round, against the server's verdict: is the reason for a loss true to the dice?
-
-Pure judgement on what is known of a round; where something is not known, there is no verdict. All rules are
-from the specification's Reason-Codes.
-"""
+"""What the table of a Mäxchen server checks: a row for each rule."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from kiebitz.dissectors.maexchen.dice import MIA, beats, rank
+from kiebitz.dissectors.grammar import Rule
+from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
 
+LONGEST_NAME = 20
+"""UTF-16 units, as the newest server counts them."""
 
-@dataclass(frozen=True)
-class Announcement:
-    """Who announced which dice."""
+_WINDOW = f"{ANSWER_WINDOW_NS // 1_000_000} ms"
+_NAME = f"1 to {LONGEST_NAME} characters without blank, comma, semicolon or colon"
+_PLAY = "Ablauf einer Spielrunde"
+_REGISTERING = "Anmelden"
+_REASONS = "Reason-Codes"
 
-    name: str
-    dice: str
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What is known when somebody loses, None where it is not.
-
-    `due` is the player who has to roll or see next, `rolling` the one who has rolled and not yet announced,
-    `seer` the one who wanted to see; `last` and `before` are the two latest announcements.
-    """
-
-    players: tuple[str, ...] | None
-    due: str | None
-    rolling: str | None
-    seer: str | None
-    last: Announcement | None
-    before: Announcement | None
-    actual: str | None
-
-
-def objection(losers: list[str], reason: str, seen: Evidence) -> str | None:
-    """What speaks against the server's verdict, in a sentence; None where nothing does."""
-    match reason:
-        case "ANNOUNCED_LOSING_DICE":
-            return _losing_dice(losers, seen)
-        case "SEE_FAILED" | "CAUGHT_BLUFFING":
-            return _seen(losers, reason, seen)
-        case "MIA" | "LIED_ABOUT_MIA":
-            return _mia(losers, reason, seen)
-        case "SEE_BEFORE_FIRST_ROLL":
-            if seen.last is not None:
-                return f"{seen.last.name} had announced {seen.last.dice} before"
-            return _wrong_loser(losers, seen.seer)
-        case "DID_NOT_ANNOUNCE":
-            return _wrong_loser(losers, seen.rolling)
-        case "DID_NOT_TAKE_TURN":
-            return _wrong_loser(losers, seen.due)
-        case _:
-            return None
+_OF_SERVERS = (
+    Rule("wrong-verdict", "PLAYER LOST", "{losers} lost for {reason}, but {objection}", clause=_REASONS),
+    Rule("wrong-score", "SCORE", "{problem}", clause="SCORE"),
+    Rule(
+        "other-dice/shown",
+        "ACTUAL DICE",
+        "the server told {player} a roll of {rolled}, but now shows {dice}",
+        group="state",
+        clause="ACTUAL DICE",
+    ),
+    Rule(
+        "other-dice/announced",
+        "ANNOUNCED",
+        "{player} announced {announced}, and here it is {dice}",
+        group="state",
+        clause="ANNOUNCED",
+    ),
+)
+"""What is only sure where several conversations were heard."""
 
 
-def _wrong_loser(losers: list[str], name: str | None) -> str | None:
-    if name is None or losers == [name]:
-        return None
-    return f"{name} should have lost"
+def alone(key: str) -> str:
+    """The key of the same rule where one conversation was heard."""
+    return f"{key}/alone"
 
 
-def _losing_dice(losers: list[str], seen: Evidence) -> str | None:
-    if seen.last is None or seen.rolling is not None:
-        # The announcement that lost is missing or still on its way.
-        return None
-    if seen.before is None:
-        return "it was the first announcement of the round, which any dice may be"
-    if beats(seen.last.dice, seen.before.dice):
-        return f"{seen.last.dice} beats {seen.before.dice}"
-    return _wrong_loser(losers, seen.last.name)
+def _unsure(rule: Rule) -> Rule:
+    text = f"{rule.text}; or a message is missing from the capture, which holds one conversation only"
+    return replace(rule, key=alone(rule.key), text=text, severity="warning", blame="unknown")
 
 
-def _seen(losers: list[str], reason: str, seen: Evidence) -> str | None:
-    if seen.last is None:
-        return None
-    claimed, real = rank(seen.last.dice), rank(seen.actual) if seen.actual is not None else None
-    if claimed is None or real is None:
-        return None
-    if reason == "SEE_FAILED" and real < claimed:
-        return f"{seen.last.name} had {seen.actual} and announced {seen.last.dice}: it was a bluff"
-    if reason == "CAUGHT_BLUFFING" and real >= claimed:
-        return f"{seen.last.name} had {seen.actual} and announced {seen.last.dice}: it was no bluff"
-    return _wrong_loser(losers, seen.seer if reason == "SEE_FAILED" else seen.last.name)
-
-
-def _mia(losers: list[str], reason: str, seen: Evidence) -> str | None:
-    if seen.last is None or seen.rolling is not None:
-        return None
-    if seen.last.dice != MIA:
-        return f"{seen.last.name} announced {seen.last.dice}, not Mäxchen"
-    if seen.actual is None:
-        return None
-    if reason == "LIED_ABOUT_MIA":
-        if seen.actual == MIA:
-            return f"{seen.last.name} really had Mäxchen"
-        return _wrong_loser(losers, seen.last.name)
-    if seen.actual != MIA:
-        return f"{seen.last.name} had {seen.actual}, not Mäxchen"
-    if seen.players is None:
-        return None
-    others = [name for name in seen.players if name != seen.last.name]
-    return None if sorted(losers) == sorted(others) else f"{', '.join(others)} should have lost"
+RULES = (
+    # Names.
+    Rule(
+        "invalid-name",
+        "REGISTER",
+        "the server refused this name: {problem}",
+        _NAME,
+        group="malformed",
+        clause=_REGISTERING,
+    ),
+    Rule(
+        "name-taken",
+        "REGISTER",
+        "the server refused this name: another address has it",
+        "a name that is free, or that this address had before",
+        group="sequence",
+        severity="note",
+        clause=_REGISTERING,
+    ),
+    Rule(
+        "not-registered",
+        None,
+        "the server has refused this client's name",
+        "REGISTER;name first",
+        group="sequence",
+        clause=_PLAY,
+    ),
+    Rule(
+        "not-registered/unseen",
+        None,
+        "the server does not know this client: it was not seen to register and is never answered",
+        "REGISTER;name first",
+        group="sequence",
+        clause=_REGISTERING,
+    ),
+    # Answers.
+    Rule(
+        "wrong-answer",
+        None,
+        "{name} does not answer {question}, whose token this is: {answer} does",
+        "{answer};token",
+        group="sequence",
+        clause=_PLAY,
+    ),
+    Rule(
+        "used-token",
+        None,
+        "this token was used already, in {answer}",
+        "one answer to each question",
+        group="sequence",
+        clause=_PLAY,
+    ),
+    Rule(
+        "foreign-token",
+        None,
+        "this token is {whose}",
+        "the token that was sent here",
+        group="sequence",
+        clause=_PLAY,
+    ),
+    Rule(
+        "wrong-token",
+        None,
+        "this is not the token of {question}",
+        "{name} with the token {token}",
+        group="sequence",
+        clause=_PLAY,
+    ),
+    # Not an error: over UDP the question itself may be what the capture lacks.
+    Rule(
+        "unasked",
+        None,
+        "no {question} with this token was seen",
+        "the token of a {question} that is still open",
+        group="sequence",
+        severity="warning",
+        clause=_PLAY,
+    ),
+    Rule(
+        "late",
+        None,
+        "{took} ms after {question}: too late, the server has gone on",
+        f"an answer within {_WINDOW}",
+        group="sequence",
+        severity="warning",
+        clause=_PLAY,
+    ),
+    Rule(
+        "no-answer",
+        None,
+        "{question} was never answered",
+        f"{{answer}} within {_WINDOW}",
+        group="sequence",
+        severity="warning",
+        clause=_REASONS,
+        blame="client",
+    ),
+    Rule(
+        "answer-ignored",
+        None,
+        "{answer} with the right token came {took} ms after {question}, "
+        "but the server says it did not come in time",
+        severity="warning",
+        clause=_REASONS,
+        blame="unknown",
+    ),
+    # The server.
+    Rule(
+        "restarted",
+        None,
+        "the server was started anew: its rounds and points begin again",
+        group="state",
+        severity="note",
+        clause=None,
+        blame="unknown",
+        unwritten="a server may be started anew at any time",
+    ),
+    Rule(
+        "out-of-turn",
+        None,
+        "{player} was next: the server skipped that turn, or it is missing from the capture",
+        group="sequence",
+        severity="warning",
+        clause=_PLAY,
+        blame="unknown",
+    ),
+    *_OF_SERVERS,
+    *map(_unsure, _OF_SERVERS),
+)

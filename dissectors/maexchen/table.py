@@ -18,7 +18,7 @@ from kiebitz.dissectors.maexchen.questions import Question, QuestionKind, Seat
 from kiebitz.dissectors.maexchen.registration import Registration
 from kiebitz.dissectors.maexchen.round import Round
 from kiebitz.dissectors.maexchen.rounds import RoundTable
-from kiebitz.dissectors.maexchen.rules import Announcement, objection
+from kiebitz.dissectors.maexchen.verdict import Announcement, objection
 from kiebitz.dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
 from kiebitz.dissectors.table import Ids
 
@@ -160,8 +160,7 @@ class MaexchenTable(RoundTable):
 
     def _begin_anew(self, message: Message, newcomers: Collection[int] | None) -> None:
         """The server was started anew. It knows only who sits on these streams; None if that is not known."""
-        text = "the server was started anew: its rounds and points begin again"
-        self.diagnose(message, "note", "state", "restarted", text)
+        self.flaw(message, "restarted")
         if newcomers is not None:
             self._registration.begin_anew(newcomers)
             for number, seat in self._seats.items():
@@ -432,8 +431,8 @@ class MaexchenTable(RoundTable):
         self._tell(message, "actual_dice", None, {"dice": dice}, played, (seat, key))
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
-            text = f"the server told {name} a roll of {played.rolled[name]}, but now shows {dice}"
-            self._accuse(message, "state", "other-dice", text, "ACTUAL DICE")
+            rolled = played.rolled[name]
+            self._accuse(message, "other-dice/shown", player=name, rolled=rolled, dice=dice)
 
     # The end of a round.
 
@@ -465,8 +464,8 @@ class MaexchenTable(RoundTable):
             self._put(played, {"names": names, "reason": reason}, "lost")
         self._tell(message, "lost", None, {"names": names, "reason": reason}, played, (seat, key))
         if against is not None:
-            text = f"{', '.join(names)} lost for {reason}, but {against}"
-            self._accuse(message, "rule", "wrong-verdict", text, "Reason-Codes")
+            losers = ", ".join(names)
+            self._accuse(message, "wrong-verdict", losers=losers, reason=reason, objection=against)
 
     def _score(self, message: Message, seat: Seat) -> None:
         scores: dict[str, int] = message.fields["scores"]
@@ -508,10 +507,7 @@ class MaexchenTable(RoundTable):
     def _check_order(self, message: Message, played: Round, name: str) -> None:
         due = played.rolling if played.rolling is not None and played.whole else played.due
         if played.phase == "started" and due is not None and name != due:
-            text = f"{due} was next: the server skipped that turn, or it is missing from the capture"
-            self.diagnose(
-                message, "warning", "sequence", "out-of-turn", text, clause="Ablauf einer Spielrunde"
-            )
+            self.flaw(message, "out-of-turn", player=due)
             self._missing(played, "announced")
 
     def _check_announcement(self, message: Message, name: str, dice: str) -> None:
@@ -523,8 +519,8 @@ class MaexchenTable(RoundTable):
         question.over = True
         # What is flawed to us may have been good enough for the server.
         if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
-            text = f"{name} announced {question.answer.fields['dice']}, and here it is {dice}"
-            self._accuse(message, "state", "other-dice", text, "ANNOUNCED")
+            announced = question.answer.fields["dice"]
+            self._accuse(message, "other-dice/announced", player=name, announced=announced, dice=dice)
 
     def _close_questions(self, kind: QuestionKind, played: Round) -> None:
         for seat in self._seats.values():

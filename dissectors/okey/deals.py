@@ -8,7 +8,7 @@ from kiebitz.dissectors.okey.conversation import Conversation
 from kiebitz.dissectors.okey.game import OkeyGame, Place
 from kiebitz.dissectors.okey.hall import RACE_NS, Hall, LobbyRoom
 from kiebitz.dissectors.okey.moves import Moves
-from kiebitz.dissectors.okey.rules import wrong_start
+from kiebitz.dissectors.okey.objections import wrong_start
 from kiebitz.dissectors.okey.tiles import DECK, tiles
 from kiebitz.dissectors.records import Message
 from kiebitz.dissectors.table import label
@@ -82,18 +82,8 @@ class Deals:
         wrong = wrong_start(game, place)
         if wrong is None:
             return True
-        severity, text = wrong
-        self._hall.diagnose(
-            message,
-            severity,
-            "rule",
-            "wrong-deal",
-            text,
-            expected=f"{DECK} tiles, one more for who begins; each tile twice, and two jokers",
-            clause=row.clause,
-            blame="server",
-            at=argument_place(frame, row, "startdeck"),
-        )
+        at = argument_place(frame, row, "startdeck")
+        self._hall.flaw(message, wrong.key, at=at, clause=row.clause, **wrong.values)
         game.alone = place.sure = False
         place.count = None
         return False

@@ -26,6 +26,7 @@ from kiebitz.dissectors.grammar import (
     nearest_word,
 )
 from kiebitz.dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
+from kiebitz.dissectors.okey.rules import RULES
 from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 from kiebitz.dissectors.suggestions import suggesting
 
@@ -699,4 +700,5 @@ GRAMMAR = Grammar(
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     aliases={"before": "name"},
+    rules=RULES,
 )

@@ -12,6 +12,7 @@ import msgspec
 from kiebitz.dissectors.broadcast import EventLog
 from kiebitz.dissectors.okey.conversation import Conversation
 from kiebitz.dissectors.okey.game import OkeyGame
+from kiebitz.dissectors.okey.grammar import GRAMMAR
 from kiebitz.dissectors.okey.tiles import SEATS
 from kiebitz.dissectors.records import Event, Findings, Message, Stream, TableInfo
 from kiebitz.dissectors.table import GameTable, Ids
@@ -43,6 +44,8 @@ class LobbyRoom(msgspec.Struct, eq=False):
 
 class Hall(GameTable):
     """An Okey server's players, lobbies and games, without what its messages mean."""
+
+    rules = GRAMMAR.rules
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)

@@ -14,7 +14,7 @@ from kiebitz.dissectors.okey.codec import argument_place
 from kiebitz.dissectors.okey.conversation import Conversation, Request
 from kiebitz.dissectors.okey.game import OkeyGame
 from kiebitz.dissectors.okey.hall import Hall
-from kiebitz.dissectors.okey.rules import GAME_RULES, Objection, against_put, objection
+from kiebitz.dissectors.okey.objections import Objection, against_put, objection
 from kiebitz.dissectors.okey.tiles import DECK, is_won, tiles
 from kiebitz.dissectors.records import Event, Message
 
@@ -42,17 +42,7 @@ class Moves:
         at = None
         if found.argument is not None:
             at = argument_place(frame, row, found.argument, found.part)
-        self._hall.diagnose(
-            message,
-            found.severity,
-            found.group,
-            found.code,
-            found.text,
-            expected=found.expected,
-            clause=GAME_RULES if found.group == "rule" else row.clause,
-            blame="client",
-            at=at,
-        )
+        self._hall.flaw(message, found.key, at=at, clause=row.clause, **found.values)
 
     # Draws.
 
@@ -99,15 +89,7 @@ class Moves:
             return
         top = game.exchange[seat]
         if top is not None and top != tile:
-            self._hall.diagnose(
-                message,
-                "warning",
-                "state",
-                "other-tile",
-                f"{tile} is drawn from an exchange stack with {top} on top",
-                expected=top,
-                blame="server",
-            )
+            self._hall.flaw(message, "other-tile", tile=tile, top=top)
 
     def draws(
         self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str | None
@@ -225,18 +207,8 @@ class Moves:
 
     def _check_win(self, message: Message, game: OkeyGame, seat: int) -> None:
         place = game.places[seat]
-        if place.deck is None or is_won(place.deck):
-            return
-        self._hall.diagnose(
-            message,
-            "error",
-            "rule",
-            "no-win",
-            "the server says that he has won, but his tiles are not all in runs and groups",
-            expected=f"{DECK} tiles in runs and groups of three or more",
-            clause=GAME_RULES,
-            blame="server",
-        )
+        if place.deck is not None and not is_won(place.deck):
+            self._hall.flaw(message, "no-win")
 
     def wins(self, message: Message, game: OkeyGame, name: str | None) -> None:
         """Somebody has won a game."""

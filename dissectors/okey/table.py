@@ -104,16 +104,7 @@ class OkeyTable(Hall):
         if talk.pushed[name]:
             talk.pushed[name] -= 1
         elif talk.whole:
-            self.diagnose(
-                message,
-                "warning",
-                "sequence",
-                "unasked",
-                f"{message.name} acknowledges nothing: no {name} is open",
-                expected=f"{name} before it",
-                clause=row.clause,
-                blame="client",
-            )
+            self.flaw(message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name)
 
     def _response(self, message: Message, row: MessageType, talk: Conversation) -> None:
         request = talk.answered(message.name[1:], _is_refusal(message))
@@ -121,16 +112,7 @@ class OkeyTable(Hall):
             # What it answers was not seen; he may have come back to a game that was dealt before.
             talk.since_deal = False
         if request is None and talk.whole:
-            self.diagnose(
-                message,
-                "error",
-                "sequence",
-                "unasked",
-                f"{message.name} answers nothing: no {message.name[1:]} is open",
-                expected=f"{message.name[1:]} before it",
-                clause=row.clause,
-                blame="server",
-            )
+            self.flaw(message, "unasked", clause=row.clause, name=message.name, request=message.name[1:])
         if message.name in self._responses:
             self._responses[message.name](message, talk, request)
 

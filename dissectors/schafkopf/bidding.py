@@ -57,14 +57,13 @@ class Bidding:
         """What the server tells of the answers must be what was answered."""
         for seat, answer in said.items():
             if told[seat] != answer:
-                self._table.diagnose(
+                self._table.flaw(
                     message,
-                    "error",
-                    "state",
-                    "told-otherwise",
-                    f"{message.name} says {told[seat]} for {played.who(seat)}, who answered {answer}",
-                    expected=answer,
-                    blame="server",
+                    "told-otherwise/answer",
+                    name=message.name,
+                    told=told[seat],
+                    player=played.who(seat),
+                    answer=answer,
                 )
 
     def bestesspiel(self, message: Message, conversation: Conversation) -> None:
@@ -90,15 +89,7 @@ class Bidding:
             self._table.put_in(played, bid, "private", str(who), "bid")
             hand = played.dealt.get(seat)
             if bid == "SI" and hand is not None and set(hand) != SI:
-                self._table.diagnose(
-                    message,
-                    "note",
-                    "rule",
-                    "no-si",
-                    "SI is bid without the six highest trumps; real servers take it from any hand",
-                    expected=", ".join(sorted(SI)),
-                    blame="client",
-                )
+                self._table.flaw(message, "no-si", cards=", ".join(sorted(SI)))
         self._table.tell(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played)
 
     def hochzeit(self, message: Message, conversation: Conversation) -> None:
@@ -124,15 +115,8 @@ class Bidding:
             return
         hand = played.dealt.get(seat)
         if hand is not None and card not in hand:
-            self._table.diagnose(
-                message,
-                "error",
-                "rule",
-                "not-in-hand",
-                f"{card or 'no card'} is given, which is not in this hand",
-                expected="one of " + ", ".join(hand),
-                blame="client",
-            )
+            given, held = card or "no card", ", ".join(hand)
+            self._table.flaw(message, "not-in-hand/given", card=given, hand=held)
             return
         if card is not None:
             played.given[seat] = card
@@ -145,15 +129,7 @@ class Bidding:
             return
         who = played.who(player)
         if played.bids.get(player) == "NICHTS":
-            self._table.diagnose(
-                message,
-                "note",
-                "state",
-                "wrong-player",
-                f"SPIELT names {who}, who has bid NICHTS (a known fault of real servers)",
-                expected="the seat of the highest bid",
-                blame="server",
-            )
+            self._table.flaw(message, "wrong-player/bid", named=who)
         played.player = player
         self._table.put_in(played, who, "player")
         self._table.known(played, "player")

@@ -28,6 +28,7 @@ from kiebitz.dissectors.grammar import (
     Rename,
 )
 from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
+from kiebitz.dissectors.schafkopf.rules import RULES
 
 NAME = Handle("name", of_player=True)
 SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
@@ -521,6 +522,7 @@ GRAMMAR = Grammar(
     foreign=True,
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
+    rules=RULES,
 )
 
 

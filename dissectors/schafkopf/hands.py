@@ -29,9 +29,7 @@ class Hands:
         known = played.dealt.get(seat)
         if known is not None and conversation.sure and not set(known) <= set(hand):
             lost = next(card for card in known if card not in hand)
-            self._table.card_flaw(
-                message, played, "hand-changed", f"{lost} is no longer in this hand", "spielerhand", 0
-            )
+            self._table.card_flaw(message, played, "hand-changed/dealt", "spielerhand", 0, card=lost)
             if not conversation.doubted:
                 conversation.doubted = True
                 return
@@ -73,15 +71,15 @@ class Hands:
         missing = next((card for card in known if card not in shown), None)
         if wrong is not None:
             back = any(card.card == wrong and card.seat == seat for card in played.play.cards())
-            text = f"{wrong} is back in this hand" if back else f"{wrong} has come into this hand"
+            key, card = "hand-changed/back" if back else "hand-changed/new", wrong
             place = message.fields["spielerhand"].index(wrong)
         elif missing is not None:
-            text = f"{missing} has vanished from this hand"
+            key, card = "hand-changed/gone", missing
             place = min(len(now), HAND - 1)
         else:
             # It is a card on the table that was not in the hand, and told as such.
             return
-        self._table.card_flaw(message, played, "hand-changed", text, "spielerhand", place)
+        self._table.card_flaw(message, played, key, "spielerhand", place, card=card)
 
     def _learn(self, played: Round, seat: int, hand: list[str]) -> None:
         """A hand is known now; what was thought of others that have a card of it was wrong."""
@@ -107,8 +105,8 @@ class Hands:
         for other, cards in played.dealt.items():
             for place, card in enumerate(hand):
                 if other != seat and card in cards:
-                    text = f"{card} is in the hand of {played.who(other)}, too"
-                    self._table.card_flaw(message, played, "card-twice", text, "spielerhand", place)
+                    key, who = "card-twice/hands", played.who(other)
+                    self._table.card_flaw(message, played, key, "spielerhand", place, card=card, player=who)
                     return True
         return False
 

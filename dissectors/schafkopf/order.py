@@ -15,8 +15,6 @@ from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, notation
 from kiebitz.dissectors.schafkopf.round import Conversation, Question, Round
 from kiebitz.dissectors.schafkopf.rounds import RoundTable
 
-_CLAUSE = "the order of a round"
-
 _ANYTIME = ("NAME", "BEENDEN")
 
 _ASKS: dict[str, Question] = {
@@ -65,16 +63,7 @@ class Order:
                 # What is missing was the end of one round and the beginning of the next.
                 self._table.enter(conversation, None, message.ts_ns)
             elif step < conversation.step:
-                self._table.diagnose(
-                    message,
-                    "warning",
-                    "sequence",
-                    "out-of-order",
-                    f"{name} comes after {_name_of(conversation.step)}",
-                    expected=f"{_name_of(conversation.step)}, or what follows it",
-                    clause=_CLAUSE,
-                    blame="server",
-                )
+                self._table.flaw(message, "out-of-order", name=name, step=_name_of(conversation.step))
                 if conversation.round is not None and conversation.round.ended:
                     # It is the next round all the same.
                     self._table.enter(conversation, None, message.ts_ns)
@@ -111,28 +100,14 @@ class Order:
         wanted = conversation.asked
         name = message.name
         if wanted is not None:
-            expected = notation(GRAMMAR.rows_named("c2s", wanted)[0])
-            text = f"{name} is no answer to what the server asked"
-            code = "wrong-answer"
+            answer = notation(GRAMMAR.rows_named("c2s", wanted)[0])
+            self._table.flaw(message, "wrong-answer", clause=row.clause, name=name, wanted=answer)
         elif name == "MODEL" and conversation.dran not in (None, conversation.seat):
-            who = _who(conversation.round, conversation.dran)
-            text, expected = f"plays a card, but it is {who}'s turn", "to be asked with !MODEL !SPIEL"
-            code = "out-of-turn"
-        elif conversation.answered == name:
-            text, expected, code = f"{name} answers twice", "to be asked again", "answered-twice"
+            whose = _who(conversation.round, conversation.dran)
+            self._table.flaw(message, "out-of-turn", clause=row.clause, whose=whose)
         else:
-            text = f"{name} answers a question that the server has not asked"
-            expected, code = "to be asked first", "unasked"
-        self._table.diagnose(
-            message,
-            "error",
-            "sequence",
-            code,
-            text,
-            expected=expected,
-            clause=f"{row.clause}; {_CLAUSE}",
-            blame="client",
-        )
+            key = "answered-twice" if conversation.answered == name else "unasked"
+            self._table.flaw(message, key, clause=row.clause, name=name)
 
 
 def _what_follows(message: Message) -> Question | None:

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.broadcast import EventLog
-from kiebitz.dissectors.grammar import blame_of, shortened
+from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
 from kiebitz.dissectors.schafkopf.cards import SEATS
 from kiebitz.dissectors.schafkopf.codec import card_place
+from kiebitz.dissectors.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.schafkopf.play import Play, Trick
 from kiebitz.dissectors.schafkopf.round import PHASES, Conversation, Phase, Round
 from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable, Ids, label
-
-RULES = "the rules of the game"
 
 _REMEMBERED = 4
 """How many rounds a conversation may be behind the others."""
@@ -32,6 +31,8 @@ _JOIN_NS = 30_000_000_000
 
 class RoundTable(GameTable):
     """What a Schafkopf server's table knows of its rounds."""
+
+    rules = GRAMMAR.rules
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
@@ -248,15 +249,7 @@ class RoundTable(GameTable):
             message.event_id = event_id
             return True
         if conversation.sure:
-            self.diagnose(
-                message,
-                "error",
-                "state",
-                "told-otherwise",
-                f"{message.name} says something else than before, or than to another player",
-                expected=_in_words(known),
-                blame="server",
-            )
+            self.flaw(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 
     def told(
@@ -279,7 +272,7 @@ class RoundTable(GameTable):
         for field in ("spielerhand", "tisch", "letzter_stich"):
             for place, card in enumerate(message.fields[field]):
                 if card is not None and card in seen:
-                    self.card_flaw(message, played, "card-twice", f"{card} is here twice", field, place)
+                    self.card_flaw(message, played, "card-twice", field, place, card=card)
                     return True
                 if card is not None:
                     seen.add(card)
@@ -289,34 +282,24 @@ class RoundTable(GameTable):
         self,
         message: Message,
         played: Round,
-        code: str,
-        text: str,
+        key: str,
         field: str,
         place: int,
-        *,
-        expected: str | None = None,
+        /,
         blame: Blame | None = None,
+        **values: Any,
     ) -> None:
-        """Report a flaw of a MODEL at one of its cards: the `place` of a `field`."""
+        """Report that a MODEL breaks a rule at one of its cards: the `place` of a `field`."""
         if played.contested:
             return
         if message.direction == "s2c":
             # The same is shown to several clients, and again with the next card.
+            text = self.rules[key].text.format_map(values)
             if text in played.objections:
                 return
             played.objections.add(text)
-        by_rule = message.direction == "c2s" or code == "suit-not-followed"
-        self.diagnose(
-            message,
-            "error",
-            "rule" if by_rule and code != "card-twice" else "state",
-            code,
-            text,
-            expected=expected,
-            clause=RULES,
-            blame=blame or blame_of(message.direction),
-            at=card_place(message.direction, message.fields, message.length, field, place),
-        )
+        at = card_place(message.direction, message.fields, message.length, field, place)
+        self.flaw(message, key, at=at, blame=blame, **values)
 
     def seat_by_turn(self, conversation: Conversation) -> None:
         """Who is asked has the turn; where his seat was not told, this tells it."""

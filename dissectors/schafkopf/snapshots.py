@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.grammar import blame_of
 from kiebitz.dissectors.records import Blame, Message
 from kiebitz.dissectors.schafkopf.cards import HAND, PACK
 from kiebitz.dissectors.schafkopf.hands import Hands
 from kiebitz.dissectors.schafkopf.play import Contradiction, Trick
 from kiebitz.dissectors.schafkopf.round import Conversation, Round
-from kiebitz.dissectors.schafkopf.rounds import RULES, RoundTable, cards_of
+from kiebitz.dissectors.schafkopf.rounds import RoundTable, cards_of
 
 
 class Snapshots:
@@ -37,7 +36,8 @@ class Snapshots:
         except Contradiction as error:
             if conversation.synced and not conversation.doubted:
                 conversation.doubted = True
-                self._table.card_flaw(message, played, "contradiction", str(error), error.field, error.place)
+                place = error.field, error.place
+                self._table.card_flaw(message, played, "contradiction", *place, problem=str(error))
                 return
             # It insists, or something was missed.
             played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
@@ -67,46 +67,32 @@ class Snapshots:
         now = cards_of(message, "spielerhand")
         before = played.play.current.by_seat[seat]
         if card is None or card == before:
-            self._table.card_flaw(
-                message,
-                played,
-                "no-card",
-                f"no card lies before seat {seat}, whose turn it is",
-                "tisch",
-                seat,
-                expected="a card of the hand on the table",
-            )
+            self._table.card_flaw(message, played, "no-card", "tisch", seat, seat=seat)
             return
         if hand is not None and card not in hand:
             self._table.card_flaw(
-                message,
-                played,
-                "not-in-hand",
-                f"{card} is not in this hand",
-                "tisch",
-                seat,
-                expected="one of " + ", ".join(hand),
+                message, played, "not-in-hand", "tisch", seat, card=card, hand=", ".join(hand)
             )
             return
         if hand is not None and sorted(now) != sorted(other for other in hand if other != card):
             wrong = next((other for other in now if other not in hand or other == card), None)
             place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
             left = ", ".join(other for other in hand if other != card) or "no card"
-            text = f"the hand is not what is left of it after {card}"
-            self._table.card_flaw(
-                message, played, "hand-changed", text, "spielerhand", min(place, HAND - 1), expected=left
-            )
+            place = min(place, HAND - 1)
+            self._table.card_flaw(message, played, "hand-changed", "spielerhand", place, card=card, left=left)
             return
         try:
             news = self._news(message, played)
         except Contradiction as error:
-            self._table.card_flaw(message, played, "table-changed", str(error), error.field, error.place)
+            where = error.field, error.place
+            self._table.card_flaw(message, played, "table-changed", *where, problem=str(error))
             return
         others = [step for step in news if step[0] != seat]
         if others:
-            where, other = others[0]
-            text = f"{other} lies before seat {where}, which has not played yet"
-            self._table.card_flaw(message, played, "table-changed", text, "tisch", where)
+            other, laid = others[0]
+            self._table.card_flaw(
+                message, played, "table-changed/seat", "tisch", other, card=laid, seat=other
+            )
             return
         if news and self._breaks_suit(message, played, seat, card, played.play.current):
             played.refused.add((seat, card))
@@ -145,15 +131,13 @@ class Snapshots:
             self._table.put_tricks(played)
         elif trick.winner != seat and not trick.disputed:
             trick.disputed = True
-            self._table.diagnose(
+            self._table.flaw(
                 message,
-                "error",
-                "rule",
                 "trick-winner",
-                f"{played.who(seat)} begins, but trick {trick.number} goes to {played.who(trick.winner)}",
-                expected=f"seat {trick.winner}",
-                clause=RULES,
-                blame=blame_of(message.direction),
+                player=played.who(seat),
+                trick=trick.number,
+                winner=played.who(trick.winner),
+                seat=trick.winner,
             )
 
     def _take(
@@ -204,23 +188,23 @@ class Snapshots:
             if insists:
                 played.play.whole = False
                 return False
-            text = f"{card} was already played by {played.who(earlier.seat)}"
-            self._table.card_flaw(message, played, "card-twice", text, "tisch", seat)
+            key, who = "card-twice/played", played.who(earlier.seat)
+            self._table.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
             return True
         holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
         if holder is not None and holder != seat:
             if insists:
                 del played.dealt[holder]
                 return False
-            text = f"{card} is in the hand of {played.who(holder)}"
-            self._table.card_flaw(message, played, "card-twice", text, "tisch", seat)
+            key, who = "card-twice/held", played.who(holder)
+            self._table.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
             return True
         if holder is None and seat in played.dealt:
             if insists:
                 del played.dealt[seat]
                 return False
-            text = f"{card} was not in the hand of {played.who(seat)}"
-            self._table.card_flaw(message, played, "not-in-hand", text, "tisch", seat)
+            key = "not-in-hand/laid" if message.direction == "c2s" else "not-in-hand/shown"
+            self._table.card_flaw(message, played, key, "tisch", seat, card=card, player=played.who(seat))
             return True
         return False
 
@@ -234,8 +218,9 @@ class Snapshots:
         suit = mode.suit(card)
         earlier = played.renounced.pop((seat, suit), None)
         if earlier is not None:
-            text = f"{played.who(seat)} has {card}, but did not follow {suit} in trick {earlier}"
-            self._revoke(message, played, text, seat, suit)
+            self._revoke(
+                message, played, seat, "suit-not-followed/earlier", card=card, suit=suit, trick=earlier
+            )
         led = mode.suit(trick.cards[0].card) if trick.cards else suit
         if led == suit:
             return False
@@ -245,16 +230,17 @@ class Snapshots:
             return False
         right = mode.must_follow(trick.cards[0].card, hand)
         if right:
-            text = f"{played.who(seat)} plays {card} on {trick.cards[0].card} and does not follow {led}"
-            self._revoke(message, played, text, seat, ", ".join(right))
+            first, allowed = trick.cards[0].card, ", ".join(right)
+            self._revoke(
+                message, played, seat, "suit-not-followed", card=card, led=first, suit=led, allowed=allowed
+            )
         return bool(right)
 
-    def _revoke(self, message: Message, played: Round, text: str, seat: int, expected: str) -> None:
+    def _revoke(self, message: Message, played: Round, seat: int, key: str, **values: Any) -> None:
         # Whose card another client is shown is not known to be a client's or one of the server's own bots'.
         blame: Blame = "client" if message.direction == "c2s" else "unknown"
-        self._table.card_flaw(
-            message, played, "suit-not-followed", text, "tisch", seat, expected=expected, blame=blame
-        )
+        who = played.who(seat)
+        self._table.card_flaw(message, played, key, "tisch", seat, blame=blame, player=who, **values)
 
     # Places.
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kiebitz.dissectors.grammar import MessageType, blame_of
+from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
 from kiebitz.dissectors.schafkopf.bidding import Bidding
 from kiebitz.dissectors.schafkopf.cards import NOBODY, SEATS
 from kiebitz.dissectors.schafkopf.hands import Hands
 from kiebitz.dissectors.schafkopf.order import Order
 from kiebitz.dissectors.schafkopf.round import Conversation, Round
-from kiebitz.dissectors.schafkopf.rounds import RULES, RoundTable
+from kiebitz.dissectors.schafkopf.rounds import RoundTable
 from kiebitz.dissectors.schafkopf.snapshots import Snapshots
 from kiebitz.dissectors.schafkopf.verdict import verdict
 from kiebitz.dissectors.table import Ids, label
@@ -281,16 +281,8 @@ class SchafkopfTable(RoundTable):
         party = sorted({*won, *lost})
         objection = verdict(played, codes)
         if objection is not None:
-            self.diagnose(
-                message,
-                objection.severity,
-                "rule",
-                objection.code,
-                objection.text,
-                expected=objection.expected,
-                clause=RULES,
-                blame=blame_of(message.direction),
-            )
+            key, values = objection
+            self.flaw(message, key, **values)
         for seat in party:
             if seat != played.player and len(party) > 1:
                 self._hands.partner(played, seat)

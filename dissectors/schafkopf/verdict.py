@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any, NamedTuple
 
-from kiebitz.dissectors.records import Severity
 from kiebitz.dissectors.schafkopf.cards import NOBODY, TO_WIN
 from kiebitz.dissectors.schafkopf.play import TRICKS
 from kiebitz.dissectors.schafkopf.round import Round
 
 
-class Objection(msgspec.Struct, frozen=True):
-    """What is wrong with a SIEGER."""
+class Objection(NamedTuple):
+    """The rule that a SIEGER breaks, and what fills its sentence."""
 
-    severity: Severity
-    code: str
-    text: str
-    expected: str | None
+    key: str
+    values: dict[str, Any]
 
 
 def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
@@ -29,12 +26,10 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     refused = played.hochzeit and played.mode != "HOCHZEIT"
     first, second = (code % 10 if code != NOBODY else None for code in codes)
     if first is not None and first == second:
-        text = f"SIEGER {codes[0]} {codes[1]} names the same seat twice (a known fault of real servers)"
-        return Objection("note", "same-seat-twice", text, "two seats, or 4 for nobody")
+        return Objection("same-seat-twice", {"first": codes[0], "second": codes[1]})
     if played.player is not None and first is not None and first != played.player:
-        text = f"SIEGER names {played.who(first)}, but {played.who(played.player)} plays"
-        severity: Severity = "note" if refused else "error"
-        return Objection(severity, "wrong-player", text, f"seat {played.player}, or it plus 10")
+        values = {"named": played.who(first), "player": played.who(played.player), "seat": played.player}
+        return Objection("wrong-player/refused" if refused else "wrong-player", values)
     play = played.play
     mode = play.mode
     if mode is None or not (play.over and play.whole) or played.player is None or refused:
@@ -43,10 +38,9 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     if mode.called is not None:
         partner = next(card.seat for card in play.cards() if card.card == mode.called)
         if second is not None and second != partner:
-            text = (
-                f"SIEGER names {played.who(second)} as partner, but {played.who(partner)} had {mode.called}"
-            )
-            return Objection("error", "wrong-partner", text, f"seat {partner}, or it plus 10")
+            named, right = played.who(second), played.who(partner)
+            values = {"named": named, "partner": right, "card": mode.called, "seat": partner}
+            return Objection("wrong-partner", values)
     party = {played.player, partner}
     taken = [trick for trick in play.tricks if trick.winner in party]
     points = sum(trick.points for trick in taken)
@@ -54,8 +48,11 @@ def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     said = codes[0] < NOBODY
     if won == said:
         return None
-    what = f"{len(taken)} of {TRICKS} tricks" if mode.du else f"{points} of 120 points"
-    needed = "every trick" if mode.du else f"{TO_WIN} points"
-    text = f"SIEGER says that {played.who(played.player)} {'won' if said else 'lost'} with {what}"
-    expected = f"{'won' if won else 'lost'}: {needed} are needed"
-    return Objection("error", "wrong-winner", text, expected)
+    values = {
+        "player": played.who(played.player),
+        "said": "won" if said else "lost",
+        "taken": f"{len(taken)} of {TRICKS} tricks" if mode.du else f"{points} of 120 points",
+        "right": "won" if won else "lost",
+        "needed": "every trick" if mode.du else f"{TO_WIN} points",
+    }
+    return Objection("wrong-winner", values)

@@ -6,7 +6,7 @@ A message is a line in UTF-8: its name, then its fields, with a blank between th
 from __future__ import annotations
 
 from kiebitz.dissectors.fields import Text, Word
-from kiebitz.dissectors.grammar import EventKind, Field, Grammar, Handle, MessageType
+from kiebitz.dissectors.grammar import EventKind, Field, Grammar, Handle, MessageType, Rule
 
 PLAYER = Handle("player", of_player=True)
 NAME = Field("name", Text(PLAYER), "player")
@@ -34,5 +34,9 @@ EVENTS = (
     EventKind("won", ("name",), "{name} wins"),
     EventKind("drawn", (), "the game is drawn"),
 )
+RULES = (
+    Rule("out-of-turn", "MARK", "{player} has a square, and it is {turn}'s turn", clause="Game"),
+    Rule("square-taken", "MARK", "the square is {holder}'s already", clause="Game"),
+)
 HANDLES = dict.fromkeys(("actor", "name", "x", "o", "turn", "squares", "players"), PLAYER)
-GRAMMAR = Grammar("noughts", "Noughts and crosses", ROWS, EVENTS, False, HANDLES, HANDLES)
+GRAMMAR = Grammar("noughts", "Noughts and crosses", ROWS, EVENTS, False, HANDLES, HANDLES, rules=RULES)

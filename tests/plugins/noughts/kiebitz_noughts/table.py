@@ -6,10 +6,13 @@ from kiebitz.dissectors.broadcast import EventLog
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.records import Direction, Event, Findings, Game, Message, Stream, TableInfo
 from kiebitz.dissectors.table import GameTable, Ids, label
+from kiebitz_noughts.grammar import GRAMMAR
 
 
 class NoughtsTable(GameTable):
     """One server, with one game at a time. Without its beginning nobody is accused of anything in a game."""
+
+    rules = GRAMMAR.rules
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings)
@@ -77,15 +80,12 @@ class NoughtsTable(GameTable):
             return
         turn, other = self._players
         if player != turn:
-            self._accuse(message, "out-of-turn", f"{player} has a square, and it is {turn}'s turn")
+            self.flaw(message, "out-of-turn", player=player, turn=turn)
         if self._squares[square] is not None:
-            self._accuse(message, "square-taken", f"the square is {self._squares[square]}'s already")
+            self.flaw(message, "square-taken", holder=self._squares[square])
         self._squares[square] = player
         self._players = [other, turn]
         self._show(self._game)
-
-    def _accuse(self, message: Message, code: str, text: str) -> None:
-        self.diagnose(message, "error", "rule", code, text, clause="Game", blame="server")
 
     def _show(self, game: Game) -> None:
         self.put({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
