@@ -11,6 +11,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import (
     Decoded,
@@ -36,17 +38,16 @@ _LONGEST_NAME = 64
 """So many bytes of a frame are compared with the names of messages."""
 
 
-class Parts:
-    """A frame taken apart: the texts of its name and its fields, in `size` bytes, and where they stand."""
+class Parts(msgspec.Struct):
+    """A frame taken apart: the texts of its name and its fields, in `size` bytes, and where they stand.
 
-    __slots__ = ("between", "frame", "size", "texts")
+    The delimiter between two of them takes `between` bytes.
+    """
 
-    def __init__(self, frame: bytes, texts: list[str], size: int, between: int = 1) -> None:
-        self.frame = frame
-        self.texts = texts
-        self.size = size
-        self.between = between
-        """How many bytes the delimiter between two of them takes."""
+    frame: bytes
+    texts: list[str]
+    size: int
+    between: int
 
     def place(self, number: int, start: int = 0, end: int | None = None) -> Place:
         """Where in the frame characters `start` to `end` of a text stand; the name's number is 0."""
@@ -98,7 +99,10 @@ class TextCodec(Codec, Generic[P]):
     def read(self, parts: P, direction: Direction) -> Decoded:
         """What a frame says that is taken apart."""
         name, *values = parts.texts
-        readings = self._readings_of(direction, name, len(values))
+        count = len(values)
+        readings = self._readings.get((direction, name, count))
+        if readings is None:
+            readings = self._readings_of(direction, name, count)
         for reading in readings:
             row, decoders, _ = reading
             try:
@@ -229,6 +233,8 @@ class TextCodec(Codec, Generic[P]):
     def remarks(self, parts: P, reading: Reading) -> tuple[Flaw, ...]:
         """What is to be said of a message whose fields fit its row; where it is an error, it is not sound."""
         row, decoders, remarkable = reading
+        if not remarkable and len(parts.texts) <= len(decoders) + 1:
+            return ()
         found: list[Flaw] = []
         for number in remarkable:
             if number < len(parts.texts):
@@ -277,12 +283,13 @@ class DelimitedCodec(TextCodec[Parts]):
 
     def __init__(self, grammar: Grammar, clause: str, delimiter: str = " ", line_end: str = "") -> None:
         self._delimiter = delimiter
+        self._between = len(delimiter.encode())
         self._line_end = line_end
         super().__init__(grammar, clause)
 
     def split(self, frame: bytes) -> Parts:
         body = frame.rstrip(b"\r\n") if self._line_end else frame
-        return Parts(frame, body.decode().split(self._delimiter), len(body), len(self._delimiter))
+        return Parts(frame, body.decode().split(self._delimiter), len(body), self._between)
 
     def shape(self, row: MessageType) -> str:
         names = (f"[{field.name}]" if field.optional else field.name for field in row.fields)

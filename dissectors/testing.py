@@ -35,7 +35,7 @@ from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.table import GameTable, Ids
 
 try:
-    from hypothesis import given, settings
+    from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st
 except ImportError as error:
     raise ImportError("this needs hypothesis: pip install 'kiebitz[test]'") from error
@@ -383,4 +383,11 @@ def _values(kind: FieldType) -> st.SearchStrategy[Any]:
 
 def _try(check: Callable[[st.DataObject], None], examples: int) -> None:
     """Have it checked with data that hypothesis makes up."""
-    settings(max_examples=examples)(given(data=st.data())(lambda data: check(data)))()
+    # How long it takes says something of the machine; and one thing that does not hold is told, the first.
+    options = settings(
+        max_examples=examples,
+        deadline=None,
+        report_multiple_bugs=False,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    options(given(data=st.data())(lambda data: check(data)))()

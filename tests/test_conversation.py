@@ -185,7 +185,9 @@ def test_any_bytes(transport: Transport, sent: list[tuple[Direction, int, bytes]
     conversation = read(transport, pieces, is_whole)
     conversation.end()
     found = found_in(conversation, len(pieces))
-    if transport == "udp":
+    if transport == "udp" and conversation.dissector is not None:
         assert len(found) == len(pieces)
+    # If the guess was taken back, what comes after that is no game's.
+    assert len(found) <= len(pieces) or transport == "tcp"
     for number in range(len(pieces)):
         assert conversation.unended(number)[0] >= 0

@@ -129,6 +129,15 @@ def test_ascii_terminal() -> None:
     assert "+--^--+" in drawn(state, encoding="ascii")
 
 
+def test_one_picture_is_drawn_anew_for_each_console() -> None:
+    state = playing(["alice", "bob"], announced={"name": "alice", "dice": "6,5"}, private={})
+    picture = draw("maexchen", Scene(state, [], ["alice", "bob"]))
+    for width in (120, 40, 80):
+        out = io.StringIO()
+        Console(file=out, width=width, highlight=False).print(picture)
+        assert out.getvalue() == drawn(state, width=width)
+
+
 def test_no_color_is_plain_and_colours_are_those_of_the_name() -> None:
     state = playing(["alice", "bob"], turn="alice")
     out = io.StringIO()

@@ -67,7 +67,7 @@ def test_it_is_killed_once(tmp_path: Path) -> None:
         said += round_trips(echo, 60, 20)
         assert echo.stop() == 0
     assert "Traceback" not in echo.said
-    assert "recorded 1 streams, 160 messages" in echo.said
+    assert "recorded 1 stream, 160 messages" in echo.said
     assert recorded(database) == said
     assert rows(database, "SELECT count(*), min(ended_ns > started_ns) FROM sessions") == [(1, 1)]
     assert rows(database, "SELECT close_reason FROM streams") == [("end",)]
@@ -149,7 +149,7 @@ def test_it_is_killed_while_the_relay_waits_for_its_end(tmp_path: Path) -> None:
         echo.relay.send_signal(signal.SIGINT)
         time.sleep(0.3)
         os.kill(recorder, signal.SIGKILL)
-        echo.wait_for("recorded 1 streams, 40 messages")
+        echo.wait_for("recorded 1 stream, 40 messages")
         assert echo.relay.wait(20) == 0
     assert recorded(database) == said
     assert rows(database, "SELECT ended_ns > started_ns FROM sessions") == [(1,)]

@@ -75,5 +75,8 @@ class RecordingRoom:
 
 def summary(recorder: Recorder) -> str:
     """How much of what a session holds, and the name it has as a SESSION."""
-    counts = ", ".join(f"{recorder.counts[kind]} {kind}" for kind in ("streams", "messages", "games"))
+    counts = ", ".join(
+        f"{recorder.counts[kind]} {kind if recorder.counts[kind] != 1 else kind.removesuffix('s')}"
+        for kind in ("streams", "messages", "games")
+    )
     return f"{counts}, {in_words(recorder.counts)} -> {recorder.path}:{recorder.session_id}"

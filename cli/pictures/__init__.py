@@ -6,29 +6,29 @@ a scene was sent by somebody on the network: texts are those of `cli.terminal.sc
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from kiebitz.cli.pictures.catan import draw_catan
-from kiebitz.cli.pictures.cgml import draw_cgml
+from kiebitz.cli.pictures.catan import CatanDrawing
+from kiebitz.cli.pictures.cgml import CgmlDrawing
 from kiebitz.cli.pictures.generic import draw_state
-from kiebitz.cli.pictures.maexchen import draw_maexchen
-from kiebitz.cli.pictures.okey import draw_okey
+from kiebitz.cli.pictures.maexchen import MaexchenDrawing
+from kiebitz.cli.pictures.okey import OkeyDrawing
+from kiebitz.cli.pictures.picture import Drawing, Picture
 from kiebitz.cli.pictures.scene import Scene
-from kiebitz.cli.pictures.schafkopf import draw_schafkopf
+from kiebitz.cli.pictures.schafkopf import SchafkopfDrawing
 from kiebitz.cli.terminal.screen import RenderableType
 
-DRAWINGS: dict[str, Callable[[Scene], RenderableType]] = {
-    "catan": draw_catan,
-    "cgml": draw_cgml,
-    "maexchen": draw_maexchen,
-    "okey": draw_okey,
-    "schafkopf": draw_schafkopf,
+DRAWINGS: dict[str, type[Drawing]] = {
+    "catan": CatanDrawing,
+    "cgml": CgmlDrawing,
+    "maexchen": MaexchenDrawing,
+    "okey": OkeyDrawing,
+    "schafkopf": SchafkopfDrawing,
 }
 
 
 def draw(protocol: str, scene: Scene) -> RenderableType:
     """The picture of a table of this protocol; its plain state where nobody has drawn the protocol yet."""
-    return DRAWINGS.get(protocol, draw_state)(scene)
+    drawing = DRAWINGS.get(protocol)
+    return Picture(drawing, scene) if drawing is not None else draw_state(scene)
 
 
 __all__ = ["DRAWINGS", "Scene", "draw"]

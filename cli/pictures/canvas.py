@@ -14,7 +14,7 @@ from operator import itemgetter
 import msgspec
 
 from kiebitz.cli.terminal.cells import cell_len, set_cell_size
-from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, Style, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, Style, Text
 from kiebitz.storage.escaping import printable
 
 
@@ -124,20 +124,6 @@ def shorten(text: str, width: int, glyphs: Glyphs) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - len(glyphs.ellipsis))).rstrip() + glyphs.ellipsis
-
-
-def wrap(console: AnyConsole, text: Text, width: int, height: int, glyphs: Glyphs) -> list[Text]:
-    """A text in lines of at most `width` cells, and in at most `height` of them."""
-    lines = text.lines(console, width)
-    if len(lines) > height:
-        lines = lines[:height]
-        last = lines[-1]
-        if last.cell_len > width - len(glyphs.ellipsis):
-            last.set_length(width - len(glyphs.ellipsis))
-        last.append(glyphs.ellipsis)
-    for line in lines:
-        line.rstrip()
-    return lines
 
 
 def boxed(words: Text, glyphs: Glyphs, style: str, tail: str | None = None) -> list[Text]:

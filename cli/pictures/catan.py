@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from kiebitz.cli.pictures.canvas import Canvas, glyphs_for, wrap
+from kiebitz.cli.pictures.canvas import Canvas
 from kiebitz.cli.pictures.catan_board import draw_board
 from kiebitz.cli.pictures.catan_hexes import SIZES, Hexes
 from kiebitz.cli.pictures.catan_look import Island, Look, look_at
 from kiebitz.cli.pictures.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
 from kiebitz.cli.pictures.catan_words import not_known, spelt
 from kiebitz.cli.pictures.pen import Pen
-from kiebitz.cli.pictures.scene import Scene
-from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.pictures.picture import Drawing
+from kiebitz.cli.terminal.screen import Text
 
-_WIDEST = 150
 _GAP = 1
 _ROWS_AROUND = 5
 """Rows of a terminal that are not the board's: the title, sentences, the prompt."""
 
 
-def draw_catan(scene: Scene) -> CatanPicture:
-    """The picture of a Catan table."""
-    return CatanPicture(scene)
+class CatanDrawing(Drawing):
+    """A Catan table; with four players 19 rows high on a terminal of 80 columns."""
 
+    WIDEST = 150
 
-class CatanPicture:
-    """A table as rich can print it; with four players 19 rows high on a terminal of 80 columns."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-
-    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
+    def lines(self) -> list[Text]:
+        """The table, or the lobby."""
         look = look_at(self.scene)
-        pen = Pen(console, options.encoding, glyphs_for(options.encoding), [])
-        width = min(options.max_width, _WIDEST)
-        lines = _table(look, width, pen) if look.part else draw_lobby(look, width, pen)
-        text = LINE_BREAK.join(lines)
-        text.no_wrap = True
-        yield text
+        return (_table if look.part else draw_lobby)(look, self.width, self.pen)
 
 
 def _table(look: Look, width: int, pen: Pen) -> list[Text]:
@@ -56,7 +45,7 @@ def _table(look: Look, width: int, pen: Pen) -> list[Text]:
             lines = canvas.lines()
     lines += draw_below(look, width, pen)
     for remark in filter(None, (look.no_island, not_known(look.part))):
-        lines += wrap(pen.console, Text(spelt(pen, remark), "dim"), width, 2, pen.glyphs)
+        lines += pen.wrap(Text(spelt(pen, remark), "dim"), width, 2)
     return lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kiebitz.cli.pictures.canvas import shorten, wrap
+from kiebitz.cli.pictures.canvas import shorten
 from kiebitz.cli.pictures.catan_colours import RESOURCES, on_colour
 from kiebitz.cli.pictures.catan_look import MOST_PLAYERS, Look, Player
 from kiebitz.cli.pictures.catan_words import (
@@ -72,7 +72,7 @@ def _blocks(look: Look, width: int, most: int, pen: Pen) -> list[list[Text]]:
             ]
         )
     if more := _more(look):
-        blocks.append([Text(shorten(more, width, pen.glyphs), "dim")])
+        blocks.append([pen.line(more, width, "dim")])
     return blocks
 
 
@@ -84,23 +84,21 @@ def draw_below(look: Look, width: int, pen: Pen) -> list[Text]:
         if accepted:
             trade.append("; accepted by ")
             trade.append_text(Text(", ").join(_name(other, pen) for other in accepted))
-        lines += wrap(pen.console, trade, width, _LINES, pen.glyphs)
+        lines += pen.wrap(trade, width, _LINES)
     if words := bank(look.part):
-        lines += wrap(pen.console, Text(spelt(pen, words), "dim"), width, _LINES, pen.glyphs)
+        lines += pen.wrap(Text(spelt(pen, words), "dim"), width, _LINES)
     return lines
 
 
 def draw_lobby(look: Look, width: int, pen: Pen) -> list[Text]:
     """Who is there before the game."""
-    lines = (
-        wrap(pen.console, Text(spelt(pen, look.server), "dim"), width, 1, pen.glyphs) if look.server else []
-    )
+    lines = pen.wrap(Text(spelt(pen, look.server), "dim"), width, 1) if look.server else []
     if not look.players:
-        return [*lines, Text(shorten("nobody is here yet", width, pen.glyphs))]
+        return [*lines, pen.line("nobody is here yet", width)]
     for player in look.players[:MOST_PLAYERS]:
         about = f"{player.about.get('colour', 'no colour yet')}, {readiness(player)}"
         lines.append(_name_line(player, False, spelt(pen, about), min(width, _WIDEST), pen))
-    return lines + ([Text(shorten(_more(look), width, pen.glyphs), "dim")] if _more(look) else [])
+    return lines + ([pen.line(_more(look), width, "dim")] if _more(look) else [])
 
 
 def _more(look: Look) -> str:
@@ -114,11 +112,11 @@ def _headlines(look: Look, width: int, pen: Pen) -> list[Text]:
     line = Text(spelt(pen, words))
     if player is not None:
         line = Text.assemble(_name(player, pen), " " if "winner" in look.part else ": ", line)
-    lines = wrap(pen.console, line, width, _LINES, pen.glyphs)
+    lines = pen.wrap(line, width, _LINES)
     if "dice" in look.part:
         dice = look.part["dice"]
         rolled = Text.assemble("dice ", " + ".join(map(str, dice)), " = ", (str(sum(dice)), "bold"))
-        lines += wrap(pen.console, rolled, width, 1, pen.glyphs)
+        lines += pen.wrap(rolled, width, 1)
     return lines
 
 
@@ -163,7 +161,7 @@ def _hand(player: Player, width: int, pen: Pen) -> list[Text]:
     total = player.about.get("resources", NOT_KNOWN)
     if width < NARROWEST:
         words = f"{total} cards: {goods(player.resources) if player.resources else 'hidden'}"
-        return wrap(pen.console, Text(spelt(pen, words)), width, 2 * _LINES, pen.glyphs)
+        return pen.wrap(Text(spelt(pen, words)), width, 2 * _LINES)
     column = _column(width)
     line = Text()
     for count in hand(player.resources):
@@ -174,5 +172,5 @@ def _hand(player: Player, width: int, pen: Pen) -> list[Text]:
 def _said(said: Iterable[str], width: int, most: int, pen: Pen) -> list[Text]:
     """What there is to say of a player, in at most so many lines."""
     words = Text(", ".join(spelt(pen, fact) for fact in said))
-    lines = wrap(pen.console, words, width - _INDENT, most, pen.glyphs) if words else []
+    lines = pen.wrap(words, width - _INDENT, most) if words else []
     return [Text(" " * _INDENT) + line for line in lines]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from kiebitz.cli.pictures.canvas import shorten, wrap
 from kiebitz.cli.pictures.cgml_words import ending, ending_words
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.terminal.screen import Text
@@ -41,7 +40,7 @@ def group_lines(
     groups = {key: about for key, about in state.get("groups", {}).items() if key != drawn}
     lines = [_group(key, groups[key], names, width, pen) for key in [*groups][-_MOST_GROUPS:]]
     if len(groups) > _MOST_GROUPS:
-        lines.append(Text(shorten(f"and {len(groups) - _MOST_GROUPS} more groups", width, pen.glyphs), "dim"))
+        lines.append(pen.line(f"and {len(groups) - _MOST_GROUPS} more groups", width, "dim"))
     return lines + _elsewhere(state, names, width, pen)
 
 
@@ -59,7 +58,7 @@ def last_hand(events: Sequence[Event], names: dict[str, str], width: int, pen: P
     if end.kind == "result":
         amounts = (name(int(player)).append(f" {amount:+d}") for player, amount in end.data["money"].items())
         told.append(": ").append_text(Text(", ").join(amounts))
-    return wrap(pen.console, told, width, 3, pen.glyphs)
+    return pen.wrap(told, width, 3)
 
 
 def _group(key: str, about: dict[str, Any], names: dict[str, str], width: int, pen: Pen) -> Text:

@@ -1,24 +1,50 @@
-"""The table itself: the edge of its felt, with a title above and a remark below."""
+"""The table itself: the edge of its felt, with a title above and a remark below, and what is put on it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kiebitz.cli.pictures.canvas import Canvas, Glyphs, shorten
-from kiebitz.cli.pictures.seating import Seating
+from kiebitz.cli.pictures.seating import Edge, Seat, Seating
 from kiebitz.cli.terminal.screen import Text
 
 _FELT = "#5f875f"
+_INSET = 2
 
 
-def draw_felt(canvas: Canvas, seats: Seating, title: str, remark: str, glyphs: Glyphs) -> None:
-    """Draw the edge; an empty title or remark leaves it whole."""
-    top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
-    inner = seats.felt - 2
-    top, bottom = seats.y, seats.y + seats.felt_rows + 1
-    canvas.put(seats.x, top, _edge(top_left, _label(title, inner, glyphs), inner, top_right, line))
-    canvas.put(seats.x, bottom, _edge(bottom_left, _label(remark, inner, glyphs), inner, bottom_right, line))
-    for row in range(top + 1, bottom):
-        canvas.put(seats.x, row, Text(side, _FELT))
-        canvas.put(seats.x + seats.felt - 1, row, Text(side, _FELT))
+class Felt(Canvas):
+    """A canvas with a table on it; an empty title or remark leaves its edge whole."""
+
+    def __init__(self, seats: Seating, title: str, remark: str, glyphs: Glyphs) -> None:
+        super().__init__(seats.rows)
+        self.seats = seats
+        top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
+        inner = seats.felt - 2
+        top, bottom = seats.y, seats.y + seats.felt_rows + 1
+        self.put(seats.x, top, _edge(top_left, _label(title, inner, glyphs), inner, top_right, line))
+        self.put(
+            seats.x, bottom, _edge(bottom_left, _label(remark, inner, glyphs), inner, bottom_right, line)
+        )
+        for row in range(top + 1, bottom):
+            self.put(seats.x, row, Text(side, _FELT))
+            self.put(seats.x + seats.felt - 1, row, Text(side, _FELT))
+
+    def put_inside(self, row: int, lines: Sequence[Text], edge: Edge | None = None) -> None:
+        """Write lines from a row of the felt on: near its left or right edge, or else each in the middle."""
+        for number, line in enumerate(lines, self.seats.y + 1 + row):
+            right = self.seats.felt - line.cell_len
+            x = _INSET if edge == "left" else right - _INSET if edge == "right" else right // 2
+            self.put(self.seats.x + x, number, line)
+
+    def put_player(self, place: Seat, lines: Sequence[Text], side_row: int | None = None) -> None:
+        """Write lines at a seat; at a side they may begin elsewhere, so many rows below the upper edge."""
+        y = place.y
+        if place.edge == "top":
+            y = self.seats.y - len(lines)
+        elif place.edge != "bottom" and side_row is not None:
+            y = self.seats.y + side_row
+        for number, line in enumerate(lines, y):
+            self.put(place.column(line.cell_len), number, line)
 
 
 def _label(words: str, inner: int, glyphs: Glyphs) -> str:

@@ -6,218 +6,159 @@ cup. What a gap has made unknown is a question mark.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from kiebitz.cli.pictures.canvas import (
-    DIE_HEIGHT,
-    Canvas,
-    boxed,
-    cup,
-    die,
-    glyphs_for,
-    shorten,
-    wrap,
-)
-from kiebitz.cli.pictures.felt import draw_felt
+from kiebitz.cli.pictures.canvas import DIE_HEIGHT, Canvas, boxed, cup, die
+from kiebitz.cli.pictures.felt import Felt
 from kiebitz.cli.pictures.maexchen_words import between, not_known, player_to_move, told
 from kiebitz.cli.pictures.pen import NAME_IN_WORDS, Pen
 from kiebitz.cli.pictures.scene import Scene
-from kiebitz.cli.pictures.seating import FELT_ROWS, SEAT_ROWS, Seat, Seating, seating
-from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
+from kiebitz.cli.pictures.seating import Seat
+from kiebitz.cli.pictures.table import TableDrawing
+from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.maexchen.dice import MIA
-from kiebitz.dissectors.records import Event
 
 _CUP = "#af875f"
 _LISTED_WIDTH = 26
 
 
-def draw_maexchen(scene: Scene) -> MaexchenPicture:
-    """The picture of a Mäxchen table."""
-    return MaexchenPicture(scene)
+class MaexchenDrawing(TableDrawing[str]):
+    """19 rows high where its players, who are names, fit around it."""
 
+    def __init__(self, scene: Scene, pen: Pen, width: int) -> None:
+        super().__init__(scene, pen, width)
+        known = scene.state.get("players", {})
+        watching = {name for name, about in known.items() if about.get("spectator")}
+        self._watching = sorted(watching)
+        self._scores: dict[str, int] = scene.state.get("scores", {})
+        self.players = self.part.get("players", sorted({*known} - watching))
+        self._absent = sorted({*known, *self._scores} - {*self.players} - watching)
+        self.to_move = player_to_move(self.part)
+        self._announced: dict[str, str] = self.part.get("announced", {})
 
-class MaexchenPicture:
-    """A table as rich can print it, 19 rows high where its players fit around it."""
+    def lines(self) -> list[Text]:
+        """The table, and who else is there."""
+        lines = self.table()
+        if self._absent:
+            lines.append(self.pen.listing("not in this round: ", self._absent, self._scores, self.width))
+        if self._watching:
+            lines.append(self.pen.listing("watching: ", self._watching, {}, self.width))
+        return lines
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+    def name(self, player: str) -> str:
+        """The name itself."""
+        return player
 
-    def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
-        pen = Pen(console, options.encoding, glyphs_for(options.encoding), self.scene.names)
-        look = _look(self.scene)
-        width = min(options.max_width, 120)
-        seats = seating(len(look.seated), width)
-        body = _around(look, seats, pen) if seats is not None else _listed(look, width, pen)
-        text = LINE_BREAK.join([body, *_besides(look, width, pen)])
-        text.no_wrap = True
-        yield text
+    def title(self) -> str:
+        """The round that is on; nothing between rounds."""
+        return self.pen.words(f"round {self.part.get('round', '?')}", 24).plain if self.part else ""
 
+    def remark(self) -> str:
+        """What is not known."""
+        unknown = not_known(self.part)
+        return f"? {unknown}" if unknown else ""
 
-class _Look(msgspec.Struct, eq=False):
-    """What of a table's state is drawn; `part` is the round that is on, empty between rounds."""
+    def story(self) -> Text:
+        """What is going on, or what became of the last round."""
+        events, name, words = self.scene.events, self.pen.name, self.pen.words
+        return told(self.part, events, name, words) if self.part else between(events, name, words)
 
-    part: dict[str, Any]
-    seated: list[str]
-    spectators: list[str]
-    absent: list[str]
-    scores: dict[str, int]
-    events: Sequence[Event]
+    def draw_middle(self, felt: Felt) -> None:
+        """The dice, and beside them what is going on."""
+        dice = self._dice()
+        width = dice[0].cell_len
+        inner = felt.seats.felt - 2
+        story = self.pen.wrap(self.story(), min(inner - width - 4, 40), DIE_HEIGHT)
+        longest = max((line.cell_len for line in story), default=0)
+        x = felt.seats.x + 1 + max(1, (inner - width - 2 - longest) // 2)
+        y = felt.seats.y + 1 + (self.FELT_ROWS - DIE_HEIGHT) // 2
+        felt.put_lines(x, y, dice)
+        felt.put_lines(x + width + 2, y + (DIE_HEIGHT - len(story)) // 2, story)
 
-
-def _look(scene: Scene) -> _Look:
-    state = scene.state
-    _, part = scene.game()
-    known = state.get("players", {})
-    scores = state.get("scores", {})
-    spectators = [name for name, about in known.items() if about.get("spectator")]
-    registered = sorted({*known} - {*spectators})
-    seated = part.get("players", registered)
-    absent = sorted({*registered, *scores} - {*seated} - {*spectators})
-    return _Look(part, seated, sorted(spectators), absent, scores, scene.events)
-
-
-def _around(look: _Look, seats: Seating, pen: Pen) -> Text:
-    """The table with its players around it."""
-    canvas = Canvas(seats.rows)
-    unknown = not_known(look.part)
-    draw_felt(canvas, seats, _round(look, pen), f"? {unknown}" if unknown else "", pen.glyphs)
-    _draw_middle(canvas, look, seats, pen)
-    announcer = look.part.get("announced", {}).get("name")
-    for name, seat in zip(look.seated, seats.seats, strict=True):
-        bubble = name == announcer and _room_for_bubble(seat, seats)
-        for number, line in enumerate(_seat_lines(look, name, seat, bubble, pen)):
-            canvas.put(seat.column(line.cell_len), seat.y + number, line)
+    def draw_player(self, felt: Felt, player: str, place: Seat) -> None:
+        """A player, and as his words the announcement to beat if it is his, where there is room for that."""
+        crowded = place.beside and sum(other.edge == place.edge for other in felt.seats.seats) > 2
+        bubble = player == self._announced.get("name") and not crowded
+        felt.put_player(place, self._said(player, place, bubble))
         if bubble:
-            _draw_bubble(canvas, look, seat, pen)
-    return canvas.text()
+            self._draw_bubble(felt, place)
 
+    def _draw_bubble(self, felt: Felt, place: Seat) -> None:
+        """The announcement: at the long edges it stands on the table, at the sides above its player."""
+        style = self._announcement_style()
+        dice = self._announced["dice"]
+        words = Text(self.pen.words(f"{dice} Mäxchen!" if dice == MIA else dice, 18).plain, style)
+        bubble = boxed(words, self.pen.glyphs, style, "up" if place.edge == "top" else "down")
+        above = place.y - len(bubble)
+        y = {"top": felt.seats.y + 1, "bottom": above - 1}.get(place.edge, above)
+        felt.put_lines(place.column(bubble[0].cell_len), y, bubble)
 
-def _round(look: _Look, pen: Pen) -> str:
-    return pen.words(f"round {look.part.get('round', '?')}", 24).plain if look.part else ""
+    def listed(self) -> list[Text]:
+        """The players in columns, for a picture too narrow or players too many to sit around a table."""
+        across = max(1, self.width // _LISTED_WIDTH)
+        each = self.width // across
+        seat = Seat("left", 0, 0, each, one_line=True)
+        canvas = Canvas(-(-len(self.players) // across))
+        for number, name in enumerate(self.players):
+            canvas.put_lines(number % across * each, number // across, self._said(name, seat))
+        dice = self._dice()
+        room = self.width - dice[0].cell_len - 2
+        if room < NAME_IN_WORDS:
+            middle = self.pen.wrap(self.story(), self.width, DIE_HEIGHT)
+        else:
+            beside = Canvas(DIE_HEIGHT)
+            beside.put_lines(0, 0, dice)
+            beside.put_lines(dice[0].cell_len + 2, 0, self.pen.wrap(self.story(), room, DIE_HEIGHT))
+            middle = beside.lines()
+        remark = self.pen.line(self.remark(), self.width)
+        return [Text(self.title(), "bold"), canvas.text(), LINE_BREAK.join(middle), remark]
 
+    def _dice(self) -> list[Text]:
+        """The dice as they lie there: open, known to their roller, or under the cup."""
+        roller = self.part.get("rolling") or self._announced.get("name")
+        secret = self._private(roller).get("dice")
+        actual = self.part.get("actual")
+        faces = (actual or secret or "").split(",")
+        if len(faces) != 2:
+            return cup("? ?" if roller is not None else "", self.pen.glyphs, _CUP)
+        style = "bold" if actual is not None else _CUP
+        left, right = (die(self.pen.words(face, 5).plain, self.pen.glyphs, style) for face in faces)
+        return [Text(" ").join(pair) for pair in zip(left, right, strict=True)]
 
-def _draw_middle(canvas: Canvas, look: _Look, seats: Seating, pen: Pen) -> None:
-    """The dice, and beside them what is going on."""
-    shape = _dice(look.part, pen)
-    width = shape[0].cell_len
-    room = seats.felt - 2 - width - 4
-    story = wrap(pen.console, _story(look, pen), min(room, 40), DIE_HEIGHT, pen.glyphs)
-    longest = max((line.cell_len for line in story), default=0)
-    x = seats.x + 1 + max(1, (seats.felt - 2 - width - 2 - longest) // 2)
-    y = SEAT_ROWS + 1 + (FELT_ROWS - DIE_HEIGHT) // 2
-    canvas.put_lines(x, y, shape)
-    canvas.put_lines(x + width + 2, y + (DIE_HEIGHT - len(story)) // 2, story)
+    def _private(self, name: str | None) -> dict[str, Any]:
+        private: dict[str, Any] = self.part.get("private", {}).get(name, {})
+        return private
 
+    def _announcement_style(self) -> str:
+        return "bold red" if self._private(self._announced["name"]).get("bluff") else "bold"
 
-def _story(look: _Look, pen: Pen) -> Text:
-    if look.part:
-        return told(look.part, look.events, pen.name, pen.words)
-    return between(look.events, pen.name, pen.words)
+    def _said(self, name: str, place: Seat, bubble: bool = False) -> list[Text]:
+        """A player's name, marked if it is his turn, and what there is to say of him."""
+        doing = self._doing(name, bubble)
+        # Before the first points are told nobody misses them.
+        points = str(self._scores.get(name, "?")) if self._scores else ""
+        if place.one_line:
+            remark = doing if doing and name != self.to_move else Text(points)
+            return [Text.assemble(self.marked(name, place.width - remark.cell_len - 1), " ", remark)]
+        if points and not doing:
+            points += " point" if points == "1" else " points"
+        between_them = self.pen.between if points and doing else ""
+        return [self.marked(name, place.width - 2), Text.assemble(points, between_them, doing)]
 
-
-def _dice(part: dict[str, Any], pen: Pen) -> list[Text]:
-    """The dice as they lie there: open, known to their roller, or under the cup."""
-    roller = part.get("rolling") or part.get("announced", {}).get("name")
-    secret = part.get("private", {}).get(roller, {}).get("dice")
-    actual = part.get("actual")
-    faces = (actual or secret or "").split(",")
-    if len(faces) != 2:
-        return cup("? ?" if roller is not None else "", pen.glyphs, _CUP)
-    style = "bold" if actual is not None else _CUP
-    left, right = (die(pen.words(face, 5).plain, pen.glyphs, style) for face in faces)
-    return [Text(" ").join(pair) for pair in zip(left, right, strict=True)]
-
-
-def _room_for_bubble(seat: Seat, seats: Seating) -> bool:
-    """At the long edges a bubble stands on the table, at the sides above its player."""
-    return seat.edge in ("top", "bottom") or sum(other.edge == seat.edge for other in seats.seats) <= 2
-
-
-def _draw_bubble(canvas: Canvas, look: _Look, seat: Seat, pen: Pen) -> None:
-    """The announcement to beat, as its player's words."""
-    style = _announcement_style(look.part)
-    dice = look.part["announced"]["dice"]
-    words = Text(pen.words(f"{dice} Mäxchen!" if dice == MIA else dice, 18).plain, style)
-    bubble = boxed(words, pen.glyphs, style, "up" if seat.edge == "top" else "down")
-    y = {"top": SEAT_ROWS + 1, "bottom": SEAT_ROWS + FELT_ROWS - 2}.get(seat.edge, seat.y - len(bubble))
-    canvas.put_lines(seat.column(bubble[0].cell_len), y, bubble)
-
-
-def _announcement_style(part: dict[str, Any]) -> str:
-    own = part.get("private", {}).get(part["announced"]["name"], {})
-    return "bold red" if own.get("bluff") else "bold"
-
-
-def _seat_lines(look: _Look, name: str, seat: Seat, bubble: bool, pen: Pen) -> list[Text]:
-    """A player's name, marked if it is his turn, and what there is to say of him."""
-    doing = _doing(look.part, name, bubble, pen)
-    points = _points(look, name)
-    to_move = player_to_move(look.part) == name
-    if seat.one_line:
-        remark = doing if doing and not to_move else Text(points)
-        return [Text.assemble(pen.marked(name, to_move, seat.width - remark.cell_len - 1), " ", remark)]
-    if points and not doing:
-        points += " point" if points == "1" else " points"
-    between_them = f" {pen.glyphs.dot} " if points and doing else ""
-    return [pen.marked(name, to_move, seat.width - 2), Text.assemble(points, between_them, doing)]
-
-
-def _points(look: _Look, name: str) -> str:
-    """A player's points; before the first points are told nobody misses them."""
-    return str(look.scores.get(name, "?")) if look.scores else ""
-
-
-def _doing(part: dict[str, Any], name: str, bubble: bool, pen: Pen) -> Text:
-    """What a player does, in a word or two; empty if he does nothing."""
-    announces = part.get("announced", {}).get("name") == name
-    playing = part.get("phase") == "started"
-    if name in part.get("lost", {}).get("names", ()):
-        return Text("lost", "bold red")
-    if playing and part.get("seer") == name:
-        return Text("wants to see", "bold")
-    if playing and part.get("rolling") == name:
-        return Text("rolls", "bold")
-    if announces and not bubble:
-        return Text(f'"{pen.words(part["announced"]["dice"], 8)}"', _announcement_style(part))
-    if announces and part.get("private", {}).get(name, {}).get("bluff"):
-        return Text("bluffs", "bold red")
-    if player_to_move(part) == name:
-        return Text("next?" if "turn" in part.get("inferred", ()) else "to move", "bold")
-    return Text("joins", "green") if part.get("private", {}).get(name, {}).get("joined") else Text()
-
-
-def _listed(look: _Look, width: int, pen: Pen) -> Text:
-    """The players in columns, for a picture too narrow or players too many to sit around a table."""
-    across = max(1, width // _LISTED_WIDTH)
-    each = width // across
-    seat = Seat("left", 0, 0, each, one_line=True)
-    canvas = Canvas(-(-len(look.seated) // across))
-    for number, name in enumerate(look.seated):
-        canvas.put(number % across * each, number // across, _seat_lines(look, name, seat, False, pen)[0])
-    title = Text(_round(look, pen), "bold")
-    unknown = not_known(look.part)
-    remark = Text(shorten(f"? {unknown}", width, pen.glyphs) if unknown else "")
-    shape = _dice(look.part, pen)
-    room = width - shape[0].cell_len - 2
-    if room < NAME_IN_WORDS:
-        middle = LINE_BREAK.join(wrap(pen.console, _story(look, pen), width, DIE_HEIGHT, pen.glyphs))
-    else:
-        story = wrap(pen.console, _story(look, pen), room, DIE_HEIGHT, pen.glyphs)
-        beside = Canvas(DIE_HEIGHT)
-        beside.put_lines(0, 0, shape)
-        beside.put_lines(shape[0].cell_len + 2, 0, story)
-        middle = beside.text()
-    return LINE_BREAK.join([title, canvas.text(), middle, remark])
-
-
-def _besides(look: _Look, width: int, pen: Pen) -> list[Text]:
-    """Who else is there: players who are not in this round, and those who watch."""
-    lines = []
-    if look.absent:
-        lines.append(pen.listing("not in this round: ", look.absent, look.scores, width))
-    if look.spectators:
-        lines.append(pen.listing("watching: ", look.spectators, {}, width))
-    return lines
+    def _doing(self, name: str, bubble: bool) -> Text:
+        """What a player does, in a word or two; empty if he does nothing."""
+        announces = self._announced.get("name") == name
+        playing = self.part.get("phase") == "started"
+        if name in self.part.get("lost", {}).get("names", ()):
+            return Text("lost", "bold red")
+        if playing and self.part.get("seer") == name:
+            return Text("wants to see", "bold")
+        if playing and self.part.get("rolling") == name:
+            return Text("rolls", "bold")
+        if announces and not bubble:
+            return Text(f'"{self.pen.words(self._announced["dice"], 8)}"', self._announcement_style())
+        if announces and self._private(name).get("bluff"):
+            return Text("bluffs", "bold red")
+        if name == self.to_move:
+            return Text("next?" if "turn" in self.part.get("inferred", ()) else "to move", "bold")
+        return Text("joins", "green") if self._private(name).get("joined") else Text()

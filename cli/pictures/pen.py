@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -23,10 +23,36 @@ class Pen(msgspec.Struct, eq=False):
     glyphs: Glyphs
     names: Sequence[str]
 
+    @property
+    def between(self) -> str:
+        """What stands between facts on a line."""
+        return f" {self.glyphs.dot} "
+
+    def introduce(self, names: Iterable[str]) -> None:
+        """Give a colour to names, too, that nobody knew before."""
+        self.names = [*self.names, *sorted({*names} - {*self.names})]
+
     def words(self, text: str, width: int = 200) -> Text:
         """A text from the network, in letters that the terminal has, and short."""
         known = text[: 4 * width].encode(self.encoding, "backslashreplace").decode(self.encoding)
-        return Text(shorten(known, width, self.glyphs))
+        return self.line(known, width)
+
+    def line(self, words: str, width: int, style: str = "") -> Text:
+        """Words of ours on a line of at most `width` cells."""
+        return Text(shorten(words, width, self.glyphs), style)
+
+    def wrap(self, text: Text, width: int, height: int) -> list[Text]:
+        """A text in lines of at most `width` cells, and in at most `height` of them."""
+        lines = text.lines(self.console, width)
+        if len(lines) > height:
+            lines = lines[:height]
+            last = lines[-1]
+            if last.cell_len > width - len(self.glyphs.ellipsis):
+                last.set_length(width - len(self.glyphs.ellipsis))
+            last.append(self.glyphs.ellipsis)
+        for line in lines:
+            line.rstrip()
+        return lines
 
     def name(self, name: str, width: int = NAME_IN_WORDS) -> Text:
         """A player's name in his colour."""

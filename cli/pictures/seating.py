@@ -6,7 +6,8 @@ edge, the left side. How many rows a seat and the table have differs from game t
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -31,6 +32,11 @@ class Seat(msgspec.Struct, frozen=True):
     y: int
     width: int
     one_line: bool = False
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is at a side of the table."""
+        return self.edge in ("left", "right")
 
     def column(self, length: int) -> int:
         """Where a line of so many cells begins: towards the table at the sides, in the middle else."""
@@ -77,6 +83,14 @@ def seating(
         *reversed(_column("left", left, 0, side - 1, y + 1, seat_rows, felt_rows)),
     ]
     return Seating(side, y, felt, felt_rows, y + felt_rows + 2 + seat_rows, seats)
+
+
+_Player = TypeVar("_Player")
+
+
+def clockwise(players: Sequence[_Player], bottom: int) -> list[_Player]:
+    """Three or four players in the order of seats, so that the one at this index sits at the bottom."""
+    return [players[(bottom + 2 + step) % len(players)] for step in range(len(players))]
 
 
 def _share(players: int, sides: int, top: bool) -> tuple[int, int, int, int]:

@@ -26,6 +26,7 @@ from kiebitz.dissectors.okey.grammar import GRAMMAR, Argument
 from kiebitz.dissectors.okey.quoting import (
     BLANK_PAD,
     PERCENT_PAD,
+    Tokens,
     cut,
     inner_places,
     quote,
@@ -51,18 +52,17 @@ _SLOPPY = {
 class Line(Parts):
     """A frame's text without its line end, cut into tokens, and where its characters stand in its bytes."""
 
-    __slots__ = ("body", "end", "found", "skipped", "text", "undecodable")
+    skipped: int
+    """How many bytes are left of the line end before."""
+    body: bytes
+    text: str
+    undecodable: UnicodeDecodeError | None
+    found: Tokens
 
-    def __init__(self, frame: bytes) -> None:
-        # What is left of a line end whose line is over already stands before this one.
-        self.skipped = int(len(frame) > 1 and frame[:1] == b"\n")
-        self.body = frame[self.skipped :].rstrip(b"\r\n")
-        self.end = frame[self.skipped + len(self.body) :]
-        self.text, self.undecodable = read_text(self.body)
-        self.found = cut(self.text)
-        # A line of nothing but blanks has no name.
-        texts = [token.text for token in self.found.tokens] or [""]
-        super().__init__(frame, texts, self.skipped + len(self.body))
+    @property
+    def end(self) -> bytes:
+        """The line end."""
+        return self.frame[self.size :]
 
     def place(self, number: int, start: int = 0, end: int | None = None) -> Place:
         """Where some of an argument's text stands; all of it includes its quotation marks."""
@@ -83,6 +83,17 @@ class Line(Parts):
         return self.skipped + before, len(self.text[start:end].encode())
 
 
+def read_line(frame: bytes) -> Line:
+    """Take a line apart; one that is empty, or has nothing but blanks, has an empty name."""
+    # What is left of a line end whose line is over already stands before this one.
+    skipped = int(len(frame) > 1 and frame[:1] == b"\n")
+    body = frame[skipped:].rstrip(b"\r\n")
+    text, undecodable = read_text(body)
+    found = cut(text)
+    texts = [token.text for token in found.tokens] or [""]
+    return Line(frame, texts, skipped + len(body), 1, skipped, body, text, undecodable, found)
+
+
 class OkeyCodec(TextCodec[Line]):
     """The lines of Okey, in both paddings."""
 
@@ -93,7 +104,7 @@ class OkeyCodec(TextCodec[Line]):
         super().__init__(GRAMMAR, _FORM)
 
     def split(self, frame: bytes) -> Line:
-        return Line(frame)
+        return read_line(frame)
 
     def read(self, parts: Line, direction: Direction) -> Decoded:
         if not parts.found.tokens:
@@ -143,7 +154,7 @@ class OkeyCodec(TextCodec[Line]):
         They are padded as others in the line are. A line with no padding is taken for one of the
         specification's dialect, unless only the last dialect has such a message.
         """
-        line = Line(frame)
+        line = read_line(frame)
         pad = shown_pad(line.text) or (BLANK_PAD if row.deviation is None else PERCENT_PAD)
         if before.keys() != fields.keys():
             return self.encode(row.name, row.direction, fields, pad)
@@ -248,7 +259,7 @@ class OkeyCodec(TextCodec[Line]):
 
 def argument_place(frame: bytes, row: MessageType, name: str, part: int | None = None) -> Place:
     """Where in a sound message's bytes an argument stands, or the `part`th token of a list (from 0)."""
-    line = Line(frame)
+    line = read_line(frame)
     number = next(number for number, field in enumerate(row.fields, 1) if field.name == name)
     if part is None:
         return line.place(number)

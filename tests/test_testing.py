@@ -1,0 +1,131 @@
+"""The checks that plug-ins' tests use find what they are there to find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from command import ROOT
+from hypothesis import Phase, settings
+from kiebitz_noughts.dissector import Noughts
+from kiebitz_noughts.grammar import GRAMMAR
+from kiebitz_noughts.table import NoughtsTable
+from noughts_cases import SOUND
+
+from kiebitz.dissectors.delimited import DelimitedCodec, Parts
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.framing import ByteFramer, Frame
+from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType
+from kiebitz.dissectors.records import Direction, Message
+from kiebitz.dissectors.testing import (
+    any_cut_gives_the_same,
+    decode_after_encode_is_the_identity,
+    every_byte_is_accounted_for,
+    every_flaw_lies_inside,
+    findings_are_sound,
+)
+
+SAID = [case.data for case in SOUND]
+
+
+class SegmentFramer(ByteFramer):
+    """Takes each segment for a message."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        return (Frame(offset, data, len(data)),)
+
+    def _seek(self) -> None:
+        pass
+
+
+class ForgetfulFramer(SegmentFramer):
+    """Drops what has no line end."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        return super().feed(offset, data) if data.endswith(b"\n") else ()
+
+
+class SecretiveTable(NoughtsTable):
+    """Changes the state and tells nobody."""
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        super().message(message, row, sound, frame)
+        self.state["latest"] = row.name
+
+
+class WideCodec(DelimitedCodec):
+    """Has flaws that are longer than the frame."""
+
+    def unknown(self, parts: Parts, direction: Direction) -> Flaw:
+        return self.error("unknown-message", "nobody knows it", (0, parts.size + 10), "something else")
+
+
+class RaisingCodec(DelimitedCodec):
+    """Cannot stand that a player goes."""
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        assert b"BYE" not in frame
+        return super().decode(frame, direction)
+
+
+class ShoutingCodec(DelimitedCodec):
+    """Writes names otherwise than it reads them."""
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return super().encode(name, direction, fields).upper()
+
+
+@pytest.fixture(autouse=True)
+def _without_shrinking() -> Iterator[None]:
+    """That a check fails is all that matters here, not how small the example is."""
+    settings.register_profile("unshrunk", parent=settings.get_profile("kiebitz"), phases=[Phase.generate])
+    settings.load_profile("unshrunk")
+    yield
+    settings.load_profile("kiebitz")
+
+
+def other(**parts: Any) -> Dissector:
+    """Noughts and crosses, made otherwise."""
+    made: Dissector = type("Other", (Noughts,), parts)()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("check", "faulty"),
+    [
+        (any_cut_gives_the_same, other(framer_class=SegmentFramer)),
+        (every_byte_is_accounted_for, other(framer_class=ForgetfulFramer)),
+        (findings_are_sound, other(table_class=SecretiveTable)),
+        (findings_are_sound, other(codec=RaisingCodec(GRAMMAR, "Lines", line_end="\n"))),
+        (every_flaw_lies_inside, other(codec=WideCodec(GRAMMAR, "Lines", line_end="\n"))),
+    ],
+    ids=["cut", "lost", "state", "raises", "outside"],
+)
+def test_what_does_not_hold_is_found(
+    check: Callable[[Dissector, Sequence[bytes]], None], faulty: Dissector
+) -> None:
+    with pytest.raises(AssertionError):
+        check(faulty, SAID)
+
+
+def test_what_is_read_otherwise_than_it_was_written_is_found() -> None:
+    with pytest.raises(AssertionError):
+        decode_after_encode_is_the_identity(other(codec=ShoutingCodec(GRAMMAR, "Lines", line_end="\n")))
+
+
+def test_values_that_nobody_knows_must_be_said() -> None:
+    from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+
+    with pytest.raises(TypeError, match="say in values_of what the values of"):
+        decode_after_encode_is_the_identity(MAEXCHEN)
+
+
+def test_without_hypothesis_it_says_so() -> None:
+    program = "import sys; sys.modules['hypothesis'] = None; import kiebitz.dissectors.testing"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert "this needs hypothesis: pip install 'kiebitz[test]'" in done.stderr
