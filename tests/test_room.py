@@ -248,8 +248,10 @@ def test_a_relay_that_ends_while_the_disk_is_low_ends_its_session(
             echo.wait_for("are left to others")
             assert echo.stop() == 1
         assert "gave up writing" in echo.said
-        # The answer may have come when there was no more room.
-        assert recorded(database)[:3] == [b"REGISTER;alice"] * 2 + [b"LATER"]
+        # What came when there was no more room may be missing.
+        kept = recorded(database)
+        assert kept[:2] == [b"REGISTER;alice"] * 2
+        assert {*kept[2:]} <= {b"LATER"}
         with closing(sqlite3.connect(database)) as connection:
             ended = connection.execute("SELECT ended_ns IS NOT NULL FROM sessions").fetchall()
         assert ended == [(1,)]
