@@ -24,7 +24,11 @@ def derived(
     """
     recorded = items_from_the_beginning(timeline)
     recorder = _recorder(recorded, MEMORY, {})
-    _record(recorder, spliced(recorded.items(), splices), recorded.chunks, on_progress)
+    try:
+        _record(recorder, spliced(recorded.items(), splices), recorded.chunks, on_progress)
+    except BaseException:
+        recorder.connection.close()
+        raise
     return Timeline(recorder.connection, sessions(recorder.connection)[0])
 
 

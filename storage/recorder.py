@@ -64,7 +64,11 @@ class Recorder:
         inspect: Inspect = InspectionHere,
     ) -> None:
         connection = open_for_writing(path)
-        held = lock(path)
+        try:
+            held = lock(path)
+        except BaseException:
+            connection.close()
+            raise
         last = last_ids(connection)
         self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
         self._inspection = inspect(self.session_id, self._ids, decode_as or {})

@@ -7,6 +7,7 @@ is thrown away; no row that was written is touched.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -35,7 +36,11 @@ class ResumedRecorder(RotatingRecorder):
         path = paths[-1]
         # Nothing is written here: a disk that is full, or another writer, is none of its business yet.
         connection = open_to_change(path)
-        held = lock(path)
+        try:
+            held = lock(path)
+        except BaseException:
+            connection.close()
+            raise
         self.items = 0
         """How many items of its source are recorded."""
         self.tables: list[TableInfo] = []
@@ -52,8 +57,13 @@ class ResumedRecorder(RotatingRecorder):
             self._inspection = InspectionHere(number, self._ids, decode_as or {})
             if not self.is_over:
                 self._catch_up(paths[:-1], Timeline(connection, session))
-        except sqlite3.Error as error:
-            raise StorageError(sentence(path, error)) from error
+        except BaseException as error:
+            connection.close()
+            if held is not None:
+                os.close(held)
+            if isinstance(error, sqlite3.Error):
+                raise StorageError(sentence(path, error)) from error
+            raise
 
     def _catch_up(self, before: Sequence[str], timeline: Timeline) -> None:
         streams: dict[int, Stream] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,7 +82,9 @@ class Recorded:
 
 def recorded(capture: str) -> Recorded:
     """A capture, cut into messages."""
-    return of_session(open_session(str(CAPTURES / capture)))
+    timeline = open_session(str(CAPTURES / capture))
+    with closing(timeline.connection):
+        return of_session(timeline)
 
 
 def of_session(timeline: Timeline) -> Recorded:

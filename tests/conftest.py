@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator
 from typing import Any
 
+import afterwards
 import descendants
 import pytest
 import strength
@@ -78,7 +79,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     _limit(item)
-    yield
+    with afterwards.under_way():
+        yield
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -116,6 +118,10 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, 
 def pytest_testnodedown() -> None:
     """A worker has ended; if it was by force, what it left is this process's now."""
     descendants.left_behind(set(), 0)
+
+
+def pytest_sessionfinish() -> None:
+    afterwards.all_over()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from afterwards import closed_afterwards
 
 from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.storage import schema
@@ -76,7 +77,7 @@ class Session:
 
 def database(*sessions: Session) -> sqlite3.Connection:
     """A database in memory that holds these sessions and knows the filters' functions."""
-    connection = open_for_writing(schema.MEMORY)
+    connection = closed_afterwards(open_for_writing(schema.MEMORY))
     schema.create_indexes(connection)
     names = {stream: name for session in sessions for stream, name in session.names.items()}
     register_functions(connection, names.get)

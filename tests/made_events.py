@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from afterwards import closed_afterwards
+
 from kiebitz.dissectors.records import Event, Findings, Game, TableInfo
 from kiebitz.storage.rows import INSERTS, gather, no_rows
 from kiebitz.storage.schema import MEMORY, create_tables
@@ -28,7 +30,7 @@ def session(
     events: Sequence[Told], protocol: str = "maexchen", servers: Sequence[str] = ("127.0.0.1:9000",)
 ) -> Timeline:
     """A session in which this happens, a millisecond apart, at tables of one protocol."""
-    connection = sqlite3.connect(MEMORY)
+    connection = closed_afterwards(sqlite3.connect(MEMORY))
     create_tables(connection)
     connection.execute("INSERT INTO sessions VALUES (1, 'made up', 'import', 'made up', 0, NULL, '0')")
     tables = [TableInfo(number, protocol, server) for number, server in enumerate(servers, 1)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from afterwards import closed_afterwards
 from tcp_segments import items_of_packets
 
 from kiebitz.cli.importing.packets import open_capture_in_memory
@@ -115,6 +116,7 @@ class Said(NamedTuple):
 def messages_of(name: str) -> list[Said]:
     """All messages of a capture, each once, whether sound or not."""
     connection, _ = open_capture_in_memory(str(CAPTURES / name))
+    closed_afterwards(connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
         "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"

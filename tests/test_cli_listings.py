@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from afterwards import closed_afterwards
 from command import ODD, ROOT, TINY, kiebitz, spawn
 from made_sessions import Conversation, record
 
@@ -265,12 +266,12 @@ def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
         assert process.stdout is not None
         names = [json.loads(process.stdout.readline())["name"] for _ in range(2)]
         assert names == ["REGISTER", "REGISTERED"]
-        with sqlite3.connect(path) as connection:
+        with closed_afterwards(sqlite3.connect(path)) as connection:
             connection.execute(
                 "INSERT INTO messages VALUES (3, 1, 'c2s', 1700000000003000000, 'JOIN', '{}', 14, 6, 1, 1)"
             )
         assert json.loads(process.stdout.readline())["name"] == "JOIN"
-        with sqlite3.connect(path) as connection:
+        with closed_afterwards(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE sessions SET ended_ns = 1700000000003000000")
         connection.close()
         out, err = process.communicate(timeout=5)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from afterwards import closed_afterwards
 from command import CAPTURES, ROOT, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
@@ -469,7 +470,7 @@ def test_all_lines_of_a_whole_model_are_not_shown() -> None:
 
 def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
     model = paket("!MODEL !UPDATE " + CARDS)
-    connection = open_existing(record(tmp_path / "x.db", [model] * 20, size=1))
+    connection = closed_afterwards(open_existing(record(tmp_path / "x.db", [model] * 20, size=1)))
     found = Bytes(connection)
     assert found.between(1, "s2c", 0, 1) == [Stretch(0, 1, b"!")]
     asked: list[str] = []
@@ -481,7 +482,9 @@ def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [None, 1])
 def test_bytes_and_gaps_between_two_places(tmp_path: Path, size: int | None) -> None:
-    connection = open_existing(record(tmp_path / "x.db", [None, b"abcdef", 4, b"gh", 2], size))
+    connection = closed_afterwards(
+        open_existing(record(tmp_path / "x.db", [None, b"abcdef", 4, b"gh", 2], size))
+    )
     found = Bytes(connection)
     everything = [
         Stretch(0, None, None),

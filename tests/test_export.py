@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from afterwards import closed_afterwards
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
@@ -225,7 +226,10 @@ def test_nanoseconds_and_cut_datagrams_survive(tmp_path: Path) -> None:
     kiebitz("export", database, "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     kiebitz("import", str(tmp_path / "x.pcapng"), "-w", str(tmp_path / "y.db"))
     query = "SELECT direction, ts_ns, offset, length, data FROM chunks ORDER BY id"
-    rows = [sqlite3.connect(tmp_path / name).execute(query).fetchall() for name in ("x.db", "y.db")]
+    rows = [
+        closed_afterwards(sqlite3.connect(tmp_path / name)).execute(query).fetchall()
+        for name in ("x.db", "y.db")
+    ]
     assert rows[0] == rows[1]
     assert rows[0][-1][1] == START_NS + 3_000_007
 
@@ -249,7 +253,7 @@ def _exported(capture: Path, to: Path) -> list[list[list[Any]]]:
         if path is to:
             assert kiebitz("export", str(capture), "-T", "pcapng", "-o", str(to)).status == 0
         recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-        connection = recording.recorder.connection
+        connection = closed_afterwards(recording.recorder.connection)
         found.append([connection.execute(query).fetchall() for query in (_STREAMS, _BYTES, _MESSAGES)])
     return found
 

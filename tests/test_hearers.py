@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 import pytest
+from afterwards import closed_afterwards
 from command import kiebitz
 from recorded import CAPTURES
 from strength import few_captures
@@ -25,6 +26,7 @@ class Told:
 
     def __init__(self, capture: str) -> None:
         connection, _ = open_capture_in_memory(str(CAPTURES / capture))
+        closed_afterwards(connection)
         self.timeline = Timeline(connection, sessions(connection)[-1])
         self.events = list(self.timeline.events())
         self.protocols = {table.id: table.protocol for table in self.timeline.tables()}

@@ -7,6 +7,7 @@ import json
 from sqlite3 import Connection
 
 import pytest
+from afterwards import closed_afterwards
 from maexchen_logs import Log, Told, read_log
 from recorded import CAPTURES
 
@@ -18,7 +19,7 @@ RESTART = "maexchen-two-servers-restart"
 
 def recorded(capture: str) -> Connection:
     connection, _ = open_capture_in_memory(str(CAPTURES / capture))
-    return connection
+    return closed_afterwards(connection)
 
 
 def log_of(name: str) -> Log:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from afterwards import closed_afterwards
 from command import kiebitz
 from disordered import Packets, doubled, write_packets
 from strength import a_few
@@ -33,7 +34,8 @@ def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], list[An
     """What comes of packets: messages, events, what is wrong but for copies, and how many notes of copies."""
     path = folder / "captured.pcap"
     write_packets(path, packets)
-    connection = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)[0].recorder.connection
+    recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+    connection = closed_afterwards(recording.recorder.connection)
     flaws = connection.execute("SELECT code, severity, blame, stream_id, offset FROM diagnostics").fetchall()
     copies = [flaw for flaw in flaws if flaw[0] == TWICE]
     assert {(severity, blame) for _, severity, blame, *_ in copies} <= {("note", "network")}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from afterwards import for_all
 from command import CAPTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,7 +37,8 @@ ONE_OF_EACH = [
 
 @cache
 def imported(capture: str) -> Timeline:
-    return open_session(str(CAPTURES / capture))
+    with for_all():
+        return open_session(str(CAPTURES / capture))
 
 
 def items_of(capture: str) -> Iterator[Item]:

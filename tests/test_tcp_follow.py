@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from afterwards import closed_afterwards
 from strength import few_captures
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
 
@@ -229,7 +230,7 @@ def test_a_byte_in_each_segment_gives_the_same_session(name: str, tmp_path: Path
     sessions = []
     for path in (CAPTURES / name, tmp_path / "bytes.pcap"):
         recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-        connection = recording.recorder.connection
+        connection = closed_afterwards(recording.recorder.connection)
         bytes_of: dict[tuple[int, str], bytes] = {}
         for stream, direction, data in connection.execute(
             "SELECT stream_id, direction, data FROM chunks ORDER BY id"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from afterwards import closed_afterwards, for_all
 from command import CAPTURES, TINY, Done, kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -488,7 +489,8 @@ def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
 
 @cache
 def _session(capture: str) -> Timeline:
-    return open_session(str(CAPTURES / capture))
+    with for_all():
+        return open_session(str(CAPTURES / capture))
 
 
 @cache
@@ -499,7 +501,9 @@ def _messages(capture: str) -> list[MessageRow]:
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_without_an_alteration_nothing_differs(capture: str) -> None:
     timeline = _session(capture)
-    assert compare(timeline, derived(timeline, [], lambda _done, _all: None)).equal
+    other = derived(timeline, [], lambda _done, _all: None)
+    closed_afterwards(other.connection)
+    assert compare(timeline, other).equal
 
 
 def said(rows: Iterable[MessageRow]) -> list[tuple[object, ...]]:
@@ -515,6 +519,7 @@ def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(_messages(capture)))
     gone = Splice(row.stream_id, row.direction, row.offset, row.length, row.ts_ns, b"")
     other = derived(_session(capture), [gone], lambda _done, _all: None)
+    closed_afterwards(other.connection)
     # Of each conversation: a message whose end was in the one that is gone is known to be whole later.
     assert said(messages(other)) == said(one for one in _messages(capture) if one.id != row.id)
     compare(_session(capture), other)

@@ -80,6 +80,7 @@ def whatif(
             splices,
             lambda done, total: progress.update(bar, completed=done, total=total),
         )
+    click.get_current_context().call_on_close(other.connection.close)
     found = compare(timeline, other)
     both = sides(timeline, other, "as it was", _title(wishes))
     if as_json:

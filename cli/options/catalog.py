@@ -31,13 +31,17 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
             raise
         # Now it pays to look into the sessions: what is near among their own words is meant.
         given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
-        opened = [open_session(session, is_told=False) for session in given]
-        found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
-        if found:
-            hint = did_you_mean(*found)
-            raise FilterError(error.message, text, error.position, error.length, hint) from None
-        if opened:
-            compile_filter(text, field_catalog({name for timeline in opened for name in spoken(timeline)}))
+        # The command is refused before it has begun, so nothing would be closed with it.
+        with click.Context(context.command):
+            opened = [open_session(session, is_told=False) for session in given]
+            found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
+            if found:
+                hint = did_you_mean(*found)
+                raise FilterError(error.message, text, error.position, error.length, hint) from None
+            if opened:
+                compile_filter(
+                    text, field_catalog({name for timeline in opened for name in spoken(timeline)})
+                )
         raise
 
 

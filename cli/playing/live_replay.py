@@ -98,6 +98,8 @@ class LiveReplay:
             self._recorder.release()
             if self._recorder.path != MEMORY:
                 tell(f"recorded {summary(self._recorder)}")
+            # One in memory is still open.
+            self._recorder.connection.close()
         tell(self._outcome())
         if self._divergences:
             return VIOLATIONS

@@ -1,0 +1,36 @@
+"""What a test has opened is closed when it is over, as what a command has opened is (`cli.sessions`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+
+@contextmanager
+def under_way() -> Iterator[None]:
+    """For the time of a test: `open_session` and `closed_afterwards` close with it."""
+    with click.Context(click.Command("test")):
+        yield
+
+
+_all = click.Context(click.Command("tests"))
+
+
+@contextmanager
+def for_all() -> Iterator[None]:
+    """For what a test opens and others go on using: it is closed when all are over."""
+    with _all.scope(cleanup=False):
+        yield
+
+
+def all_over() -> None:
+    _all.close()
+
+
+def closed_afterwards(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A connection that is closed when this test is over; that of a fixture, when all are."""
+    (click.get_current_context(silent=True) or _all).call_on_close(connection.close)
+    return connection
