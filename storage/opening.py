@@ -189,8 +189,9 @@ def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
 def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> Bounded:
     address = f"{Path(path).absolute().as_uri()}?{how}"
     connection = sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE_S, factory=Bounded)
-    connection.bound(path)
-    _distrust(connection)
+    with _open_if_well(connection):
+        connection.bound(path)
+        _distrust(connection)
     return connection
 
 
@@ -221,6 +222,9 @@ def _connected_to_read(path: str) -> Bounded:
             if time.monotonic() > end:
                 raise
             time.sleep(_LOOK_EVERY_S)
+        except BaseException:
+            connection.close()
+            raise
         else:
             return connection
 

@@ -379,7 +379,7 @@ def test_a_plain_condition_uses_its_index(text: str, index: str, connection: sql
 
 def test_a_message_nested_without_measure_does_not_end_the_query() -> None:
     connection = database(MAEXCHEN)
-    nested = '{"dice":' + "[" * 5000 + "]" * 5000 + "}"
+    nested = '{"dice":' + "[" * 100_000 + "]" * 100_000 + "}"
     insert(connection, "messages", [{"id": 99, "name": "ROLLED", "fields": nested}])
     assert stored(compile_filter("dice", CATALOG), "messages", connection) == [2]
     connection.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from afterwards import closed_afterwards
 from command import TINY, kiebitz
 from recorded import CAPTURES, errors, inspected
 from strength import few_captures
@@ -136,6 +137,7 @@ def test_slips_alone_are_told() -> None:
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_each_capture_is_recognised_at_its_first_sound_message(capture: str) -> None:
     recorder = Recorder(MEMORY, "import", capture)
+    closed_afterwards(recorder.connection)
     recording = PacketRecording(recorder, {})
     with open_capture(str(CAPTURES / capture)) as packets:
         recording.take(packets)
