@@ -186,9 +186,16 @@ class BroadcastLog(Generic[Told]):
         """Log what was worked out before any copy of it came, so that the copies find it."""
         self._append(key, told)
 
-    def begin(self, stream_id: int) -> None:
-        """A stream hears from now on what is told to all: nothing of before was told to it."""
+    def begin(self, stream_id: int, ts_ns: int) -> None:
+        """A stream hears from a time on what is told to all: nothing of before was told to it.
+
+        What others were told just before may have been told after that, and only be captured first.
+        """
         place = self._first + len(self._entries)
+        for entry in reversed(self._entries):
+            if entry.ts_ns < ts_ns - SWAPPED_NS:
+                break
+            place -= 1
         self._cursors[stream_id] = _Cursor(place, place)
 
     def clear(self) -> None:

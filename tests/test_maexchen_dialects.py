@@ -213,3 +213,17 @@ def test_whose_points_are_wrong_is_still_told_where_all_are_newcomers() -> None:
     lose(play, 2, "alice:0,bob:1,carl:1,dora:1,emil:5", "dora", "emil")
     assert wrong(play) == [("error", "wrong-score")]
     assert restarts(play) == 0
+
+
+@pytest.mark.parametrize(("later_ms", "rounds"), [(1, 1), (500, 2)])
+def test_what_others_are_told_as_somebody_registers_may_be_captured_first(
+    later_ms: float, rounds: int
+) -> None:
+    play = Play()
+    play.register("alice")
+    play.client("bob", "REGISTER;bob")
+    play.server("alice", "ROUND STARTING;a")
+    play.server("bob", "REGISTERED", after_ms=later_ms)
+    play.server("bob", "ROUND STARTING;b")
+    assert [event.kind for event in play.events].count("round_starting") == rounds
+    assert wrong(play) == []

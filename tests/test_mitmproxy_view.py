@@ -303,7 +303,7 @@ def test_a_real_mitmdump_shows_a_game(tmp_path: Path) -> None:
 
 def test_a_mitmproxy_without_kiebitz_is_told_in_a_sentence(tmp_path: Path) -> None:
     # Another package of that name hides ours, as in a Python where ours is not.
-    (tmp_path / "cli.py").write_text("")
+    (tmp_path / "kiebitz.py").write_text("")
     script = kiebitz("addon-path").out.strip()
     with mitmdump(tmp_path, "-n", "-s", script, PYTHONPATH=str(tmp_path)) as process:
         said, _ = process.communicate(timeout=PATIENCE_S)

@@ -147,7 +147,7 @@ class MaexchenTable(RoundTable):
             self._log = _new_log()
             self._begin_anew(message, ())
         self._spoken_to(seat, message.ts_ns, newly=True)
-        self._log.begin(seat.stream.id)
+        self._log.begin(seat.stream.id, message.ts_ns)
         self._registered_ns = message.ts_ns
         self._registration.registered(message, seat)
 
