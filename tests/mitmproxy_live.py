@@ -70,6 +70,19 @@ def relayed_plainly(database: Path, said: list[Said], bytewise: bool = False) ->
             speak(said, listener, lambda: socket.create_connection(("127.0.0.1", port), PATIENCE_S), bytewise)
 
 
+_SIGNS = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 class Authority:
     """Issues certificates for 127.0.0.1; its own is in the file `path`."""
 
@@ -80,7 +93,9 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
         constraints = x509.BasicConstraints(ca=True, path_length=0)
         certificate = self._certificate(
-            self._name, self._key, lambda made: made.add_extension(constraints, True)
+            self._name,
+            self._key,
+            lambda made: made.add_extension(constraints, True).add_extension(_SIGNS, True),
         )
         self.path.write_bytes(certificate.public_bytes(Encoding.PEM))
 
@@ -116,5 +131,8 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(days=1))
             .not_valid_after(now + datetime.timedelta(days=1))
+            # Who is strict about RFC 5280, as Python is from 3.13 on, asks for these.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False)
         )
         return extend(made).sign(self._key, hashes.SHA256())

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from afterwards import for_all
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,13 +32,15 @@ CAPTURES = Path(__file__).parent.parent / "captures"
 
 @pytest.fixture(scope="module")
 def tiny() -> Timeline:
-    return open_session(str(CAPTURES / "maexchen-head-tiny.pcap"))
+    with for_all():
+        return open_session(str(CAPTURES / "maexchen-head-tiny.pcap"))
 
 
 @pytest.fixture(scope="module")
 def long() -> Timeline:
     """1,235 events, six snapshots."""
-    return open_session(str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"))
+    with for_all():
+        return open_session(str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"))
 
 
 @pytest.mark.parametrize(

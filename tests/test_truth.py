@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from afterwards import closed_afterwards
 
 from kiebitz.cli.importing.packets import PacketRecording
 from kiebitz.proxy.capture_files import open_capture
@@ -46,7 +47,7 @@ def record(traffic: Iterable[RawPacket]) -> sqlite3.Connection:
     recording = PacketRecording(recorder, {})
     recording.take(traffic)
     recording.close()
-    return recorder.connection
+    return closed_afterwards(recorder.connection)
 
 
 def told_rounds(name: str) -> list[Round]:
