@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from descendants import children
+from strength import a_few
 
 TESTS = Path(__file__).parent
 
@@ -69,7 +70,7 @@ def run(folder: Path, program: str, *options: str, **more: object) -> tuple[int,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux alone")
-@pytest.mark.parametrize("kind", MISBEHAVING)
+@pytest.mark.parametrize("kind", a_few(MISBEHAVING, ["a grandchild is left", "no Python is run"]))
 def test_what_misbehaves_fails_and_is_ended(kind: str, tmp_path: Path) -> None:
     program, says = MISBEHAVING[kind]
     before = children()

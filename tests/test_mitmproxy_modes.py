@@ -17,6 +17,7 @@ from live import KIEBITZ, PATIENCE_S, accept, free_port, receive, rows, running,
 from mitmproxy_live import Authority, by_socks, game, listening, relayed_plainly
 from mitmproxy_rs.local import LocalRedirector
 from python_socks import ProxyConnectionError, ProxyError
+from strength import a_few
 from test_relay_udp import eventually
 
 
@@ -65,7 +66,9 @@ def exchange(client: socket.socket, server: socket.socket, data: bytes) -> None:
     assert receive(client, len(data)) == data[::-1]
 
 
-@pytest.mark.parametrize("bytewise", [False, True], ids=["whole messages", "single bytes"])
+@pytest.mark.parametrize(
+    "bytewise", a_few([False, True], [True], lambda single: "single bytes" if single else "whole messages")
+)
 def test_a_game_by_socks_is_recorded_as_in_the_plain_mode(tmp_path: Path, bytewise: bool) -> None:
     said = game("Anna", "Bärbel", "Carl")[: 60 if bytewise else None]
     with listening() as listener:
@@ -273,7 +276,7 @@ BAD_CALLS = [
 
 
 @pytest.mark.parametrize(
-    ("call", "status", "words"), BAD_CALLS, ids=[" ".join(call) for call, _, _ in BAD_CALLS]
+    ("call", "status", "words"), a_few(BAD_CALLS, BAD_CALLS[::3], lambda row: " ".join(row[0]))
 )
 def test_why_it_cannot_start(tmp_path: Path, call: tuple[str, ...], status: int, words: str) -> None:
     with listening() as taken:
