@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 from cases import Case
 from kiebitz_knobeln.dissector import KNOBELN
 from knobeln_cases import FLAWED, SOUND
+from strength import times
 
-from kiebitz.dissectors.dissector import Dissector, Likeness
+from kiebitz.dissectors.dissector import Likeness
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.table import Ids
-from kiebitz.dissectors.testing import CHECKS, decode_after_encode_is_the_identity
+from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
 CASES = [*SOUND, *FLAWED]
 SERVER = "127.0.0.1:5000"
@@ -60,7 +59,7 @@ def test_fields_that_no_row_has_cannot_be_encoded() -> None:
 
 
 def test_decode_after_encode_is_the_identity() -> None:
-    decode_after_encode_is_the_identity(KNOBELN)
+    decode_after_encode_is_the_identity(KNOBELN, examples=times(EXAMPLES))
 
 
 def test_another_player_can_be_put_in() -> None:
@@ -74,8 +73,8 @@ def test_another_player_can_be_put_in() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_what_holds_of_any_protocol(check: Callable[[Dissector, Sequence[bytes]], None]) -> None:
-    check(KNOBELN, [case.data for case in CASES])
+def test_what_holds_of_any_protocol(check: Check) -> None:
+    check(KNOBELN, [case.data for case in CASES], times(EXAMPLES))
 
 
 @each_case

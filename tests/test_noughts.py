@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from cases import Case
 from kiebitz_noughts.dissector import NOUGHTS
 from noughts_cases import FLAWED, SOUND
+from strength import times
 
-from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Gap, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.table import Ids
-from kiebitz.dissectors.testing import CHECKS, decode_after_encode_is_the_identity
+from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
 CASES = [*SOUND, *FLAWED]
 MS = 1_000_000
@@ -86,12 +86,12 @@ def test_a_line_decodes_to_what_it_says(case: Case) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_what_holds_of_any_protocol(check: Callable[[Dissector, Sequence[bytes]], None]) -> None:
-    check(NOUGHTS, [case.data for case in CASES])
+def test_what_holds_of_any_protocol(check: Check) -> None:
+    check(NOUGHTS, [case.data for case in CASES], times(EXAMPLES))
 
 
 def test_decode_after_encode_is_the_identity() -> None:
-    decode_after_encode_is_the_identity(NOUGHTS)
+    decode_after_encode_is_the_identity(NOUGHTS, examples=times(EXAMPLES))
 
 
 def test_another_player_can_be_put_in_and_the_line_end_stays() -> None:

@@ -21,6 +21,8 @@ from typing import Any, Self
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 """What would end the process at once, with the terminal as it is."""
 
+_STOPPING = {signal.SIGTSTP}
+
 _END_OF_INPUT = b"\x04"
 _QUIT = (b"q", b"Q", _END_OF_INPUT, b"")
 
@@ -44,8 +46,9 @@ def is_quit(key: bytes | None) -> bool:
 class Keyboard(AbstractContextManager["Keyboard"]):
     """Reads keys one by one; to be entered in the main thread.
 
-    `leave` gives the screen back before the process stops, `come_back` takes it again. A signal that ends the
-    process raises SystemExit.
+    `leave` gives the screen back before the process stops, `come_back` takes it again. Ctrl-Z stops it only
+    while a key is waited for: what is being drawn then is whole. A signal that ends the process raises
+    SystemExit.
     """
 
     def __init__(self, leave: Callable[[], None], come_back: Callable[[], None]) -> None:
@@ -61,6 +64,7 @@ class Keyboard(AbstractContextManager["Keyboard"]):
         for number in _ENDING:
             self._handle(number, self._end)
         self._handle(signal.SIGTSTP, self._stop)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         tty.setcbreak(self._input, termios.TCSADRAIN)
         return self
 
@@ -70,12 +74,17 @@ class Keyboard(AbstractContextManager["Keyboard"]):
         for number, handler in self._handled.items():
             signal.signal(number, handler)
         self._handled.clear()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
 
     def key(self, patience_s: float | None) -> bytes | None:
         """The next key, b"" at the end of the input; None if none comes in time. For None it waits."""
-        if patience_s is not None and not select.select([self._input], [], [], patience_s)[0]:
-            return None
-        return os.read(self._input, 1)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+        try:
+            if patience_s is not None and not select.select([self._input], [], [], patience_s)[0]:
+                return None
+            return os.read(self._input, 1)
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
 
     def _handle(self, number: signal.Signals, handler: Callable[[int, Any], None]) -> None:
         """Handle a signal, unless whoever has started us wants it ignored."""
