@@ -33,6 +33,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "import": ("cli.commands.import_:import_command", "Read capture files into a database."),
     },
     "See what happened": {
+        "watch": ("cli.commands.watch:watch", "The table on the terminal, live or recorded."),
         "sessions": ("cli.commands.sessions:sessions", "The sessions in a database."),
         "streams": ("cli.commands.streams:streams", "Who talked to which server."),
         "games": ("cli.commands.games:games", "The games of a session and how they ended."),

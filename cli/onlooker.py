@@ -29,9 +29,23 @@ class Onlooker:
         self._tables = {table.id: table for table in timeline.tables()}
         self._names = {number: self._everybody(number) for number in self._tables}
 
+    def look_again(self, timeline: Timeline) -> None:
+        """The session has grown to this: see who and what is new, and keep everybody's colour."""
+        self._timeline = timeline
+        self._hearers = Hearers(timeline)
+        self._tables = {table.id: table for table in self._timeline.tables()}
+        for number in self._tables:
+            before = self._names.get(number, [])
+            self._names[number] = before + [name for name in self._everybody(number) if name not in before]
+
     def may_see(self, event: Event) -> bool:
         """Whether an event is shown."""
         return self._seen(event) is not None
+
+    def streams(self) -> frozenset[int]:
+        """The streams that are the player's; none if that was not seen."""
+        assert self._player is not None
+        return self._hearers.streams_of(self._player)
 
     def state(self, state: State) -> State:
         """What is shown of a table's state."""

@@ -349,7 +349,7 @@ class Session:
             if watch is not None and watch.is_recording():
                 recorded_s = time.monotonic()
             # The end first: what was written before it is then not missed.
-            self._reread()
+            self.reread()
             is_over = self.ended is not None or watch is None
             is_abandoned = time.monotonic() - recorded_s > RESTART_S
             yield
@@ -357,8 +357,8 @@ class Session:
                 return
             time.sleep(POLL_S)
 
-    def _reread(self) -> None:
-        """Look at the session as it stands now."""
+    def reread(self) -> None:
+        """Look at the session as it stands now: whether it has ended, say."""
         connection, number = self.timeline.connection, self.timeline.session.id
         row = next(row for row in sessions(connection) if row.id == number)
         self.timeline = Timeline(connection, row)

@@ -126,12 +126,36 @@ class Timeline:
 
     def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
         """The last `count` events of a table up to its number `seq`, oldest first."""
+        return list(self.events_between(table_id, seq - count, seq))
+
+    def events_between(
+        self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
+    ) -> Iterator[Event]:
+        """The events of a table above one of its numbers and up to another that meet an SQL condition."""
         rows = self.connection.execute(
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
-            " ORDER BY e.seq",
-            (table_id, seq - count, seq),
+            f" AND ({condition}) ORDER BY e.seq",
+            [table_id, after, upto, *parameters],
         )
-        return [_event(row) for row in rows]
+        return map(_event, rows)
+
+    def numbers(
+        self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
+    ) -> list[int]:
+        """The same events' numbers only."""
+        rows = self.connection.execute(
+            "SELECT e.seq FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
+            f" AND ({condition}) ORDER BY e.seq",
+            [table_id, after, upto, *parameters],
+        )
+        return [number for (number,) in rows]
+
+    def last_seq(self, table_id: int) -> int:
+        """The number of a table's last event; `first_seq` if it has none here."""
+        row = self.connection.execute(
+            "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
+        ).fetchone()
+        return row[0] if row[0] is not None else self.first_seq(table_id)
 
     def near(self, event: Event, side: Literal["before", "after"]) -> Iterator[Event]:
         """The events of a table before one of them, latest first, or after it; read one by one."""

@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,19 @@ class StreamRow(msgspec.Struct, frozen=True):
     closed_ns: int | None
     close_reason: str | None
     messages: int
+    bytes: int
+
+
+class StreamOnList(msgspec.Struct, frozen=True):
+    """A stream in short: how many messages it carried takes one pass over all of them, and is left out."""
+
+    id: int
+    protocol: str | None
+    transport: Transport
+    client: str
+    server: str
+    closed_ns: int | None
+    close_reason: str | None
     bytes: int
 
 
@@ -156,6 +169,70 @@ def flaws_of_messages(timeline: Timeline, messages: Sequence[int]) -> dict[int, 
     for message, *flaw in rows:
         flaws.setdefault(message, []).append(FlawOfMessage(*flaw))
     return flaws
+
+
+class MessageOnStream(NamedTuple):
+    """A message, the client that said it or was told it, and which protocol is spoken there."""
+
+    message: MessageRow
+    client: str
+    protocol: str | None
+
+
+def messages_numbered(timeline: Timeline, numbers: Sequence[int]) -> list[MessageOnStream]:
+    """The messages with these numbers; those that are not there are left out."""
+    rows = timeline.connection.execute(
+        "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length, m.game_id,"
+        " m.event_id, s.client, s.protocol FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
+        f" WHERE m.id IN ({', '.join('?' * len(numbers))}) ORDER BY m.id",
+        [*numbers],
+    )
+    return [
+        MessageOnStream(
+            MessageRow(*row[:5], msgspec.json.decode(row[5]), *row[6:10]), client=row[10], protocol=row[11]
+        )
+        for row in rows
+    ]
+
+
+class FlawOnStream(msgspec.Struct, frozen=True):
+    """A diagnostic in short, and whose stream it is on."""
+
+    id: int
+    stream_id: int
+    direction: Direction
+    message_id: int | None
+    ts_ns: int
+    severity: Severity
+    code: str
+    text: str
+    client: str
+    server: str
+    protocol: str | None
+    event_id: int | None
+
+
+def flaws_numbered(timeline: Timeline, numbers: Sequence[int]) -> list[FlawOnStream]:
+    """The diagnostics with these numbers."""
+    rows = timeline.connection.execute(
+        "SELECT d.id, d.stream_id, d.direction, d.message_id, d.ts_ns, d.severity, d.code, d.text, s.client,"
+        " s.server, s.protocol, about.event_id FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
+        " LEFT JOIN messages AS about ON about.id = d.message_id"
+        f" WHERE d.id IN ({', '.join('?' * len(numbers))}) ORDER BY d.id",
+        [*numbers],
+    )
+    return [FlawOnStream(*row) for row in rows]
+
+
+def streams_numbered(timeline: Timeline, numbers: Sequence[int]) -> list[StreamOnList]:
+    """The streams with these numbers."""
+    rows = timeline.connection.execute(
+        "SELECT s.id, s.protocol, s.transport, s.client, s.server, s.closed_ns, s.close_reason,"
+        " (SELECT coalesce(sum(length), 0) FROM chunks WHERE stream_id = s.id AND data IS NOT NULL)"
+        f" FROM streams AS s WHERE s.id IN ({', '.join('?' * len(numbers))}) ORDER BY s.id",
+        [*numbers],
+    )
+    return [StreamOnList(*row) for row in rows]
 
 
 def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]:

@@ -47,12 +47,17 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
 
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """The name that is being written at the end of a filter."""
+    before, names = names_at_end(text)
+    return candidates((before + name, None) for name in names)
+
+
+def names_at_end(text: str) -> tuple[str, list[str]]:
+    """What stands before the name at the end of a filter, and the names that it may become."""
     from kiebitz.storage.filters import complete
 
     found = re.search(r"[\w.]*$", text)
     assert found is not None
-    before = text[: found.start()]
-    return candidates((before + name, None) for name in complete(found[0], field_catalog()))
+    return text[: found.start()], complete(found[0], field_catalog())
 
 
 filter_option = click.option(

@@ -1,0 +1,75 @@
+"""`kiebitz watch`: the table on the terminal, live or recorded, with a timeline to move in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.moments import game_option, player_option
+from kiebitz.cli.options.players import check_player
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session, split_number
+from kiebitz.cli.watch.pace import MAX_GAP_S, Pace
+from kiebitz.cli.watch.run import check_terminal, run, viewer_of
+from kiebitz.storage.moments import find_game
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+max_gap_option = click.option(
+    "--max-gap",
+    type=click.FloatRange(min=0),
+    default=MAX_GAP_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Playing, a longer silence is shown this long.",
+)
+pace_option = click.option(
+    "--pace",
+    "every",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Playing, show each event so long, however long it was.",
+)
+
+
+@click.command()
+@session_argument
+@game_option
+@player_option
+@filter_option
+@max_gap_option
+@pace_option
+@click.option("--said", "descriptor", type=int, hidden=True)
+def watch(
+    session: str,
+    number: int | None,
+    player: str | None,
+    wanted: Filter | None,
+    max_gap: float,
+    every: float | None,
+    descriptor: int | None,
+) -> int:
+    """Watch a table: the picture, its timeline, and what is said, message by message.
+
+    A session that is being recorded is followed; another one begins at its first event. The keys stand at
+    the bottom, and ? tells them all.
+
+    \b
+    Example:
+      kiebitz watch game.db
+      kiebitz watch game.db --game 3 --as alice
+      kiebitz watch lesson.pcapng --pace 1
+    """
+    check_terminal("kiebitz events lists what happened, kiebitz replay plays it into a pipe")
+    path, _ = split_number(session)
+    timeline = open_session(session)
+    tell_missing(timeline)
+    if player is not None and timeline.session.ended_ns is not None:
+        check_player(timeline, player)
+    if number is not None:
+        find_game(timeline, number)
+    return run(viewer_of(timeline, path, player, wanted, number, Pace(1.0, max_gap, every)), descriptor)

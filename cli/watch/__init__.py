@@ -1,0 +1,1 @@
+"""The table in the terminal: one looks at it, moves in time, and opens the message that did it."""

@@ -1,0 +1,483 @@
+"""The application: what stands where on the terminal, and what each key does. `Viewer` knows the rest."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import ContentSwitcher, Static
+
+from kiebitz.cli.terminal.message_block import message_lines
+from kiebitz.cli.terminal.screen import RenderableType, Text
+from kiebitz.cli.watch.bar import Bar
+from kiebitz.cli.watch.dialogs import Choice, Help
+from kiebitz.cli.watch.filter_line import FilterLine
+from kiebitz.cli.watch.keys import bindings, line_of_keys, told
+from kiebitz.cli.watch.listing import Listing
+from kiebitz.cli.watch.lists import BlockRows, SaidRows
+from kiebitz.cli.watch.picture import Picture
+from kiebitz.cli.watch.said import Said
+from kiebitz.cli.watch.small_tables import SmallTables
+from kiebitz.cli.watch.strips import has_letters
+from kiebitz.cli.watch.viewer import Viewer
+from kiebitz.storage.in_full import InFull
+from kiebitz.storage.timeline import TableRow
+from kiebitz.storage.traffic import flaws_numbered
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_LOOK_S = 0.025
+"""How often it is looked whether anything has come."""
+
+_WIDE, _HIGH = 120, 24
+"""From so many columns and rows on the panes stand beside the picture."""
+
+PANES = ("events", "messages", "message", "flaws", "streams", "said")
+_TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
+
+
+class _Sight(Screen[None], inherit_bindings=False):
+    """All that is seen; Tab is not Textual's here."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+
+
+class WatchApp(App[int], inherit_bindings=False):
+    """Shows a viewer's table; gives the exit status."""
+
+    CSS = """
+    Screen, Static, Listing, Picture, Bar, FilterLine { background: ansi_default; color: ansi_default; }
+    #body { height: 1fr; }
+    #table { width: 1fr; height: 1fr; }
+    #panes { width: 1fr; height: 1fr; }
+    Picture, SmallTables { height: 1fr; }
+    Bar, #status, #keys, #pane { height: 1; }
+    ContentSwitcher { height: 1fr; }
+    FilterLine { display: none; height: auto; max-height: 8; }
+    FilterLine Input { border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default; }
+    FilterLine Input:focus { border: none; }
+    .dialog { width: auto; max-width: 100%; height: auto; max-height: 100%; border: ascii; padding: 0 1;
+              background: ansi_default; }
+    ModalScreen { align: center middle; background: ansi_default; }
+    ModalScreen OptionList { width: auto; min-width: 30; max-height: 20; border: none; padding: 0;
+                             background: ansi_default; scrollbar-size: 0 0; }
+    ModalScreen Static { width: auto; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, viewer: Viewer, said: Said | None = None) -> None:
+        super().__init__(ansi_color=True)
+        self.viewer = viewer
+        self._said = said
+        self._letters = has_letters("←→●┃━─")
+        self._timer: Timer | None = None
+        self._opened: tuple[object, list[Text]] | None = None
+        self.pane = PANES[0]
+
+    def get_default_screen(self) -> Screen[None]:
+        return _Sight(id="_default")
+
+    # The parts.
+
+    def compose(self) -> ComposeResult:
+        with ContentSwitcher(initial="one", id="sight"):
+            with Horizontal(id="one"):
+                with Horizontal(id="body"):
+                    with Vertical(id="table"):
+                        yield Picture(self._picture, id="picture")
+                        yield Bar(id="bar")
+                    with Vertical(id="panes"):
+                        yield Static(id="pane")
+                        with ContentSwitcher(initial="events", id="lists"):
+                            yield Listing(BlockRows("there is no table yet"), id="events")
+                            yield Listing(self.viewer.messages, id="messages")
+                            yield Listing(BlockRows("no message tells of this event"), id="message")
+                            yield Listing(self.viewer.flaws, id="flaws")
+                            yield Listing(self.viewer.streams, id="streams")
+                            yield Listing(SaidRows(self._said), id="said")
+            yield SmallTables(self.viewer, id="several")
+        yield Static(id="status")
+        yield FilterLine(id="filter")
+        yield Static(id="keys")
+
+    @property
+    def listing(self) -> Listing:
+        """The list that is seen."""
+        return self.query_one(f"#{self.pane}", Listing)
+
+    @property
+    def several(self) -> SmallTables:
+        """The tables side by side."""
+        return self.query_one(SmallTables)
+
+    @property
+    def shows_several(self) -> bool:
+        """Whether they are seen, and not one table."""
+        return self.query_one("#sight", ContentSwitcher).current == "several"
+
+    @property
+    def panes(self) -> tuple[str, ...]:
+        """Those that there are."""
+        return PANES if self._said is not None else PANES[:-1]
+
+    def on_mount(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda number, _: self.call_later(self.exit, 128 + number))
+        self.take_lists()
+        if len(self.viewer.tables) > 1 and self.viewer.watched.game_id is None:
+            self.show_several(True)
+        self.set_interval(_LOOK_S, self.look)
+        self.play()
+        self.show()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._arrange)
+
+    def _arrange(self) -> None:
+        """Give each part its place, by what room there is."""
+        width, height = self.size
+        body = self.query_one("#body")
+        is_wide = width >= _WIDE and height >= _HIGH
+        body.styles.layout = "horizontal" if is_wide else "vertical"
+        panes = self.query_one("#panes")
+        if is_wide:
+            panes.styles.width, panes.styles.height = "40%", "1fr"
+        else:
+            is_small = height < 20
+            # Where there is little room, a pane other than the events gets all of it.
+            alone = is_small and self.pane != "events"
+            self.query_one("#table").display = not alone
+            panes.styles.width = "1fr"
+            panes.styles.height = "1fr" if alone else 4 if is_small else "35%"
+        if is_wide:
+            self.query_one("#table").display = True
+        self.query_one("#keys", Static).update(Text(line_of_keys(width, self._letters), "dim"))
+        self.show()
+
+    # What is shown.
+
+    def _picture(self) -> RenderableType | None:
+        with self.told():
+            picture = self.viewer.picture()
+            return picture if picture is not None else Text("no game yet: nobody plays, or nobody is known to")
+        return None
+
+    def take_lists(self) -> None:
+        """The viewer's lists are others now."""
+        viewer = self.viewer
+        if viewer.table is not None:
+            self.query_one("#events", Listing).take(viewer.events)
+        self.query_one("#messages", Listing).take(viewer.messages)
+        self.query_one("#flaws", Listing).take(viewer.flaws)
+        self.query_one("#streams", Listing).take(viewer.streams)
+
+    def show(self) -> None:
+        """Show where one is now."""
+        viewer = self.viewer
+        course = viewer.course
+        with self.told():
+            if self.shows_several:
+                self.several.renew()
+            elif course is not None:
+                self.query_one(Picture).renew()
+                self.query_one(Bar).show(course, viewer.marks)
+                events = self.query_one("#events", Listing)
+                if events.rows is not viewer.events:
+                    self.take_lists()
+                events.choose(course.place)
+            if self.pane == "message":
+                self._show_message()
+            self.listing.renew()
+        self.show_status()
+
+    def show_status(self) -> None:
+        """Say how it goes, and how the pane is called."""
+        viewer = self.viewer
+        course = viewer.course
+        watched = viewer.watched
+        if viewer.follows:
+            how = "live" if watched.is_live else "end"
+        else:
+            how = f"playing {viewer.pace}" if viewer.plays else "paused"
+        facts = [how]
+        if course is not None:
+            facts.append(f"event {course.place + 1} of {len(course)}")
+        if watched.player is not None:
+            facts.append(f"as {watched.player}")
+        if watched.wanted is not None:
+            facts.append(f"/{watched.wanted.text}")
+        if viewer.is_searching:
+            facts.append("searching")
+        notice = watched.trouble or viewer.notice or watched.ending or ""
+        line = Text("  ".join(filter(None, (*facts, notice))), "reverse", no_wrap=True, overflow="ellipsis")
+        line.pad_right(max(self.size.width - line.cell_len, 0))
+        self.query_one("#status", Static).update(line)
+        parts = [
+            (f" {_TITLES.get(pane, pane)} {self.listing.where() if pane == self.pane else ''}".rstrip() + " ")
+            for pane in self.panes
+        ]
+        names = [
+            Text(part, "bold reverse" if pane == self.pane else "dim")
+            for pane, part in zip(self.panes, parts, strict=True)
+        ]
+        title = Text("").join(names)
+        if title.cell_len > self.query_one("#pane").size.width > 0:
+            title = names[self.panes.index(self.pane)]
+        title.no_wrap = True
+        self.query_one("#pane", Static).update(title)
+
+    def _show_message(self) -> None:
+        number = self.viewer.message_id()
+        listing = self.query_one("#message", Listing)
+        width = max(listing.size.width, 30)
+        key = number, width, self.viewer.watched.player
+        if self._opened is None or self._opened[0] != key:
+            lines: list[Text] = []
+            if number is not None:
+                shown = InFull(self.viewer.watched.timeline).message(number, self.viewer.watched.player)
+                lines = message_lines(shown, width) if shown is not None else []
+            self._opened = key, lines
+            listing.place = -1
+            listing.take(BlockRows("no message tells of this event", lines))
+
+    # As time goes by.
+
+    def look(self) -> None:
+        """Look what has come."""
+        with self.told():
+            if self.viewer.tick():
+                if len(self.viewer.tables) > 1 and self.viewer.follows:
+                    self.several.look_again()
+                self.show()
+            elif self.viewer.watched.is_live or self.viewer.is_searching:
+                self._show_changed_status()
+        if self._said is not None and self._said.read():
+            self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
+            self.show_status()
+
+    _status: object = None
+
+    def _show_changed_status(self) -> None:
+        viewer = self.viewer
+        status = viewer.watched.trouble, viewer.watched.ending, viewer.is_searching
+        if status != self._status:
+            self._status = status
+            self.show_status()
+
+    def play(self) -> None:
+        """Show the next event when it is due."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        with self.told():
+            due_s = self.viewer.due_s()
+            if due_s is not None:
+                self._timer = self.set_timer(due_s, self._play_on)
+
+    def _play_on(self) -> None:
+        with self.told():
+            self.viewer.play_on()
+        self.show()
+        self.play()
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Tell of a database that cannot be read now, and go on."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            self.viewer.watched.fails(error)
+            self.show_status()
+
+    # Keys.
+
+    def action_leave(self, status: int) -> None:
+        self.exit(status)
+
+    def action_toggle(self) -> None:
+        self.viewer.toggle()
+        self.play()
+        self.show()
+
+    def action_step(self, by: int) -> None:
+        if self.shows_several:
+            self.several.move(by)
+            return
+        self._moved(lambda: self.viewer.step(by))
+
+    def action_game(self, by: int) -> None:
+        self._moved(lambda: self.viewer.game(by))
+
+    def action_begin(self) -> None:
+        self._moved(self.viewer.begin)
+
+    def action_end(self) -> None:
+        self._moved(self.viewer.end)
+
+    def action_faster(self) -> None:
+        self.viewer.pace.faster()
+        self._moved(lambda: None)
+
+    def action_slower(self) -> None:
+        self.viewer.pace.slower()
+        self._moved(lambda: None)
+
+    def action_error(self, by: int) -> None:
+        self._moved(lambda: self.viewer.error(by))
+
+    def action_move(self, by: int) -> None:
+        if self.shows_several:
+            self.several.move(by * self.several.columns)
+        elif self.pane == "events":
+            self._moved(lambda: self.viewer.step(by))
+        else:
+            self.listing.move(by)
+            self.show_status()
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one("#picture", Picture).scroll_lines(by)
+
+    def action_pane(self, by: int) -> None:
+        """Turn to the next pane."""
+        if self.shows_several:
+            self.several.move(by)
+        else:
+            self._turn_to(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
+
+    def action_open(self) -> None:
+        """Open the row that is chosen."""
+        if self.shows_several:
+            self._enlarge(self.several.table)
+        elif self.listing.place >= 0:
+            self._open(self.listing, self.listing.place)
+
+    def action_tables(self) -> None:
+        """All tables side by side, or one."""
+        if self.shows_several:
+            self._enlarge(self.several.table)
+        elif len(self.viewer.tables) > 1:
+            self.show_several(True)
+            self.show()
+        else:
+            self.viewer.notice = "there is one table only"
+            self.show_status()
+
+    def action_player(self) -> None:
+        """Ask over whose shoulder to look."""
+        with self.told():
+            players = self.viewer.watched.players()
+            now = self.viewer.watched.player
+            chosen = players.index(now) + 1 if now in players else 0
+
+            def look_over(place: int | None) -> None:
+                if place is not None:
+                    self._moved(lambda: self.viewer.look_over(players[place - 1] if place else None))
+
+            self.push_screen(
+                Choice("What could one player know?", ["everybody", *players], chosen), look_over
+            )
+
+    def action_filter(self) -> None:
+        """Write a filter."""
+        wanted = self.viewer.watched.wanted
+        self.query_one(FilterLine).open(wanted.text if wanted is not None else "")
+
+    def action_copy(self) -> None:
+        """Put a reference into the clipboard, as far as the terminal lets one."""
+        event = self.viewer.event
+        number = None
+        if self.pane in ("message", "messages"):
+            number = self._message_of("messages", self.listing.place) if self.pane == "messages" else None
+            number = number if number is not None else self.viewer.message_id()
+        elif event is not None:
+            number = event.id
+        if number is not None:
+            self.copy_to_clipboard(f"#{number}")
+            self.viewer.notice = f"#{number} is in the clipboard, if the terminal allows it"
+            self.show_status()
+
+    def action_help(self) -> None:
+        """Tell all keys."""
+        self.push_screen(Help(told(self._letters)))
+
+    def _moved(self, move: Callable[[], object]) -> None:
+        with self.told():
+            move()
+        self.play()
+        self.show()
+
+    def show_several(self, several: bool) -> None:
+        """Show the tables side by side, or one."""
+        self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
+
+    def _enlarge(self, table: TableRow | None) -> None:
+        self.show_several(False)
+        if table is not None:
+            self._moved(lambda: self.viewer.look_at(table))
+
+    def _turn_to(self, pane: str) -> None:
+        self.pane = pane
+        self.query_one("#lists", ContentSwitcher).current = pane
+        # Its size is known only after it was laid out.
+        self.call_after_refresh(self._arrange)
+
+    def _open(self, listing: Listing, place: int) -> None:
+        if listing.id == "streams":
+            self.query_one(FilterLine).open(f"stream == {self.viewer.streams.numbers[place]}")
+            return
+        with self.told():
+            number = self._message_of(listing.id, place)
+            if number is not None:
+                self.viewer.open_message(number)
+            elif listing.id == "flaws":
+                self.viewer.notice = "no message was made out there; its stream has the bytes"
+        if listing.id != "said":
+            self._turn_to("message")
+        self.play()
+        self.show()
+
+    def _message_of(self, pane: str | None, place: int) -> int | None:
+        """The message that a row is about."""
+        viewer = self.viewer
+        if pane == "messages" and place >= 0:
+            return viewer.messages.search.found[place]
+        if pane == "flaws":
+            flaws = flaws_numbered(viewer.watched.timeline, [viewer.flaws.search.found[place]])
+            return next((flaw.message_id for flaw in flaws), None)
+        return None
+
+    # What was clicked, chosen or written.
+
+    def on_listing_chosen(self, message: Listing.Chosen) -> None:
+        if message.opened:
+            self._open(message.listing, message.place)
+        elif message.listing.id == "events":
+            self._moved(lambda: self.viewer.be_at(message.place))
+        else:
+            self.show_status()
+
+    def on_bar_asked(self, message: Bar.Asked) -> None:
+        self._moved(lambda: self.viewer.be_at(message.place))
+
+    def on_picture_opened(self, message: Picture.Opened) -> None:
+        if self.shows_several:
+            self._enlarge(self.several.table_of(message.picture))
+
+    def on_filter_line_written(self, message: FilterLine.Written) -> None:
+        before = self.viewer.watched.wanted
+        if (before.text if before else None) != (message.wanted.text if message.wanted else None):
+            self._moved(lambda: self.viewer.want(message.wanted))
+
+    def on_filter_line_left(self) -> None:
+        self.set_focus(None)
+        self.show()

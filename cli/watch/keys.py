@@ -1,0 +1,93 @@
+"""The keys of `kiebitz watch`: what each does, as it is bound and as it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from textual.binding import Binding
+
+
+class Key(NamedTuple):
+    """A key: Textual's name of it, what it is called, what it does, the word for it in the line of keys.
+
+    What has no word is told by `?` only. `plain` is what it is called where there are no such letters.
+    """
+
+    key: str
+    action: str
+    shown: str
+    does: str
+    word: str = ""
+    plain: str = ""
+
+
+KEYS = (
+    Key("q", "leave(0)", "q", "quit", "quit"),
+    Key("space", "toggle", "Space", "play or pause", "play"),
+    Key("left", "step(-1)", "←", "the event before; with Shift ten", "", "Left"),
+    Key("right", "step(1)", "→", "the next event; with Shift ten", "event", "Right"),
+    Key("shift+left", "step(-10)", "", ""),
+    Key("shift+right", "step(10)", "", ""),
+    Key("pageup", "game(-1)", "PgUp", "the beginning of this game, or the game before"),
+    Key("pagedown", "game(1)", "PgDn", "the next game", "game"),
+    Key("home", "begin", "Home", "the first event"),
+    Key("end", "end", "End", "the last event; what is being recorded is followed again", "end"),
+    Key("plus,equals_sign", "faster", "+", "twice as fast"),
+    Key("minus", "slower", "-", "half as fast"),
+    Key("n", "error(1)", "n", "the next error", "error"),
+    Key("N", "error(-1)", "N", "the error before"),
+    Key("slash", "filter", "/", "filter events and messages", "filter"),
+    Key("t", "tables", "t", "all tables side by side; Enter enlarges one", "tables"),
+    Key("a", "player", "a", "see what one player could know", "as"),
+    Key("tab", "pane(1)", "Tab", "events, messages, one message in full, flaws, streams", "pane"),
+    Key("shift+tab", "pane(-1)", "", ""),
+    Key("up", "move(-1)", "↑ ↓", "choose a line of the pane, or scroll it", "", "Up Down"),
+    Key("down", "move(1)", "", ""),
+    Key("enter", "open", "Enter", "open the line: a message in full, the flaw in its message", "open"),
+    Key("shift+up", "scroll(-1)", "Shift ↑ ↓", "scroll the picture", "", "Shift Up Down"),
+    Key("shift+down", "scroll(1)", "", ""),
+    Key("y", "copy", "y", "copy a reference, as in #31"),
+    Key("question_mark", "help", "?", "all keys", "help"),
+    Key("ctrl+c", "leave(130)", "Ctrl-C", "quit"),
+    Key("ctrl+z", "suspend_process", "Ctrl-Z", "give the terminal back until fg"),
+)
+
+_FIRST = "q Space Right n / a Tab Enter ? t PgDn End".split()
+"""What the line of keys has room for goes before the others."""
+
+
+def bindings() -> list[Binding]:
+    """The keys as Textual has them."""
+    return [
+        Binding(key.key, f"app.{key.action}", key.does, show=False, priority=key.key == "ctrl+c")
+        for key in KEYS
+    ]
+
+
+def told(has_letters: bool) -> list[tuple[str, str]]:
+    """Each key and what it does."""
+    return [(_name(key, has_letters), key.does) for key in KEYS if key.does]
+
+
+def line_of_keys(width: int, has_letters: bool) -> str:
+    """As many keys as there is room for in a line."""
+
+    def most_needed(key: Key) -> int:
+        name = key.plain or key.shown
+        return _FIRST.index(name) if name in _FIRST else len(_FIRST)
+
+    worded = [key for key in KEYS if key.word]
+    chosen: set[Key] = set()
+    for key in sorted(worded, key=most_needed):
+        if len("  ".join(_words(worded, {*chosen, key}, has_letters))) <= width:
+            chosen.add(key)
+    return "  ".join(_words(worded, chosen, has_letters))
+
+
+def _words(keys: list[Key], chosen: set[Key], has_letters: bool) -> Iterator[str]:
+    return (f"{_name(key, has_letters)} {key.word}" for key in keys if key in chosen)
+
+
+def _name(key: Key, has_letters: bool) -> str:
+    return key.plain if key.plain and not has_letters else key.shown

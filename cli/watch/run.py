@@ -1,0 +1,47 @@
+"""Runs the application on the terminal, and leaves that as it was."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.sessions import is_database
+from kiebitz.cli.terminal.console import is_terminal
+from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.watch.pace import Pace
+from kiebitz.storage.timeline import Timeline
+
+if TYPE_CHECKING:
+    from kiebitz.cli.watch.viewer import Viewer
+    from kiebitz.storage.filters import Filter
+
+
+def check_terminal(instead: str) -> None:
+    """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead."""
+    if not (is_terminal() and has_keyboard()):
+        raise click.UsageError(f"this takes a terminal, its keyboard included: {instead}")
+
+
+def viewer_of(
+    timeline: Timeline, path: str, player: str | None, wanted: Filter | None, game: int | None, pace: Pace
+) -> Viewer:
+    """A viewer of a session in the file at `path`; of a capture it is what was read from it."""
+    from kiebitz.cli.watch.strips import has_letters
+    from kiebitz.cli.watch.viewer import Viewer
+    from kiebitz.cli.watch.watched import Watched
+
+    watched = Watched(timeline, path if is_database(path) else None, player, wanted, game)
+    return Viewer(watched, pace, has_letters("←→"))
+
+
+def run(viewer: Viewer, descriptor: int | None = None) -> int:
+    """Show it until somebody quits; the exit status. `descriptor` has what a recorder says meanwhile."""
+    from kiebitz.cli.watch.app import WatchApp
+    from kiebitz.cli.watch.said import Said
+
+    app = WatchApp(viewer, Said(descriptor) if descriptor is not None else None)
+    status = app.run()
+    sys.stdout.flush()
+    return app.return_code or 0 if status is None else status

@@ -1,0 +1,58 @@
+"""From texts to what Textual puts on the screen: strips of cells, in letters that the terminal has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from io import BytesIO, TextIOWrapper
+
+from textual.strip import Strip
+
+from kiebitz.cli.terminal.screen import AnyConsole, Console, RenderableType, Segment, Style, Text
+
+ENCODING = sys.__stdout__.encoding if sys.__stdout__ is not None else "utf-8"
+"""What the terminal is written in."""
+
+
+def has_letters(letters: str, encoding: str = ENCODING) -> bool:
+    """Whether the terminal can show these."""
+    try:
+        letters.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def console_of(like: AnyConsole, width: int, height: int) -> Console:
+    """A console that draws in the same colours, so wide and so high."""
+    return Console(
+        file=TextIOWrapper(BytesIO(), encoding=ENCODING),
+        force_terminal=True,
+        color_system=like.color_system or None,
+        width=width,
+        height=height,
+    )
+
+
+def strip_of(text: Text, console: AnyConsole, width: int, style: Style | None = None) -> Strip:
+    """One line, cut or filled to a width; `style` is what lies under it."""
+    segments = _written(text.render(console, end=""))
+    strip = Strip(segments).adjust_cell_length(width)
+    return strip if style is None else strip.apply_style(style)
+
+
+def drawn(renderable: RenderableType, console: Console, width: int) -> list[Strip]:
+    """A drawing as strips."""
+    lines = console.render_lines(
+        renderable, console.options.update(width=width, height=None), pad=False
+    )
+    return [Strip(_written(line)).adjust_cell_length(width) for line in lines]
+
+
+def _written(segments: Iterable[Segment]) -> list[Segment]:
+    if has_letters("…→█"):
+        return list(segments)
+    return [
+        Segment(segment.text.encode(ENCODING, "replace").decode(ENCODING), segment.style)
+        for segment in segments
+    ]

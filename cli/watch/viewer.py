@@ -1,0 +1,348 @@
+"""Where one is in a session, and how one moves: the part of `kiebitz watch` that knows no terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.terminal.screen import RenderableType
+from kiebitz.cli.watch.course import Course
+from kiebitz.cli.watch.lists import EventRows, FlawRows, MessageRows, Names, StreamRows
+from kiebitz.cli.watch.marks import Marks
+from kiebitz.cli.watch.pace import Pace
+from kiebitz.cli.watch.watched import Watched
+from kiebitz.dissectors.records import Event
+from kiebitz.storage.timeline import TableRow
+from kiebitz.storage.traffic import flaws_numbered
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_SEARCH_S = 0.008
+"""So long it is searched at a time; then the keys have their turn."""
+
+
+class Viewer:
+    """A table of a session, the place in its course, and what is listed beside it.
+
+    One that `follows` is always at the end; one that `plays` goes on by itself. `notice` is a sentence about
+    what was just done. Everything raises sqlite3.Error where the database cannot be read now.
+    """
+
+    def __init__(self, watched: Watched, pace: Pace, has_letters: bool = True) -> None:
+        self.watched = watched
+        self.pace = pace
+        self.follows = watched.is_live
+        self.plays = False
+        self.notice = ""
+        self.table: TableRow | None = None
+        self._has_letters = has_letters
+        self._error: int | None = None
+        self._names = Names(watched)
+        self._courses: dict[int, Course] = {}
+        self._marks: dict[int, Marks] = {}
+        self._message: int | None = None
+        self._drawn = (-1, -1)
+        self.tables = watched.tables()
+        self._choose(self._first_table())
+
+    def _first_table(self) -> TableRow | None:
+        """The table of the game that was asked for, or the first one."""
+        timeline = self.watched.timeline
+        game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
+        if game is not None:
+            return next(table for table in self.tables if table.id == game.table_id)
+        return self.tables[0] if self.tables else None
+
+    # What is shown.
+
+    @property
+    def course(self) -> Course | None:
+        """That of the table one looks at; None as long as there is no table."""
+        return self._course(self.table) if self.table is not None else None
+
+    @property
+    def marks(self) -> Marks:
+        """Those of the table."""
+        assert self.table is not None
+        return self._marks[self.table.id]
+
+    @property
+    def event(self) -> Event | None:
+        """The event one is at."""
+        return self.course.event(self.course.place) if self.course is not None else None
+
+    def picture(self, table: TableRow | None = None) -> RenderableType | None:
+        """The table one looks at, or another one at the same moment, as it was then."""
+        if self.table is None:
+            return None
+        course = self._course(table or self.table)
+        if table is not None and table != self.table:
+            self._go_along(course)
+        onlooker = self.watched.onlooker
+        return onlooker.picture(
+            course.table_id, course.state(), course.recent(RECENT), self.watched.game_id
+        )
+
+    def latest(self, table: TableRow) -> str:
+        """The last event of a table by now, in a sentence."""
+        event = self._course(table).event(self._course(table).place)
+        return self.watched.onlooker.sentence(event) if event is not None else "nothing has happened yet"
+
+    def message_id(self) -> int | None:
+        """The message that was opened, or else the first that told of the event one is at."""
+        if self._message is not None:
+            return self._message
+        event = self.event
+        if event is None:
+            return None
+        may_be_seen = self.watched.streams() if self.watched.player is not None else None
+        rows = self.watched.timeline.connection.execute(
+            "SELECT id, stream_id FROM messages WHERE event_id = ? ORDER BY id", (event.id,)
+        )
+        return next(
+            (number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None
+        )
+
+    # Moving.
+
+    def step(self, by: int) -> None:
+        """So many events further on, or back; then it neither follows nor plays."""
+        course = self.course
+        if course is not None:
+            self._be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
+
+    def be_at(self, place: int) -> None:
+        """At a place."""
+        self._be_at(place)
+
+    def begin(self) -> None:
+        """At the first event."""
+        self._be_at(0)
+
+    def end(self) -> None:
+        """At the last event; what comes is followed."""
+        course = self.course
+        if course is not None:
+            self._be_at(len(course) - 1)
+            self.follows = self.watched.is_live
+            self.notice = "" if self.follows or not self.watched.ending else self.watched.ending
+
+    def game(self, by: int) -> None:
+        """At the beginning of the next game or, with -1, of this one or the one before."""
+        course = self.course
+        if course is None:
+            return
+        starts = self.marks.games
+        seq = course.seq
+        behind = [start for start in starts if start > seq] if by > 0 else None
+        before = [start for start in starts if start < seq] if by < 0 else None
+        if behind:
+            self._go_to(behind[0])
+        elif before:
+            self._go_to(before[-1])
+        else:
+            self.notice = "that was the last game" if by > 0 else "that was the first game"
+
+    def error(self, by: int) -> int | None:
+        """At the next error, or with -1 at the one before; gives the number of its diagnostic."""
+        course = self.course
+        if course is None:
+            return None
+        seq = course.seq
+        find = self.marks.error_after if by > 0 else self.marks.error_before
+        found = find(seq, self._error)
+        if found is None:
+            where = "after" if by > 0 else "before"
+            self.notice = f"no error {where} this event" if len(self.marks) else "there are no errors"
+            return None
+        at, self_error = found
+        self._go_to(at)
+        self._error = self_error
+        flaws = flaws_numbered(self.watched.timeline, [self_error])
+        for flaw in flaws:
+            self._message = flaw.message_id
+            self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"
+        return self_error
+
+    def open_message(self, number: int) -> None:
+        """Open a message, and be at the event that it tells of."""
+        rows = self.watched.timeline.connection.execute(
+            "SELECT e.table_id, e.seq FROM messages AS m JOIN events AS e ON e.id = m.event_id WHERE m.id = ?",
+            (number,),
+        )
+        for table_id, seq in rows:
+            self._choose(next(table for table in self.tables if table.id == table_id))
+            self._go_to(seq)
+        self._message = number
+
+    def toggle(self) -> None:
+        """Play, or pause."""
+        course = self.course
+        if course is None:
+            return
+        if self.plays or self.follows:
+            self.plays = self.follows = False
+        elif course.is_at_end and self.watched.is_live:
+            self.follows = True
+        else:
+            if course.is_at_end:
+                self._be_at(0)
+            self.plays = True
+        self.notice = ""
+
+    def due_s(self) -> float | None:
+        """In how many seconds the next event is shown; None where nothing plays."""
+        course = self.course
+        if not self.plays or course is None:
+            return None
+        this, following = course.event(course.place), course.event(course.place + 1)
+        if following is None:
+            if course.is_searched:
+                self.plays = False
+                self.follows = self.watched.is_live
+            return None if course.is_searched else _SEARCH_S
+        if this is None:
+            return 0.0
+        gap = (following.ts_ns - this.ts_ns) / 1e9
+        self.notice = f"{gap:.0f} s of silence, shortened" if self.pace.is_shortened(gap) else ""
+        return self.pace.wait_s(gap)
+
+    def play_on(self) -> None:
+        """Show the next event of what plays."""
+        course = self.course
+        if self.plays and course is not None:
+            self._be_at(course.place + 1)
+            self.plays = True
+
+    # Looking otherwise.
+
+    def look_at(self, table: TableRow) -> None:
+        """Look at another table at the same moment."""
+        if self.table is not None and table != self.table:
+            self._go_along(self._course(table))
+        self._choose(table)
+
+    def look_over(self, player: str | None) -> None:
+        """Look over another shoulder, at the same moment."""
+        self.watched.look_over(player)
+        self._begin_anew()
+
+    def want(self, wanted: Filter | None) -> None:
+        """Show what meets another filter, at the same moment."""
+        self.watched.wanted = wanted
+        self._begin_anew()
+
+    def tick(self) -> bool:
+        """Look what has come, and search on; whether anything is shown differently now."""
+        path = self.watched.session.path
+        has_come = self.watched.look()
+        if self.watched.session.path != path:
+            self.notice = f"the recording goes on in {self.watched.session.path}"
+            self.tables = self.watched.tables()
+            self._begin_anew()
+            return True
+        if has_come:
+            self._grow()
+        return (has_come or self._is_searching) and self._search() or has_come
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether something is still looked for."""
+        return self._is_searching
+
+    def _grow(self) -> None:
+        timeline = self.watched.timeline
+        self.tables = self.watched.tables()
+        if self.table is None and self.tables:
+            self._choose(self.tables[0])
+        for course in self._courses.values():
+            course.grow(timeline)
+        self.streams.grow()
+
+    def _search(self) -> bool:
+        """Look on for what the lists want; whether anything was found."""
+        counts = self._counts()
+        self._is_searching = False
+        for table in self.tables:
+            course = self._course(table)
+            self._is_searching |= course.go_on(_SEARCH_S)
+            if self.follows and not course.is_at_end:
+                course.place = len(course) - 1
+                self._message = None
+        if self.table is not None:
+            self._is_searching |= self.marks.go_on(_SEARCH_S)
+        self._names.learn()
+        connection = self.watched.timeline.connection
+        for name, rows in (("messages", self.messages), ("diagnostics", self.flaws)):
+            (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()
+            self._is_searching |= rows.search.go_on(last, _SEARCH_S)
+        return self._counts() != counts
+
+    def _counts(self) -> list[int]:
+        return [
+            *(len(course) for course in self._courses.values()),
+            len(self.messages),
+            len(self.flaws),
+            len(self.marks) if self.table is not None else 0,
+            sum(course.place for course in self._courses.values()),
+        ]
+
+    # The way there.
+
+    def _choose(self, table: TableRow | None) -> None:
+        if table == self.table and self._courses:
+            return
+        self.table = table
+        self._message = self._error = None
+        of = table if len(self.tables) > 1 else None
+        self.messages = MessageRows(self.watched, self.watched.messages(of), self._names, self._has_letters)
+        self.flaws = FlawRows(self.watched, self.watched.diagnostics(of), self._names)
+        self.streams = StreamRows(self.watched, self._names)
+        self._is_searching = True
+        if table is not None:
+            self.events = EventRows(self.watched, self._course(table))
+
+    def _course(self, table: TableRow) -> Course:
+        course = self._courses.get(table.id)
+        if course is None:
+            course = self._courses[table.id] = self.watched.course(table)
+            self._marks[table.id] = Marks(self.watched, table)
+            course.go_on(_SEARCH_S)
+            course.place = len(course) - 1 if self.follows else min(0, len(course) - 1)
+        return course
+
+    def _go_along(self, course: Course) -> None:
+        """Bring another table's course to the moment of this one's."""
+        event = self.event
+        if event is not None and not self.follows:
+            course.go_to(self.watched.timeline.seq_upto(course.table_id, event.id))
+
+    def _begin_anew(self) -> None:
+        """What may be seen has changed: look for it from the beginning, and be where one was."""
+        course = self.course
+        seq = course.seq if course is not None else None
+        table = self.table
+        self._courses.clear()
+        self._marks.clear()
+        self._names = Names(self.watched)
+        self.table = None
+        self._choose(table if table in self.tables else self._first_table())
+        if seq is not None and self.course is not None and not self.follows:
+            self._wished = seq
+            self.course.go_to(seq)
+
+    def _go_to(self, seq: int) -> None:
+        course = self.course
+        assert course is not None
+        course.go_to(seq)
+        self._be_at(course.place)
+
+    def _be_at(self, place: int) -> None:
+        course = self.course
+        if course is None:
+            return
+        course.place = max(min(place, len(course) - 1), -1)
+        self.plays = self.follows = False
+        self.notice = ""
+        self._message = self._error = None

@@ -1,0 +1,222 @@
+"""The session that is watched: what of it one may see, how it grows, and where it goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.watch.course import Course
+from kiebitz.dissectors.records import Event
+from kiebitz.storage.opening import open_existing
+from kiebitz.storage.recorder import RecorderWatch
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.search import Search, Streams, diagnostics_on, events_of, messages_on
+from kiebitz.storage.session import RESTART_S, Session
+from kiebitz.storage.timeline import TableRow, Timeline, sessions
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_GLANCE_S = 1.0
+"""How often it is looked whether the file is there, and whether somebody records into it."""
+
+_BUSY_MS = 20
+"""So long a question waits for another program that keeps the database to itself; then it is asked again."""
+
+_NEXT = re.compile(r"(?P<stem>.*?)(?:_(?P<number>\d{5})_\d{14})?")
+
+
+class Watched:
+    """A session, and over whose shoulder one looks; `player` is None for everybody's.
+
+    `path` is its database's file; None for a capture, which does not grow.
+    """
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        path: str | None,
+        player: str | None = None,
+        wanted: Filter | None = None,
+        game_id: int | None = None,
+    ) -> None:
+        self.session = Session(timeline, path)
+        self.player = player
+        self.wanted = wanted
+        self.game_id = game_id
+        self.is_live = path is not None and self.session.ended is None
+        self.is_gone = False
+        """Whether its file has been deleted or moved."""
+        self._failure: Exception | None = None
+        self.ending: str | None = None
+        """How it ended, in a sentence, if it was live and is over."""
+        self._version = -1
+        self._people: tuple[int, int] = (0, 0)
+        self._watch: RecorderWatch | None = None
+        self._glanced_s = 0.0
+        self._recorded_s = time.monotonic()
+        self._settle()
+
+    @property
+    def timeline(self) -> Timeline:
+        """The session as it stands now."""
+        return self.session.timeline
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps it from being read, in a sentence; None if nothing does."""
+        if self._failure is not None:
+            return f"{self.session.path or 'this'} cannot be read now, and is tried again: {self._failure}"
+        if self.is_gone:
+            return f"{self.session.path} is gone: nothing more comes, and what is there can be seen"
+        return None
+
+    def fails(self, error: Exception) -> None:
+        """A question was not answered: another program has the database to itself, say."""
+        self._failure = error
+
+    def tables(self) -> list[TableRow]:
+        """Its tables, oldest first."""
+        return self.timeline.tables()
+
+    def players(self) -> list[str]:
+        """Who acts in it, by name."""
+        rows = self.timeline.connection.execute(
+            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL",
+            (self.timeline.session.id,),
+        )
+        return sorted(name for (name,) in rows)
+
+    def look_over(self, player: str | None) -> None:
+        """Look over another shoulder."""
+        self.player = player
+        self.onlooker = Onlooker(self.timeline, player)
+
+    # What is looked for.
+
+    def course(self, table: TableRow) -> Course:
+        """A table's events, as far as they may be seen and are wanted."""
+        search = None
+        if self.player is not None or self.wanted is not None or self.game_id is not None:
+            # Asked anew each time: the onlooker is another one when the session has grown.
+            may_see: Callable[[Event], bool] | None = (
+                (lambda event: self.onlooker.may_see(event)) if self.player is not None else None
+            )
+            search = events_of(self.timeline, table.id, self.wanted, self.game_id, may_see)
+        return Course(self.timeline, table.id, search)
+
+    def messages(self, table: TableRow | None) -> Search:
+        """The messages that may be seen and are wanted: a table's, or all."""
+        return messages_on(self.timeline, self._streams(table), self.wanted)
+
+    def diagnostics(self, table: TableRow | None) -> Search:
+        """The diagnostics likewise."""
+        return diagnostics_on(self.timeline, self._streams(table), self.wanted)
+
+    def marks(self, table: TableRow | None) -> Search:
+        """The diagnostics that may be seen, whatever the filter."""
+        return diagnostics_on(self.timeline, self._streams(table), None)
+
+    def streams(self) -> Streams:
+        """The streams that may be seen."""
+        return self._streams(None)
+
+    def _streams(self, table: TableRow | None) -> Streams:
+        if self.player is None:
+            return table
+        return self.onlooker.streams()
+
+    # How it grows.
+
+    def look(self) -> bool:
+        """Whether anything is new since the last look; `trouble` and `ending` tell what else there is."""
+        if not self.is_live:
+            return False
+        now = time.monotonic()
+        if now - self._glanced_s >= _GLANCE_S:
+            self._glanced_s = now
+            self._glance(now)
+        try:
+            (version,) = self.timeline.connection.execute("PRAGMA data_version").fetchone()
+            if version == self._version:
+                return False
+            self.session.reread()
+            self._meet()
+        except (sqlite3.Error, StopIteration) as error:
+            self.fails(error)
+            return False
+        self._version = version
+        self._failure = None
+        if self.session.ended is not None and not self._go_on_in_next():
+            self._end("the recording has ended")
+        return True
+
+    def _glance(self, now: float) -> None:
+        path = self.session.path
+        assert path is not None
+        self.is_gone = not os.path.exists(path)
+        if self._watch is not None and self._watch.is_recording():
+            self._recorded_s = now
+        elif now - self._recorded_s > RESTART_S and self.session.ended is None:
+            self._end("nobody records this session any more; it was never ended")
+
+    def _end(self, sentence: str) -> None:
+        self.ending = sentence
+        self.is_live = False
+
+    def _meet(self) -> None:
+        """Get to know players and tables that are new."""
+        people = self.timeline.connection.execute(
+            "SELECT (SELECT coalesce(max(id), 0) FROM streams), (SELECT coalesce(max(id), 0) FROM games)"
+        ).fetchone()
+        if people != self._people:
+            self._people = people
+            self.onlooker.look_again(self.timeline)
+
+    def _settle(self) -> None:
+        """Get ready to look at the database as it is now."""
+        self.timeline.connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        self.look_over(self.player)
+        if self.is_live:
+            assert self.session.path is not None
+            self._watch = RecorderWatch(self.session.path)
+
+    def _go_on_in_next(self) -> bool:
+        """Where the recording was carried on in another database, watch that one from here on."""
+        path, number = self.session.path, self.timeline.session.id
+        assert path is not None
+        for next_path in _next_paths(path):
+            with suppress(StorageError, sqlite3.Error):
+                connection = open_existing(next_path)
+                row = next((row for row in sessions(connection) if row.id == number + 1), None)
+                timeline = Timeline(connection, row) if row is not None else None
+                if timeline is None or not timeline.continues:
+                    connection.close()
+                    continue
+                self.session = Session(timeline, next_path)
+                self._version = -1
+                self._settle()
+                self.is_live = self.session.ended is None or self._go_on_in_next()
+                return True
+        return False
+
+
+def _next_paths(path: str) -> list[str]:
+    """The databases that may carry on what is in the one at `path`: see `cli.recording.rotation`."""
+    folder, (name, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
+    form = _NEXT.fullmatch(name)
+    assert form is not None
+    begin = f"{form['stem']}_{int(form['number'] or 0) + 1:05}_"
+    with suppress(OSError):
+        return sorted(
+            str(found) for found in Path(folder or ".").iterdir()
+            if found.name.startswith(begin) and found.suffix == suffix
+        )
+    return []
