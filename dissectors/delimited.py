@@ -131,7 +131,7 @@ class TextCodec(Codec, Generic[P]):
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
         row = decoded.row
-        places, end = self.places(frame, 0 if row is None else len(row.fields))
+        places, end = self.places(frame, 0 if row is None else len(row.fields) + 1)
         pieces = Pieces(frame)
         if row is None:
             pieces.take_any(end, *not_understood(decoded))
@@ -152,12 +152,12 @@ class TextCodec(Codec, Generic[P]):
         return pieces.finish(decoded)
 
     def places(self, frame: bytes, count: int) -> tuple[list[Place], int]:
-        """Where the name and the first `count` fields stand in a frame, and where what belongs to them ends."""
+        """Where the first of a frame's texts stand, the name before the fields, and where they all end."""
         try:
             parts = self.split(frame)
         except UnicodeDecodeError:
-            return [(0, len(frame))], len(frame)
-        return [parts.place(number) for number in range(min(count + 1, len(parts.texts)))], parts.size
+            return [(0, len(frame))][:count], len(frame)
+        return [parts.place(number) for number in range(min(count, len(parts.texts)))], parts.size
 
     def take_field(self, pieces: Pieces, field: Field, sent: bytes) -> None:
         """Take the bytes of a field that was read; one with parts in it may be taken part by part."""
@@ -339,7 +339,7 @@ class DelimitedCodec(TextCodec[Parts]):
         body = self._body(frame)
         found: list[Place] = []
         start = 0
-        for part in body.split(self._delimiter.encode(), count + 1)[: count + 1]:
+        for part in body.split(self._delimiter.encode(), count)[:count]:
             found.append((start, len(part)))
             start += len(part) + self._between
         return found, len(body)
