@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from typing import Any
-
 import knobeln_cases
-import msgspec
 import noughts_cases
 import pytest
 from all_cases import CASES
@@ -17,16 +12,7 @@ from kiebitz_noughts.dissector import NOUGHTS
 from recorded import CAPTURES, messages_of
 from strength import few_captures
 
-from kiebitz.dissectors.anatomy import MOST_PIECES, Piece
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
-from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import FRAME_LIMIT
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.testing import check_anatomy
 
 ALL_CASES: dict[Dissector, list[Case]] = {

@@ -9,7 +9,6 @@ from kiebitz.dissectors.cgml.markup import tags
 from kiebitz.dissectors.cgml.places import unusual
 from kiebitz.dissectors.grammar import Flaw
 
-
 MISPRINT = "misprint-"
 """The codes of their notes begin so."""
 

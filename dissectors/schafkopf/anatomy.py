@@ -7,7 +7,7 @@ from itertools import accumulate
 from kiebitz.dissectors.anatomy import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar import Decoded
 from kiebitz.dissectors.rewriting import Path
-from kiebitz.dissectors.schafkopf.grammar import END, Nonterminal, line_count, notation, terminals
+from kiebitz.dissectors.schafkopf.grammar import END, Nonterminal, line_count, notation
 from kiebitz.dissectors.schafkopf.paket import first_wrong, read_lines, reading
 
 _SURPLUS = "surplus: readers ignore it"
