@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from kiebitz.dissectors.anatomy import Piece, whole
 from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, unreadable
 from kiebitz.dissectors.records import Direction
 
@@ -35,6 +36,15 @@ class Codec(ABC):
         cannot be done.
         """
         return self.encode(row.name, row.direction, fields)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        """Which production took which bytes of a frame; see `Piece`. Never raises.
+
+        A codec that does not say it gives the frame in one piece.
+        """
+        decoded = self.decode(frame, direction)
+        notation = self.notation(decoded.row) if decoded.row is not None else None
+        return whole(frame, decoded, notation or "message")
 
     def notation(self, row: MessageType) -> str | None:
         """How the specification writes down such a message, None if it has no notation."""

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from kiebitz.dissectors.anatomy import Piece, Pieces, not_understood
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import (
     Decoded,
@@ -57,6 +58,13 @@ class Parts(msgspec.Struct):
 
 
 P = TypeVar("P", bound=Parts)
+
+DELIMITER = "delimiter"
+LINE_END = "line end"
+SURPLUS = "surplus: readers ignore it"
+TOO_MUCH = "not understood: nothing more was to come"
+AFTER_A_FLAW = "not read: what stands before it is wrong"
+"""What takes the bytes of a message that are no name and no field."""
 
 
 class Reading(NamedTuple):
@@ -119,6 +127,41 @@ class TextCodec(Codec, Generic[P]):
         row = rows[0] if len(rows) == 1 else self.closest(rows, values)
         fields, flaw = self._first_flaw(parts, row)
         return Decoded(row, fields, to_json(fields), False, (flaw,))
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        decoded = self.decode(frame, direction)
+        row = decoded.row
+        places, end = self.places(frame, 0 if row is None else len(row.fields) + 1)
+        pieces = Pieces(frame)
+        if row is None:
+            pieces.take_any(end, *not_understood(decoded))
+            pieces.take_any(len(frame), "markup", LINE_END)
+            return pieces.finish(decoded)
+        (start, length), *values = places
+        pieces.take_any(start, "ignored", LINE_END)
+        pieces.take(start + length, "name", self.shape(row))
+        for field, (start, length) in zip(row.fields, values, strict=False):
+            pieces.take_any(start, "markup", DELIMITER)
+            if field.name not in decoded.fields:
+                pieces.take(start + length, "unread", field.type.title, (field.name,))
+                pieces.take_any(end, "unread", AFTER_A_FLAW)
+                break
+            self.take_field(pieces, field, frame[start : start + length])
+        pieces.take_any(end, *(("ignored", SURPLUS) if decoded.sound else ("unread", TOO_MUCH)))
+        pieces.take_any(len(frame), "markup", LINE_END)
+        return pieces.finish(decoded)
+
+    def places(self, frame: bytes, count: int) -> tuple[list[Place], int]:
+        """Where the first of a frame's texts stand, the name before the fields, and where they all end."""
+        try:
+            parts = self.split(frame)
+        except UnicodeDecodeError:
+            return [(0, len(frame))][:count], len(frame)
+        return [parts.place(number) for number in range(min(count, len(parts.texts)))], parts.size
+
+    def take_field(self, pieces: Pieces, field: Field, sent: bytes) -> None:
+        """Take the bytes of a field that was read; one with parts in it may be taken part by part."""
+        pieces.take(pieces.at + len(sent), "field", field.type.title, (field.name,))
 
     @abstractmethod
     def shape(self, row: MessageType) -> str:
@@ -288,8 +331,18 @@ class DelimitedCodec(TextCodec[Parts]):
         super().__init__(grammar, clause)
 
     def split(self, frame: bytes) -> Parts:
-        body = frame.rstrip(b"\r\n") if self._line_end else frame
+        body = self._body(frame)
         return Parts(frame, body.decode().split(self._delimiter), len(body), self._between)
+
+    def places(self, frame: bytes, count: int) -> tuple[list[Place], int]:
+        # A delimiter is no part of a character, so it is found where the others are no UTF-8, too.
+        body = self._body(frame)
+        found: list[Place] = []
+        start = 0
+        for part in body.split(self._delimiter.encode(), count)[:count]:
+            found.append((start, len(part)))
+            start += len(part) + self._between
+        return found, len(body)
 
     def shape(self, row: MessageType) -> str:
         names = (f"[{field.name}]" if field.optional else field.name for field in row.fields)
@@ -304,7 +357,7 @@ class DelimitedCodec(TextCodec[Parts]):
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
         # What is surplus stays, and so does the line end.
-        body = frame.rstrip(b"\r\n") if self._line_end else frame
+        body = self._body(frame)
         delimiter = self._delimiter.encode()
         parts = body.split(delimiter)
         changed = changed_fields(before, fields)
@@ -312,6 +365,10 @@ class DelimitedCodec(TextCodec[Parts]):
             if field.name in changed:
                 parts[number] = field.type.encode(fields[field.name]).encode()
         return delimiter.join(parts) + frame[len(body) :]
+
+    def _body(self, frame: bytes) -> bytes:
+        """A frame without its line end."""
+        return frame.rstrip(b"\r\n") if self._line_end else frame
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         name = frame[:_LONGEST_NAME].decode("utf-8", "replace").partition(self._delimiter)[0]

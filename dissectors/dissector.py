@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.anatomy import Piece
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.framing import Framer
 from kiebitz.dissectors.grammar import (
@@ -92,6 +93,10 @@ class Dissector(ABC):
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """What the rest of a stream says; see `Codec.truncated`."""
         return self.codec.truncated(frame, direction)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        """Which production took which bytes of a frame; see `Codec.anatomy`."""
+        return self.codec.anatomy(frame, direction)
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """The frame of a message; see `Codec.encode`."""

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
 from typing import Any, Protocol
 
+import msgspec
+
+from kiebitz.dissectors.anatomy import MOST_PIECES, Piece
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.fields import Number, Text, Word
 from kiebitz.dissectors.grammar import UNREADABLE, FieldType, MessageType, to_json
@@ -31,6 +34,7 @@ from kiebitz.dissectors.records import (
     Stream,
 )
 from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.rewriting import value_at
 from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.table import GameTable, Ids
 
@@ -107,6 +111,15 @@ def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples
     _try(check, examples)
 
 
+def every_byte_has_its_piece(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+    """Whatever comes, the pieces of its anatomy are all of it; see `check_anatomy`."""
+
+    def check(data: st.DataObject) -> None:
+        check_anatomy(dissector, data.draw(payloads(said)), data.draw(st.sampled_from(DIRECTIONS)))
+
+    _try(check, examples)
+
+
 class Check(Protocol):
     """Tries what must hold of a protocol on so many sequences of items."""
 
@@ -118,6 +131,7 @@ CHECKS: tuple[Check, ...] = (
     any_cut_gives_the_same,
     findings_are_sound,
     every_flaw_lies_inside,
+    every_byte_has_its_piece,
 )
 """Those that need nothing but what peers say."""
 
@@ -280,6 +294,39 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
             begin: Place = (message.stream.id, message.direction, message.offset)
             end: Place = (message.stream.id, message.direction, message.offset + message.length)
             assert {begin, end} & edges
+
+
+def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+    """The pieces of a frame: those of depth 0 are the frame, those inside a piece are that piece, in order,
+    and there are not too many. A value is what the frame decodes to, and each field of a sound message has
+    its bytes."""
+    pieces = dissector.anatomy(frame, direction)
+    assert len(pieces) <= MOST_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"
+    # Where each piece ends that is open, from the frame on, and where the next one inside it must begin.
+    opened, at = [len(frame)], 0
+    for number, piece in enumerate(pieces):
+        while piece.depth < len(opened) - 1:
+            assert at == opened.pop(), f"{frame!r}: what is inside a piece is not all of it before {piece}"
+        assert piece.depth == len(opened) - 1, f"{frame!r}: {piece} is inside of nothing"
+        assert piece.offset == at, f"{frame!r}: {piece} does not begin at {at}"
+        assert piece.length >= 0, f"{frame!r}: {piece}"
+        assert piece.end <= opened[-1], f"{frame!r}: {piece} is not inside"
+        if number + 1 < len(pieces) and pieces[number + 1].depth > piece.depth:
+            opened.append(piece.end)
+        else:
+            at = piece.end
+    assert all(at == end for end in opened), f"{frame!r}: the pieces end at {at}"
+    decoded = dissector.decode(frame, direction)
+    for piece in pieces:
+        if piece.value is not msgspec.UNSET:
+            assert piece.path, f"{frame!r}: {piece} has a value and is no field"
+            assert to_json(piece.value) == to_json(value_at(decoded.fields, piece.path)), (
+                f"{frame!r}: {piece}"
+            )
+    if decoded.sound and all(piece.kind != "rest" for piece in pieces):
+        found = {piece.path[0] for piece in pieces if piece.path and piece.kind != "unread"}
+        assert found >= {*decoded.fields}, f"{frame!r}: only {found} have bytes, not {[*decoded.fields]}"
+    return pieces
 
 
 def check_in_order(items: Iterable[Item]) -> None:

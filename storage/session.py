@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
+from kiebitz.dissectors.records import Event as StoredEvent
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.state import State, seen_by
 from kiebitz.storage.conditions import compile_wanted, sql_condition
@@ -24,6 +26,7 @@ from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.results import named_result
 from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.traffic import MessageRow
 from kiebitz.storage.traffic import diagnostics as diagnostic_rows
 from kiebitz.storage.traffic import messages as message_rows
 from kiebitz.storage.traffic import streams as stream_rows
@@ -239,23 +242,7 @@ class Session:
         player = name_of_stream(self.timeline)
         for row in message_rows(self.timeline, *condition, after):
             client, server, dissector = streams[row.stream_id]
-            yield Message(
-                row.id,
-                self._time(row.ts_ns),
-                row.ts_ns,
-                row.stream_id,
-                row.direction,
-                client,
-                player(row.stream_id),
-                server,
-                row.name,
-                dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
-                row.fields,
-                row.offset,
-                row.length,
-                row.game_id,
-                row.event_id,
-            )
+            yield message_record(self.timeline, row, client, server, player(row.stream_id), dissector)
 
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
@@ -267,19 +254,8 @@ class Session:
         for event in self.timeline.events(f"e.id > ? AND ({condition})", [after, *parameters]):
             seen = event if as_player is None else hearers.seen(event, as_player)
             if seen is not None:
-                yield Event(
-                    seen.id,
-                    self._time(seen.ts_ns),
-                    seen.ts_ns,
-                    seen.table_id,
-                    servers[seen.table_id],
-                    seen.game_id,
-                    seen.kind,
-                    seen.actor,
-                    hearers.sentence(seen),
-                    seen.data,
-                    seen.seq,
-                )
+                sentence = hearers.sentence(seen)
+                yield event_record(self.timeline, seen, servers[seen.table_id], sentence)
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """The diagnostics that a filter lets through, in order of time."""
@@ -364,7 +340,57 @@ class Session:
         self.timeline = Timeline(connection, row)
 
     def _time(self, ts_ns: int) -> float:
-        return (ts_ns - self.timeline.started_ns) / 1e9
+        return _seconds(self.timeline, ts_ns)
+
+
+def message_record(
+    timeline: Timeline,
+    row: MessageRow,
+    client: str,
+    server: str,
+    player: str | None,
+    dissector: Dissector | None,
+) -> Message:
+    """A stored message with what is known of its stream; None for a protocol that is not installed."""
+    return Message(
+        row.id,
+        _seconds(timeline, row.ts_ns),
+        row.ts_ns,
+        row.stream_id,
+        row.direction,
+        client,
+        player,
+        server,
+        row.name,
+        dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
+        row.fields,
+        row.offset,
+        row.length,
+        row.game_id,
+        row.event_id,
+    )
+
+
+def event_record(timeline: Timeline, seen: StoredEvent, server: str, sentence: str) -> Event:
+    """A stored event, with its table's server and what it says."""
+    return Event(
+        seen.id,
+        _seconds(timeline, seen.ts_ns),
+        seen.ts_ns,
+        seen.table_id,
+        server,
+        seen.game_id,
+        seen.kind,
+        seen.actor,
+        sentence,
+        seen.data,
+        seen.seq,
+    )
+
+
+def _seconds(timeline: Timeline, ts_ns: int) -> float:
+    """When it was, in seconds since the session began."""
+    return (ts_ns - timeline.started_ns) / 1e9
 
 
 def between(started_ns: int | None, ended_ns: int | None) -> float | None:

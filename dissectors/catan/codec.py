@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.anatomy import Piece
+from kiebitz.dissectors.catan.anatomy import anatomy, begun
 from kiebitz.dissectors.catan.flaws import (
     broken,
     harmless,
@@ -159,6 +161,18 @@ class CatanCodec(Codec):
         if frame[:1] != b"{" or frame[-2:] != b"}\n" or frame.find(b"\n") != len(frame) - 1:
             notes = (*layout_notes(frame), *notes)
         return Decoded(row, fields, to_json(fields), True, notes)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        """The members of an object and what takes them; see `Codec.anatomy`."""
+        decoded = self.decode(frame, direction)
+        row, upto = decoded.row, len(frame)
+        try:
+            _read_json(frame)
+        except _NO_JSON:
+            upto = decoded.flaws[0].place(frame)[0]
+            name = begun(frame, direction, upto)
+            row = _ROWS[direction, name][0] if name is not None else None
+        return anatomy(frame, decoded, row if isinstance(row, Nachricht) else None, upto)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """What is left when a stream is closed in the middle of an object; see `Codec.truncated`."""

@@ -293,7 +293,7 @@ def _find(data: bytes, paths: Sequence[Path]) -> dict[Path, tuple[Place | None, 
             if not is_object and not data.startswith(b"[", begin):
                 continue
             for number, member in enumerate(_members(data, begin)):
-                path = (*around, _name(data, member[0]) if is_object else number)
+                path = (*around, name_at(data, member[0]) if is_object else number)
                 if path in wanted:
                     found[path] = (member[0] if is_object else None, member[-1])
     return found
@@ -326,7 +326,18 @@ def _members(data: bytes, start: int) -> Iterator[Sequence[Place]]:
         yield places
 
 
-def _name(data: bytes, place: Place) -> str:
+def tokens(data: bytes, upto: int) -> Iterator[Place]:
+    """Where the strings, brackets, commas, numbers and words of JSON stand that is valid up to an offset."""
+    end = 0
+    for token in _TOKEN.finditer(data):
+        # A quotation mark that is no part of a token begins a string without an end.
+        if token.end() > upto or data.find(b'"', end, token.start()) >= 0:
+            return
+        end = token.end()
+        yield token.start(), end - token.start()
+
+
+def name_at(data: bytes, place: Place) -> str:
     """What the string says that stands there."""
     text = data[place[0] : place[0] + place[1]].decode("utf-8", "replace")
     return str(json.loads(text)) if "\\" in text else text[1:-1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -71,6 +71,13 @@ class Unfit(Exception):
         return self
 
 
+class Member(NamedTuple):
+    """A part of a value: the step that leads to it in the specification's form, and its type."""
+
+    step: str | int
+    kind: Value
+
+
 class Reading:
     """What is noted while a message is read, and where in it that is."""
 
@@ -93,6 +100,10 @@ class Value(FieldType):
     @abstractmethod
     def read(self, value: Any, reading: Reading) -> Any:
         """The value in the specification's form. Raises Unfit."""
+
+    def member(self, step: str | int) -> Member | None:
+        """What belongs under a key, spelt as it was sent, or into a place of a list; None if nothing does."""
+        return None
 
     def decode(self, text: str) -> Any:
         try:
@@ -203,6 +214,9 @@ class Place(Value):
             return value
         raise Unfit(f"{shown(value)} is no place", self.title)
 
+    def member(self, step: str | int) -> Member | None:
+        return _PLACE.member(step)
+
 
 class Between(Value):
     """The fields around a road (two) or around a village or city (three), clause 7.2."""
@@ -218,6 +232,9 @@ class Between(Value):
             raise Unfit(f"there are {len(value)} places", self.title)
         return read_each(_PLAIN_PLACE, value, reading)
 
+    def member(self, step: str | int) -> Member | None:
+        return Member(step, _PLAIN_PLACE) if isinstance(step, int) else None
+
 
 class ListOf(Value):
     """A list, each of its values of one type, at most `most`."""
@@ -231,6 +248,9 @@ class ListOf(Value):
         if not self.least <= len(value) <= self.most:
             raise Unfit(f"there are {len(value)} values", self.title)
         return read_each(self.part, value, reading)
+
+    def member(self, step: str | int) -> Member | None:
+        return Member(step, self.part) if isinstance(step, int) else None
 
     def renamed(self, value: Any, rename: Rename) -> list[Any]:
         return [self.part.renamed(part, rename) for part in value]
@@ -301,6 +321,10 @@ class Counts(Value):
             raise Unfit("a part of it is hidden, and a part is not", self.title, path=(HIDDEN,))
         return counts
 
+    def member(self, step: str | int) -> Member | None:
+        kind = self._spelt.get(step) if isinstance(step, str) else None
+        return None if kind is None else Member(kind, _COUNT)
+
     def _count(self, value: Any, reading: Reading) -> int:
         if type(value) is not int:
             raise Unfit(f"{shown(value)} is no whole number", "a whole number")
@@ -361,6 +385,10 @@ class Object(Value):
         self.check(found, value)
         return found
 
+    def member(self, step: str | int) -> Member | None:
+        known = self._types.get(step) if isinstance(step, str) else None
+        return None if known is None else Member(*known[:2])
+
     def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
         return {name: self._types[name][1].renamed(part, rename) for name, part in value.items()}
 
@@ -407,16 +435,22 @@ class Tuple(Value):
             reading.path.pop()
         return found
 
+    def member(self, step: str | int) -> Member | None:
+        if isinstance(step, int) and step < len(self._types):
+            return Member(*self._types[step])
+        return None
+
 
 class Only(Value):
     """One attribute without its name."""
 
     def __init__(self, field: Field) -> None:
-        self.name, self._type = field.name, _value_type(field)
-        self.title = self._type.title
+        self.whole = Member(field.name, _value_type(field))
+        self.name = field.name
+        self.title = self.whole.kind.title
 
     def read(self, value: Any, reading: Reading) -> dict[str, Any]:
-        return {self.name: self._type.read(value, reading)}
+        return {self.name: self.whole.kind.read(value, reading)}
 
 
 def _value_type(field: Field) -> Value:
@@ -439,6 +473,7 @@ def _note_spelling(reading: Reading, sent: str, word: str, *steps: str) -> None:
 _FARTHEST = 1000
 """No field is as far from the middle as that."""
 
+_COUNT = Whole(title="a count")
 _PLAIN_PLACE = Place()
 _COORDINATE = Whole(-_FARTHEST, _FARTHEST)
 _PLACE = Object(Field("x", _COORDINATE, "to the right"), Field("y", _COORDINATE, "along the slanted axis"))

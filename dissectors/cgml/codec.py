@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
+from kiebitz.dissectors.anatomy import Piece
+from kiebitz.dissectors.cgml.anatomy import anatomy
 from kiebitz.dissectors.cgml.flaws import DEPTH_LIMIT, control, declared, first_flaw, too_deep
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
 from kiebitz.dissectors.cgml.layout import (
@@ -25,8 +27,8 @@ from kiebitz.dissectors.cgml.layout import (
     unknown_version,
 )
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
-from kiebitz.dissectors.cgml.misprints import repaired
-from kiebitz.dissectors.cgml.places import place_of, unusual, wrong
+from kiebitz.dissectors.cgml.misprints import MISPRINT, repaired
+from kiebitz.dissectors.cgml.places import attributes, place_of, unusual, wrong
 from kiebitz.dissectors.cgml.respelling import respelt
 from kiebitz.dissectors.cgml.values import Unfit, as_xml, read, written
 from kiebitz.dissectors.codec import Codec
@@ -211,6 +213,20 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
     return wrong(code, text, place_of(frame), "one of " + ", ".join(names))
 
 
+def _begun(frame: bytes, direction: Direction, upto: int) -> ElementType | None:
+    """The message that a frame begins whose element is no XML from an offset on."""
+    for tag in tags(frame[:upto]):
+        if tag.kind in ("start", "empty") and tag.name != ENVELOPE:
+            rows = _ROWS.get((direction, tag.name), ())
+            marks = {
+                name.lower(): frame[tag.start :][slice(*value)]
+                for name, _, value in attributes(frame[tag.start : tag.end])
+            }
+            marked = (row for row in rows if row.mark and marks.get(row.mark[0]) == row.mark[1].encode())
+            return next(marked, rows[0] if rows else None)
+    return None
+
+
 class CgmlCodec(Codec):
     """Elements of XML, each with an empty line behind it."""
 
@@ -242,6 +258,19 @@ class CgmlCodec(Codec):
                 if not text.strip(BLANK_TEXT):
                     return unreadable(*notes)
         return _read(frame, text, direction, notes)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        """The elements of a message and what takes them; see `Codec.anatomy`."""
+        decoded = self.decode(frame, direction)
+        row, upto = decoded.row, len(frame)
+        markup = frame
+        if any(flaw.code.startswith(MISPRINT) for flaw in decoded.flaws):
+            markup = repaired(frame)[0]
+        if row is None and decoded.flaws:
+            upto = next((flaw for flaw in decoded.flaws if flaw.severity == "error"), decoded.flaws[0]).offset
+            row = _begun(frame, direction, upto)
+        assert row is None or isinstance(row, ElementType)
+        return anatomy(frame, markup, decoded, row, upto)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """What is left when a stream is closed before an empty line; see `Codec.truncated`."""

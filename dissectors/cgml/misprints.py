@@ -9,6 +9,9 @@ from kiebitz.dissectors.cgml.markup import tags
 from kiebitz.dissectors.cgml.places import unusual
 from kiebitz.dissectors.grammar import Flaw
 
+MISPRINT = "misprint-"
+"""The codes of their notes begin so."""
+
 
 class Misprint(NamedTuple):
     """One of the specification: how it looks in a tag, and how it is repaired without a change of length."""
@@ -21,19 +24,19 @@ class Misprint(NamedTuple):
 
 _MISPRINTS = (
     Misprint(
-        "misprint-quote",
+        f"{MISPRINT}quote",
         re.compile(rb'(?<==)"(\w+) "(?=\w+=")'),
         rb'"\1" ',
         "Licitace -- informace",
     ),
     Misprint(
-        "misprint-equals",
+        f"{MISPRINT}equals",
         re.compile(rb'(?<=\s)(\w+) ("\w*")(?=[\s/>])'),
         rb"\1=\2",
         "Talon -- převzetí",
     ),
     Misprint(
-        "misprint-dots",
+        f"{MISPRINT}dots",
         re.compile(rb'(?<==)("\w*")\.\.\.(?=>)'),
         rb"\1   ",
         "Talon -- informace",

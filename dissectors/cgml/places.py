@@ -95,14 +95,14 @@ def elements(frame: bytes) -> Iterator[Standing]:
 
 def attribute_place(frame: bytes, tag: Tag, name: str, of_value: bool) -> tuple[int, int] | None:
     """Where in the bytes an attribute of a tag stands, or its value without quotes; None if it has none."""
-    for found, whole, value in _attributes(frame[tag.start : tag.end]):
+    for found, whole, value in attributes(frame[tag.start : tag.end]):
         if found.lower() == name.lower():
             first, last = value if of_value else whole
             return tag.start + first, last - first
     return None
 
 
-def _attributes(tag: bytes) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
+def attributes(tag: bytes) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
     """Of each attribute in a tag: its name, the place of the whole and that of its value without quotes."""
     for found in _ATTRIBUTE.finditer(tag, 1):
         start, end = found.span(3)

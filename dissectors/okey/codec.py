@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kiebitz.dissectors.anatomy import Pieces
 from kiebitz.dissectors.charset import read_text, windows_note
 from kiebitz.dissectors.delimited import SHOWN, Parts, Reading, TextCodec
 from kiebitz.dissectors.grammar import (
     Decoded,
+    Field,
     FieldType,
     Flaw,
     MessageType,
@@ -33,13 +35,16 @@ from kiebitz.dissectors.okey.quoting import (
     shown_pad,
 )
 from kiebitz.dissectors.records import OPPOSITE, Direction
-from kiebitz.dissectors.rewriting import Place, changed_fields, replaced
+from kiebitz.dissectors.rewriting import Path, Place, changed_fields, replaced
 from kiebitz.dissectors.suggestions import suggesting
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
 """The clause on how messages are written."""
 
 _CONTROL = frozenset(map(chr, (*range(32), 127))) - {"\t"}
+
+_QUOTE = "quotation mark"
+_PAD = "padding and quotation mark"
 
 _SLOPPY = {
     "vanished": 'an empty argument without a padding vanishes; it is written " "',
@@ -169,6 +174,17 @@ class OkeyCodec(TextCodec[Line]):
                 pieces[line.span(token.start, token.end)] = text.encode(charset)
         return replaced(frame, pieces)
 
+    def take_field(self, pieces: Pieces, field: Field, sent: bytes) -> None:
+        # How it is cut shows in its ASCII characters, and so each byte can be a character here.
+        text = sent.decode("latin-1")
+        path, kind = (field.name,), field.type
+        parts = kind.parts if isinstance(kind, Argument) else ()
+        if not (parts or text.startswith('"')):
+            pieces.take(pieces.at + len(sent), "field", kind.title, path)
+            return
+        with pieces.inside("field", kind.title, path):
+            _take_inside(pieces, text, kind.title, path, parts)
+
     def shape(self, row: MessageType) -> str:
         arguments = (f"[<{field.name}>]" if field.optional else f"<{field.name}>" for field in row.fields)
         return " ".join([row.name, *arguments])
@@ -255,6 +271,30 @@ class OkeyCodec(TextCodec[Line]):
         at = next(number for number, char in enumerate(line.text) if char in _CONTROL)
         text = f"the control character {ord(line.text[at]):#04x}; servers pass it on to the others"
         return self.note("control-character", text, line.span(at, at + 1), "text")
+
+
+def _take_inside(
+    pieces: Pieces, text: str, title: str, path: Path, parts: Sequence[tuple[str, str | None]]
+) -> None:
+    """Take an argument with its quotation marks, and the tokens of a list one by one."""
+    start, end = pieces.at, pieces.at + len(text)
+    (token,) = cut(text).tokens
+    # Where each character of the token begins, and where the last one ends.
+    places = inner_places(text, token)[: len(token.text)]
+    edges = [start + first for first, _ in places]
+    edges.append(start + places[-1][1] if places else start + text.startswith('"'))
+    if not parts:
+        pieces.take_any(edges[0], "markup", _QUOTE)
+        pieces.take(edges[-1], "field", title, path)
+    tokens = cut(token.text).tokens if parts else []
+    for number, inner in enumerate(tokens):
+        pieces.take_any(edges[inner.start], "markup", _QUOTE)
+        part, key = parts[number % len(parts)]
+        steps: Path = (number // len(parts),) if key is None else (number // len(parts), key)
+        # The blank behind it belongs to it.
+        upto = tokens[number + 1].start if number + 1 < len(tokens) else inner.end
+        pieces.take(edges[upto], "field", part, (*path, *steps))
+    pieces.take_any(end, "markup", _PAD)
 
 
 def argument_place(frame: bytes, row: MessageType, name: str, part: int | None = None) -> Place:

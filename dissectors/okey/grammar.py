@@ -43,7 +43,13 @@ _INT = 1 << 31
 
 
 class Argument(FieldType):
-    """How an argument's text and its JSON value belong together; `pad` is the padding of lists inside."""
+    """How an argument's text and its JSON value belong together; `pad` is the padding of lists inside.
+
+    `parts` says what the tokens of a list are, by turns, as a title and the key of it in a list of objects;
+    empty if it is no list.
+    """
+
+    parts: tuple[tuple[str, str | None], ...] = ()
 
     def encode(self, value: Any) -> str:
         return self.write(value, BLANK_PAD)
@@ -169,6 +175,7 @@ class Deck(Argument):
     """A player's tiles, with empty places between."""
 
     title = f"up to {SLOTS} tiles, or nothing in a place"
+    parts = ((Tile.title, None),)
 
     def decode(self, text: str) -> list[str | None]:
         tokens = cut(text).tokens
@@ -198,6 +205,7 @@ class Names(Argument):
     """Players; null where nobody is."""
 
     title = "names, or nothing in a place"
+    parts = (("name, or nothing", None),)
 
     def decode(self, text: str) -> list[str | None]:
         return [name or None for name in cut(text).texts]
@@ -226,6 +234,7 @@ class TitledLobbies(LobbyList):
     """The specification's lobbies, titles and players by turns, written in three levels."""
 
     title = '"Lobby N" and its players, for each lobby'
+    parts = (('"Lobby N"', "lobby"), (Names.title, "players"))
     _title = re.compile(r"Lobby (-?\d{1,10})", re.ASCII)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
@@ -254,6 +263,7 @@ class Lobbies(LobbyList):
     """Each lobby's number and players, in two levels."""
 
     title = "number and players, for each lobby"
+    parts = (("number and players", None),)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
         lobbies: list[dict[str, Any]] = []
@@ -283,6 +293,7 @@ class Games(Argument):
     def __init__(self, behind: str | None) -> None:
         self._behind = behind
         self.title = f"lobby:{behind} for each lobby" if behind else "lobby numbers"
+        self.parts = ((f"lobby:{behind}" if behind else "lobby number", None),)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
         games: list[dict[str, Any]] = []
@@ -326,6 +337,7 @@ class HighScores(Argument):
     """Who has won, when, and in how many turns."""
 
     title = "name, date and number of turns, for each win"
+    parts = (("name, date and number of turns", None),)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
         scores: list[dict[str, Any]] = []

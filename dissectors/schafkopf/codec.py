@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kiebitz.dissectors.anatomy import Piece
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.rewriting import changed_fields
+from kiebitz.dissectors.schafkopf.anatomy import anatomy
 from kiebitz.dissectors.schafkopf.cards import HAND, SEATS
 from kiebitz.dissectors.schafkopf.flaws import any_flag, cut_short, flawed, no_paket, slip_of_end, surplus
 from kiebitz.dissectors.schafkopf.grammar import (
@@ -153,6 +155,10 @@ class SchafkopfCodec(Codec):
             if more.severity == "note":
                 return _sound(frame, reading(row), body, (*habits, more))
         return flawed(frame, row, body, ended=True)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        """The lines of a Paket and what takes them; see `Codec.anatomy`."""
+        return anatomy(frame, self.decode(frame, direction))
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """What is left when a stream is closed in the middle of a Paket; see `Codec.truncated`."""

@@ -1,0 +1,130 @@
+"""One message in full, on a terminal: each production beside the bytes it took, each flaw under its place.
+
+What the message is comes first, then its bytes (`byte_rows.py`), then the event that it tells of, with what
+that changed, and the other copies of the message. Nothing is said by colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kiebitz.cli.terminal.byte_rows import ByteRows
+from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.storage.escaping import value_words
+from kiebitz.storage.in_full import ChangeInFull, Copy, MessageInFull
+from kiebitz.storage.session import Message
+
+NARROWEST = 30
+"""Lines are made for no fewer columns."""
+
+_SHOWN = 200
+"""So much of a value of the state is shown (characters)."""
+
+_COPIES = 8
+"""So many copies are shown."""
+
+_CHANGES = 40
+"""So many changes of the state are shown."""
+
+_INDENT = "  "
+
+
+def message_lines(shown: MessageInFull, columns: int) -> list[Text]:
+    """The lines of a message for a terminal of so many columns; none is wider, if there are at least 30."""
+    return [*_Block(shown, max(columns, NARROWEST)).lines()]
+
+
+class _Block:
+    """What is shown of one message."""
+
+    def __init__(self, shown: MessageInFull, columns: int) -> None:
+        self._shown, self._columns = shown, columns
+        self._console = Console(width=columns)
+
+    def lines(self) -> Iterator[Text]:
+        """All lines."""
+        yield from self._head()
+        yield Text()
+        shown = self._shown
+        yield from ByteRows(shown.data, shown.pieces, shown.flaws, self._columns).lines()
+        if shown.left_out:
+            yield from self._wrapped(Text(f"… {_count(shown.left_out, 'byte')} more, not shown here"))
+        if shown.event is not None:
+            yield Text()
+            yield from self._event()
+        if shown.copies:
+            yield Text()
+            yield from self._copies()
+
+    def _head(self) -> Iterator[Text]:
+        """What it is, whose, and where it is specified."""
+        message, about = self._shown.message, self._shown.about
+        # Only foreign names have a gloss of their own.
+        meaning = message.gloss or (about.meaning if about is not None else None)
+        name = Text.assemble((f"#{message.id} {message.name}", "bold"))
+        yield from self._wrapped(name if meaning is None else name + f": {meaning}")
+        game = "" if message.game is None else f", game {message.game}"
+        place = f"{message.time:.6f} s, stream {message.stream}, from byte {message.offset}{game}"
+        yield from self._wrapped(Text(place))
+        yield from self._wrapped(Text(f"{_way(message)} ({message.direction})"))
+        if about is not None:
+            yield from self._wrapped(Text(f"clause: {about.clause}"))
+            if about.deviation is not None:
+                yield from self._wrapped(Text(f"dialect: {about.deviation}"))
+
+    def _event(self) -> Iterator[Text]:
+        event = self._shown.event
+        assert event is not None
+        head = Text.assemble((f"event #{event.id}", "bold"), f", {event.time:.6f} s: {event.sentence}")
+        yield from self._wrapped(head)
+        for change in self._shown.changes[:_CHANGES]:
+            yield from self._wrapped(Text(_changed(change)), _INDENT)
+        yield from self._more(len(self._shown.changes) - _CHANGES)
+
+    def _copies(self) -> Iterator[Text]:
+        count = self._shown.copies_in_all
+        yield from self._wrapped(Text(f"{count} other {'copy' if count == 1 else 'copies'}", "bold"))
+        for copy in self._shown.copies[:_COPIES]:
+            yield from self._wrapped(Text(_told(copy, self._shown.message)), _INDENT)
+        yield from self._more(count - _COPIES)
+
+    def _more(self, count: int) -> Iterator[Text]:
+        if count > 0:
+            yield from self._wrapped(Text(f"… and {count} more"), _INDENT)
+
+    def _wrapped(self, text: Text, indent: str = "") -> Iterator[Text]:
+        """A text on as many lines as it takes, all but the first further in."""
+        inner = indent + _INDENT
+        for number, line in enumerate(text.lines(self._console, self._columns - len(inner))):
+            yield Text(inner if number else indent) + line
+
+
+def _way(message: Message) -> str:
+    """From whom to whom."""
+    client = message.client if message.player is None else f"{message.player} ({message.client})"
+    return f"{client} → {message.server}" if message.direction == "c2s" else f"{message.server} → {client}"
+
+
+def _changed(change: ChangeInFull) -> str:
+    """A step of the state, with what was there before."""
+    path = ".".join(change.path)
+    before = "" if change.before is msgspec.UNSET else f"{_words(change.before)} → "
+    return f"{path}: {before}{'(taken away)' if change.value is None else _words(change.value)}"
+
+
+def _words(value: object) -> str:
+    text = value_words(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _told(copy: Copy, message: Message) -> str:
+    """To whom a copy went, and how much later."""
+    way = "to" if message.direction == "s2c" else "from"
+    later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
+    return f"#{copy.id} {way} {copy.player or copy.client} (stream {copy.stream}), {later}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,276 @@
+"""One message in full: its bytes and what took them, what is wrong with it, and what it tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.anatomy import Piece, whole
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import MessageType, unreadable
+from kiebitz.dissectors.records import Blame, Direction, Group, Severity
+from kiebitz.dissectors.records import Event as EventRecord
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.dissectors.state import State, seen_by, set_at
+from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.session import Event, Message, event_record, message_record
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import MessageRow, diagnostics, messages, sent_between
+
+MOST_BYTES = 1 << 16
+"""So much of a message is read (bytes)."""
+
+MOST_COPIES = 50
+"""So many of a message's copies are told one by one."""
+
+_FROM_ITS_BYTES: tuple[Group, ...] = ("malformed", "network")
+"""What can be said of a message from what its own connection shows."""
+
+
+class RowInFull(msgspec.Struct, frozen=True):
+    """What the grammar says of a message: what it means, how it is written, and where that is specified.
+
+    `deviation` says how it differs from the specification, if it does.
+    """
+
+    meaning: str
+    notation: str | None
+    clause: str
+    deviation: str | None
+
+
+class FlawInFull(msgspec.Struct, frozen=True):
+    """Something that is wrong with the message, or worth a note; `offset` counts from its first byte."""
+
+    id: int
+    severity: Severity
+    group: Group
+    code: str
+    text: str
+    offset: int
+    length: int
+    expected: str | None
+    clause: str | None
+    blame: Blame
+    suggestion: str | None
+
+
+class ChangeInFull(msgspec.Struct, frozen=True):
+    """A step of the state: the value at a path, None where it was taken away, and what it was before.
+
+    JSON has no `before` where nothing was known.
+    """
+
+    path: tuple[str, ...]
+    value: Any
+    before: Any = msgspec.UNSET
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """The same told to another client, so many seconds later (earlier, below zero)."""
+
+    id: int
+    stream: int
+    client: str
+    player: str | None
+    seconds: float
+
+
+class MessageInFull(msgspec.Struct, frozen=True):
+    """One message, and all that a session knows of it.
+
+    `protocol` is None where none was recognised, `about` where no message type could be made out. Of the
+    message's bytes `left_out` are not in `data`, since there are too many or they were not recorded.
+    `changes` are those of its `event`. Of its copies, `copies_in_all`, those that came first are listed.
+    """
+
+    message: Message
+    protocol: str | None
+    about: RowInFull | None
+    data: bytes
+    left_out: int
+    pieces: tuple[Piece, ...]
+    flaws: tuple[FlawInFull, ...]
+    event: Event | None
+    changes: tuple[ChangeInFull, ...]
+    copies: tuple[Copy, ...]
+    copies_in_all: int
+
+
+class InFull:
+    """Tells the messages of one session in full. What it learns of the players it keeps."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._hearers = Hearers(timeline)
+        self._player = name_of_stream(timeline)
+        self._servers = {table.id: table.server for table in timeline.tables()}
+
+    def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:
+        """A message; None if the session has none of that number.
+
+        With `as_player` only what that player could know: None for a message on another's connection, and of
+        what is wrong only what the bytes show, as all else is judged from everybody's. Raises StorageError
+        where that cannot be told.
+        """
+        row = next(messages(self._timeline, "m.id = ?", [message_id]), None)
+        if row is None or not self._is_told(row.stream_id, as_player):
+            return None
+        client, server, protocol = self._stream(row.stream_id)
+        dissector = dissector_of(protocol) if protocol is not None else None
+        if as_player is not None and protocol is not None and dissector is None:
+            raise StorageError(f"what {as_player} could know cannot be told: {not_installed(protocol)}")
+        record = self._event(row.event_id)
+        seen = record if record is None or as_player is None else self._hearers.seen(record, as_player)
+        if seen is None:
+            row = msgspec.structs.replace(row, event_id=None)
+        data = self._data(row)
+        copies, in_all = self._copies(row, as_player)
+        return MessageInFull(
+            message_record(self._timeline, row, client, server, self._player(row.stream_id), dissector),
+            protocol,
+            _about(dissector, row, data),
+            data,
+            max(row.length - len(data), 0),
+            _pieces(dissector, row.direction, data),
+            tuple(self._flaws(row, as_player)),
+            None if seen is None else self._told(seen),
+            () if record is None or seen is None else tuple(self._changes(record, as_player)),
+            copies,
+            in_all,
+        )
+
+    def _is_told(self, stream_id: int, as_player: str | None) -> bool:
+        """Whether a stream is one of a player's."""
+        return as_player is None or stream_id in self._hearers.streams_of(as_player)
+
+    def _stream(self, stream_id: int) -> tuple[str, str, str | None]:
+        """Client, server and protocol."""
+        row: tuple[str, str, str | None] = self._timeline.connection.execute(
+            "SELECT client, server, protocol FROM streams WHERE id = ?", (stream_id,)
+        ).fetchone()
+        return row
+
+    def _data(self, row: MessageRow) -> bytes:
+        """The message's first bytes, up to a gap."""
+        end = row.offset + min(row.length, MOST_BYTES)
+        connection = self._timeline.connection
+        for stretch in sent_between(connection, row.stream_id, row.direction, row.offset, end):
+            if stretch.offset == row.offset and stretch.data is not None:
+                return stretch.data
+        return b""
+
+    def _flaws(self, row: MessageRow, as_player: str | None) -> Iterator[FlawInFull]:
+        for flaw in diagnostics(self._timeline, "d.message_id = ?", [row.id]):
+            if as_player is None or flaw.group in _FROM_ITS_BYTES:
+                yield FlawInFull(
+                    flaw.id,
+                    flaw.severity,
+                    flaw.group,
+                    flaw.code,
+                    flaw.text,
+                    flaw.offset - row.offset,
+                    flaw.length,
+                    flaw.expected,
+                    flaw.clause,
+                    flaw.blame,
+                    flaw.suggestion,
+                )
+
+    # What it tells of.
+
+    def _event(self, event_id: int | None) -> EventRecord | None:
+        return next(self._timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
+
+    def _told(self, event: EventRecord) -> Event:
+        server = self._servers[event.table_id]
+        return event_record(self._timeline, event, server, self._hearers.sentence(event))
+
+    def _changes(self, event: EventRecord, as_player: str | None) -> Iterator[ChangeInFull]:
+        """What an event changed, as far as a player could know."""
+        if not event.changes:
+            return
+        before = self._timeline.state_at(event.table_id, event.seq - 1)
+        for path, value in event.changes:
+            was = _at(before, path)
+            if as_player is None:
+                yield ChangeInFull(tuple(path), value, was)
+                continue
+            now = _seen_at(path, value, as_player)
+            if now is not msgspec.UNSET:
+                yield ChangeInFull(tuple(path), now, _seen_at(path, was, as_player))
+
+    def _copies(self, row: MessageRow, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
+        """The first copies of a message, and how many there are in all; others' are not shown to a player."""
+        if row.event_id is None:
+            return (), 0
+        same = "m.event_id = ? AND +m.name = ? AND +m.direction = ? AND m.id != ?"
+        given: list[Any] = [row.event_id, row.name, row.direction, row.id]
+        if as_player is not None:
+            streams = sorted(self._hearers.streams_of(as_player))
+            same += f" AND +m.stream_id IN ({', '.join('?' * len(streams))})"
+            given += streams
+        connection = self._timeline.connection
+        (in_all,) = connection.execute(f"SELECT count(*) FROM messages AS m WHERE {same}", given).fetchone()
+        found = connection.execute(
+            "SELECT m.id, m.stream_id, s.client, m.ts_ns FROM messages AS m"
+            f" JOIN streams AS s ON s.id = m.stream_id WHERE {same} ORDER BY m.id LIMIT {MOST_COPIES}",
+            given,
+        )
+        copies = (
+            Copy(number, stream, client, self._player(stream), (ts_ns - row.ts_ns) / 1e9)
+            for number, stream, client, ts_ns in found
+        )
+        return tuple(copies), in_all
+
+
+def message_in_full(
+    timeline: Timeline, message_id: int, as_player: str | None = None
+) -> MessageInFull | None:
+    """One message of a session; see `InFull.message`."""
+    return InFull(timeline).message(message_id, as_player)
+
+
+def _pieces(dissector: Dissector | None, direction: Direction, data: bytes) -> tuple[Piece, ...]:
+    """What took the bytes; all of them are in one piece where the protocol is not installed."""
+    return whole(data, unreadable(), "") if dissector is None else dissector.anatomy(data, direction)
+
+
+def _about(dissector: Dissector | None, row: MessageRow, data: bytes) -> RowInFull | None:
+    """What the grammar says of a message."""
+    if dissector is None:
+        return None
+    read = dissector.decode(data, row.direction).row
+    # Of one that is not read to its end the name must do.
+    found = read if read is not None and read.name == row.name else _row_of(dissector, row)
+    if found is None:
+        return None
+    return RowInFull(found.gloss, dissector.notation(found), found.clause, found.deviation)
+
+
+def _row_of(dissector: Dissector, row: MessageRow) -> MessageType | None:
+    return dissector.row_of(row.name, row.direction, row.fields)
+
+
+def _at(state: Any, path: Sequence[str]) -> Any:
+    """The value at a path of a state, UNSET if there is none."""
+    for step in path:
+        if not isinstance(state, dict) or step not in state:
+            return msgspec.UNSET
+        state = state[step]
+    return state
+
+
+def _seen_at(path: Sequence[str], value: Any, player: str) -> Any:
+    """What of the value at a path of a state a player could know; UNSET if nothing."""
+    if value is msgspec.UNSET:
+        return value
+    state: State = {}
+    # A value that was taken away was known to whoever could know it before.
+    set_at(state, path, value if value is not None else True)
+    seen = _at(seen_by(state, player), path)
+    return None if value is None and seen is not msgspec.UNSET else seen
