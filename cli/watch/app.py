@@ -48,6 +48,7 @@ _TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
 class _Sight(Screen[None], inherit_bindings=False):
     """All that is seen; Tab is not Textual's here."""
 
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
 
@@ -189,7 +190,7 @@ class WatchApp(App[int], inherit_bindings=False):
             if self.shows_several:
                 self.several.renew()
             elif course is not None:
-                self.query_one(Picture).renew()
+                self.query_one("#picture", Picture).renew()
                 self.query_one(Bar).show(course, viewer.marks)
                 events = self.query_one("#events", Listing)
                 if events.rows is not viewer.events:

@@ -65,23 +65,21 @@ class Bar(Widget):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._shown: tuple[Course, Marks] | None = None
-        self._below = Text()
 
-    def show(self, course: Course, marks: Marks, below: Text) -> None:
-        """Show this course, and a line below it where there is room for one."""
+    def show(self, course: Course, marks: Marks) -> None:
+        """Show this course."""
         self._shown = course, marks
-        self._below = below
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if self._shown is None:
             return Strip.blank(width)
-        line = drawn_bar(*self._shown, width, has_letters(_LETTERS[True])) if y == 0 else self._below
+        line = drawn_bar(*self._shown, width, has_letters(_LETTERS[True]))
         return strip_of(line, self.app.console, width)
 
     def on_click(self, event: events.Click) -> None:
-        if self._shown is not None and event.y == 0:
+        if self._shown is not None:
             course, _ = self._shown
             place = _first(event.x, len(course), max(self.size.width, 1))
             self.post_message(self.Asked(min(place, len(course) - 1)))
