@@ -135,7 +135,7 @@ class WatchApp(App[int], inherit_bindings=False):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda number, _: self.call_later(self.exit, 128 + number))
         self.take_lists()
-        if len(self.viewer.tables) > 1 and self.viewer.watched.game_id is None:
+        if self.viewer.has_several_games:
             self.show_several(True)
         self.set_interval(_LOOK_S, self.look)
         self.play()
@@ -311,9 +311,6 @@ class WatchApp(App[int], inherit_bindings=False):
         self.show()
 
     def action_step(self, by: int) -> None:
-        if self.shows_several:
-            self.several.move(by)
-            return
         self._moved(lambda: self.viewer.step(by))
 
     def action_game(self, by: int) -> None:
@@ -338,7 +335,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_move(self, by: int) -> None:
         if self.shows_several:
-            self.several.move(by * self.several.columns)
+            self.several.move(by)
         elif self.pane == "events":
             self._moved(lambda: self.viewer.step(by))
         else:
@@ -420,6 +417,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def show_several(self, several: bool) -> None:
         """Show the tables side by side, or one."""
         self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
+        self.viewer.side_by_side = several
 
     def _enlarge(self, table: TableRow | None) -> None:
         self.show_several(False)

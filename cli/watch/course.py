@@ -6,7 +6,7 @@ grows while a session is recorded. Places count from 0; before the first event o
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from kiebitz.dissectors.records import Event
@@ -66,9 +66,9 @@ class Course:
         """Be at the last event that is not after number `seq`; at the first if all are after it."""
         self.place = max(bisect_right(self.numbers, seq) - 1, min(0, len(self) - 1))
 
-    def go_before(self, seq: int) -> None:
-        """Be at the last event before number `seq`, which may be none."""
-        self.place = bisect_left(self.numbers, seq) - 1
+    def go_upto(self, seq: int) -> None:
+        """Be at the last event that is not after number `seq`, which may be none."""
+        self.place = bisect_right(self.numbers, seq) - 1
 
     def event(self, place: int) -> Event | None:
         """The event at a place; None before the first, or where the database has lost it."""

@@ -42,7 +42,7 @@ KEYS = (
     Key("a", "player", "a", "see what one player could know", "as"),
     Key("tab", "pane(1)", "Tab", "events, messages, one message in full, flaws, streams", "pane"),
     Key("shift+tab", "pane(-1)", "", ""),
-    Key("up", "move(-1)", "↑ ↓", "choose a line of the pane, or scroll it", "", "Up Down"),
+    Key("up", "move(-1)", "↑ ↓", "choose a line of the pane, or a table", "", "Up Down"),
     Key("down", "move(1)", "", ""),
     Key("enter", "open", "Enter", "open the line: a message in full, the flaw in its message", "open"),
     Key("shift+up", "scroll(-1)", "Shift ↑ ↓", "scroll the picture", "", "Shift Up Down"),

@@ -49,7 +49,6 @@ class SmallTables(Grid):
         super().__init__(id=id)
         self._viewer = viewer
         self._place = 0
-        self.columns = 1
 
     @property
     def table(self) -> TableRow | None:
@@ -94,6 +93,5 @@ class SmallTables(Grid):
         count = max(min(len(self._viewer.tables), _MOST), 1)
         most = max(self.size.width // _WIDTH, 1)
         rows = math.ceil(count / most)
-        self.columns = math.ceil(count / rows)
-        self.styles.grid_size_columns = self.columns
+        self.styles.grid_size_columns = math.ceil(count / rows)
         self.styles.grid_size_rows = rows

@@ -35,6 +35,8 @@ class Viewer:
         self.follows = watched.is_live
         self.plays = False
         self.notice = ""
+        self.side_by_side = False
+        """Whether all tables are looked at: then one moves through the events of all of them."""
         self.table: TableRow | None = None
         self._has_letters = has_letters
         self._error: int | None = None
@@ -42,19 +44,27 @@ class Viewer:
         self._courses: dict[int, Course] = {}
         self._marks: dict[int, Marks] = {}
         self._message: int | None = None
-        self._drawn = (-1, -1)
+        self._moment: int | None = None
+        """The last event of the session that is shown, by its id; None if it is the last there is."""
         self.tables = watched.tables()
         self._choose(self._first_table())
 
     def _first_table(self) -> TableRow | None:
-        """The table of the game that was asked for, or the first one."""
+        """The table of the game that was asked for, or the one at which most has happened."""
         timeline = self.watched.timeline
         game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
         if game is not None:
             return next(table for table in self.tables if table.id == game.table_id)
-        return self.tables[0] if self.tables else None
+        return max(self.tables, key=lambda table: timeline.last_seq(table.id), default=None)
 
     # What is shown.
+
+    @property
+    def has_several_games(self) -> bool:
+        """Whether games are played at several tables."""
+        if self.watched.game_id is not None:
+            return False
+        return len({game.table_id for game in self.watched.timeline.games()}) > 1
 
     @property
     def course(self) -> Course | None:
@@ -77,8 +87,7 @@ class Viewer:
         if self.table is None:
             return None
         course = self._course(table or self.table)
-        if table is not None and table != self.table:
-            self._go_along(course)
+        self._go_along(course)
         onlooker = self.watched.onlooker
         return onlooker.picture(
             course.table_id, course.state(), course.recent(RECENT), self.watched.game_id
@@ -109,7 +118,10 @@ class Viewer:
     def step(self, by: int) -> None:
         """So many events further on, or back; then it neither follows nor plays."""
         course = self.course
-        if course is not None:
+        if course is not None and self.side_by_side:
+            for _ in range(abs(by)):
+                self._step_anywhere(by > 0)
+        elif course is not None:
             self._be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
 
     def be_at(self, place: int) -> None:
@@ -125,6 +137,8 @@ class Viewer:
         course = self.course
         if course is not None:
             self._be_at(len(course) - 1)
+            if self.side_by_side or self.watched.is_live:
+                self._moment = None
             self.follows = self.watched.is_live
             self.notice = "" if self.follows or not self.watched.ending else self.watched.ending
 
@@ -196,12 +210,12 @@ class Viewer:
         course = self.course
         if not self.plays or course is None:
             return None
-        this, following = course.event(course.place), course.event(course.place + 1)
+        this, following = self.event, self._next_event()
         if following is None:
-            if course.is_searched:
+            if not self._is_searching:
                 self.plays = False
                 self.follows = self.watched.is_live
-            return None if course.is_searched else _SEARCH_S
+            return _SEARCH_S if self._is_searching else None
         if this is None:
             return 0.0
         gap = (following.ts_ns - this.ts_ns) / 1e9
@@ -212,15 +226,48 @@ class Viewer:
         """Show the next event of what plays."""
         course = self.course
         if self.plays and course is not None:
-            self._be_at(course.place + 1)
+            self.step(1)
             self.plays = True
+
+    def _next_event(self) -> Event | None:
+        """The event that comes next: at this table, or at any of them."""
+        courses = self._all() if self.side_by_side else filter(None, [self.course])
+        coming = [event for course in courses if (event := course.event(course.place + 1)) is not None]
+        return min(coming, key=lambda event: event.id, default=None)
+
+    def _step_anywhere(self, forwards: bool) -> None:
+        """The next event of any table, or the one before the last."""
+        courses = self._all()
+        if forwards:
+            found = self._next_event()
+        else:
+            shown = [event for course in courses if (event := course.event(course.place)) is not None]
+            shown.sort(key=lambda event: event.id)
+            found = shown[-1] if len(shown) > 1 or (shown and len(courses) == 1) else None
+        if found is None:
+            return
+        course = self._course_of(found.table_id)
+        course.place += 1 if forwards else -1
+        left = [event.id for each in courses if (event := each.event(each.place)) is not None]
+        self._moment = max(left, default=0)
+        self.plays = self.follows = False
+        self.notice = ""
+
+    def _all(self) -> list[Course]:
+        """The courses of all tables, at this moment."""
+        courses = [self._course(table) for table in self.tables]
+        for course in courses:
+            self._go_along(course)
+        return courses
+
+    def _course_of(self, table_id: int) -> Course:
+        return self._course(next(table for table in self.tables if table.id == table_id))
 
     # Looking otherwise.
 
     def look_at(self, table: TableRow) -> None:
         """Look at another table at the same moment."""
-        if self.table is not None and table != self.table:
-            self._go_along(self._course(table))
+        self._go_along(self._course(table))
         self._choose(table)
 
     def look_over(self, player: str | None) -> None:
@@ -310,13 +357,19 @@ class Viewer:
             self._marks[table.id] = Marks(self.watched, table)
             course.go_on(_SEARCH_S)
             course.place = len(course) - 1 if self.follows else min(0, len(course) - 1)
+            if self._moment is None and not self.follows and table == self.table:
+                event = course.event(course.place)
+                self._moment = event.id if event is not None else 0
         return course
 
     def _go_along(self, course: Course) -> None:
-        """Bring another table's course to the moment of this one's."""
-        event = self.event
-        if event is not None and not self.follows:
-            course.go_to(self.watched.timeline.seq_upto(course.table_id, event.id))
+        """Bring a table's course to this moment."""
+        if self.table is not None and course is self._courses.get(self.table.id) and not self.side_by_side:
+            return
+        if self._moment is None:
+            course.place = len(course) - 1
+        else:
+            course.go_upto(self.watched.timeline.seq_upto(course.table_id, self._moment))
 
     def _begin_anew(self) -> None:
         """What may be seen has changed: look for it from the beginning, and be where one was."""
@@ -329,7 +382,6 @@ class Viewer:
         self.table = None
         self._choose(table if table in self.tables else self._first_table())
         if seq is not None and self.course is not None and not self.follows:
-            self._wished = seq
             self.course.go_to(seq)
 
     def _go_to(self, seq: int) -> None:
@@ -343,6 +395,8 @@ class Viewer:
         if course is None:
             return
         course.place = max(min(place, len(course) - 1), -1)
+        event = course.event(course.place)
+        self._moment = event.id if event is not None else 0
         self.plays = self.follows = False
         self.notice = ""
         self._message = self._error = None
