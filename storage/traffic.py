@@ -188,12 +188,12 @@ def messages_numbered(timeline: Timeline, numbers: Sequence[int]) -> list[Messag
         f" WHERE m.id IN ({', '.join('?' * len(numbers))}) ORDER BY m.id",
         [*numbers],
     )
-    return [
-        MessageOnStream(
-            MessageRow(*row[:5], msgspec.json.decode(row[5]), *row[6:10]), client=row[10], protocol=row[11]
-        )
-        for row in rows
-    ]
+    found = []
+    for number, stream, way, ts_ns, name, fields, offset, length, game, event, client, protocol in rows:
+        said = msgspec.json.decode(fields)
+        message = MessageRow(number, stream, way, ts_ns, name, said, offset, length, game, event)
+        found.append(MessageOnStream(message, client, protocol))
+    return found
 
 
 class FlawOnStream(msgspec.Struct, frozen=True):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import click
 
@@ -16,6 +17,7 @@ from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
+from kiebitz.cli.watch.beside import Beside, watch_option
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.held_signals import Interrupted, held_signals
 from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
@@ -61,6 +63,28 @@ def _tell_where(clause: str) -> None:
         tell(line)
 
 
+class _Watched:
+    """The picture of what is recorded, which begins with the relay; who quits it ends the relay."""
+
+    def __init__(self, beside: Beside, recorder: RecorderProcess, forwarder: Forwarder) -> None:
+        self._beside = beside
+        self._recorder = recorder
+        self._forwarder = forwarder
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Show it from here on."""
+
+        def stop() -> None:
+            with suppress(RuntimeError):
+                # The relay may have ended before.
+                loop.call_soon_threadsafe(self._forwarder.stop)
+
+        self._beside.start(self._recorder.session, stop)
+
+    def leave(self) -> None:
+        """It says by itself that nothing more comes."""
+
+
 @contextmanager
 def _held_signals() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the command where nothing is half done; then they do what they always do."""
@@ -90,6 +114,7 @@ def _held_signals() -> Iterator[None]:
 @decode_as_option
 @click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
+@watch_option
 @click.option(
     "--idle",
     type=click.FloatRange(min=1),
@@ -149,6 +174,7 @@ def relay(
     decode_as: tuple[str, ...],
     wanted: str | None,
     quiet: bool,
+    is_watched: bool,
     idle: float,
     max_connections: int,
     settings: tuple[str, ...],
@@ -180,9 +206,11 @@ def relay(
     # The recorder's process tells nothing of it.
     tell_left_out()
     notices = _Notices()
+    beside = Beside() if is_watched else None
     get_ready()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
     with (
+        beside or ExitStack(),
         _held_signals(),
         RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder,
     ):
@@ -206,14 +234,15 @@ def relay(
                 limits=limits,
                 decode_as=decode_as,
                 wanted=wanted,
-                quiet=quiet,
+                quiet=quiet or is_watched,
                 max_size=max_size,
             )
         except BaseException:
             forwarder.close()
             raise
         try:
-            run_relay(forwarder, recorder)
+            watched = [_Watched(beside, recorder, forwarder)] if beside is not None else []
+            run_relay(forwarder, recorder, *watched)
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.
             recorder.finish()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -17,13 +18,16 @@ from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.terminal.console import tell, warn
+from kiebitz.cli.watch.beside import Beside, watch_option
 from kiebitz.proxy.sniff import Sniffer
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare
 
 if TYPE_CHECKING:
+    from kiebitz.dissectors.dissector import Dissector
     from kiebitz.proxy.capture_pipe import CapturePipe
+    from kiebitz.storage.filters import Filter
 
 _AT_ONCE = 1000
 """Packets taken before the next commit is thought of."""
@@ -59,6 +63,7 @@ _DRAIN_S = 2.0
 @decode_as_option
 @click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
+@watch_option
 def sniff(
     interface: str,
     bpf_filter: str | None,
@@ -69,6 +74,7 @@ def sniff(
     decode_as: tuple[str, ...],
     wanted: str | None,
     quiet: bool,
+    is_watched: bool,
 ) -> None:
     """Record the game traffic on a network interface, without standing in its way.
 
@@ -92,6 +98,24 @@ def sniff(
     spare(database)
     refuse_if_kept(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    with Beside() if is_watched else ExitStack() as beside:
+        _sniff(interface, bpf_filter, database, name, forced, duration, count, room, filter_, quiet, beside)
+
+
+def _sniff(
+    interface: str,
+    bpf_filter: str | None,
+    database: str,
+    name: str,
+    forced: dict[tuple[str, int], Dissector | None],
+    duration: float | None,
+    count: int | None,
+    room: RecordingRoom,
+    wanted: Filter | None,
+    quiet: bool,
+    beside: Beside | ExitStack,
+) -> None:
+    """Record until the end, and say what was recorded; `beside` shows it meanwhile, if it does."""
     if interface == _PIPE:
         # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
         from kiebitz.proxy.capture_files import standard_input
@@ -104,7 +128,8 @@ def sniff(
             recorder = Recorder(database, "sniff", interface, name=name, decode_as=forced)
             tell(f"reading a capture from {pipe.name}")
             recording = PacketRecording(recorder, forced)
-            view = LiveView(recorder, filter_, quiet)
+            view = LiveView(recorder, wanted, quiet)
+            _show(beside, recorder, end)
             is_whole = _record(pipe, recording, view, count, end, room)
         tell(f"{recording.packets} packets, {summary(recorder)}")
         tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
@@ -117,12 +142,20 @@ def sniff(
         )
         tell(f"capturing on {interface}")
         recording = PacketRecording(recorder, forced)
-        view = LiveView(recorder, filter_, quiet)
-        _record(sniffer, recording, view, count, _Ending(duration, 0.0), room)
+        view = LiveView(recorder, wanted, quiet)
+        end = _Ending(duration, 0.0)
+        _show(beside, recorder, end)
+        _record(sniffer, recording, view, count, end, room)
     tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
         warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
     room.tell_if_full()
+
+
+def _show(beside: Beside | ExitStack, recorder: Recorder, end: _Ending) -> None:
+    """Show what is recorded from here on, if it is to be shown; who quits ends the recording."""
+    if isinstance(beside, Beside):
+        beside.start(f"{recorder.path}:{recorder.session_id}", end.come)
 
 
 def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:
@@ -184,6 +217,10 @@ class _Ending:
     @property
     def has_come(self) -> bool:
         return time.monotonic() >= self._at
+
+    def come(self) -> None:
+        """Let it come now."""
+        self._at = -math.inf
 
     def _note(self, _number: int, _frame: object) -> None:
         self._at = min(self._at, time.monotonic() + self._linger_s)

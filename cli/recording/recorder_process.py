@@ -150,6 +150,11 @@ class RecorderProcess:
         self._has_begun(report)
         tidy(self._file)
 
+    @property
+    def session(self) -> str:
+        """The session that is recorded, as commands take it: `DB:N`."""
+        return f"{self._task.databases[-1]}:{self._task.session}"
+
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         """From here on, hear the process on this loop, and start another one if it dies."""
         self._loop = loop

@@ -34,6 +34,7 @@ __all__ = [
     "flush",
     "give_up_output",
     "is_terminal",
+    "letters_of_output",
     "output",
     "plain",
     "show_line",
@@ -186,6 +187,11 @@ def ellipsis() -> str:
     except (UnicodeEncodeError, LookupError):
         return ".."
     return "…"
+
+
+def letters_of_output() -> str:
+    """The encoding that stdout is written in."""
+    return sys.stdout.encoding or "ascii"
 
 
 def accept_any_letter() -> None:

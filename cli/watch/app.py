@@ -33,7 +33,7 @@ from kiebitz.storage.timeline import TableRow
 from kiebitz.storage.traffic import flaws_numbered
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    pass
 
 _LOOK_S = 0.025
 """How often it is looked whether anything has come."""
@@ -91,20 +91,19 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         with ContentSwitcher(initial="one", id="sight"):
-            with Horizontal(id="one"):
-                with Horizontal(id="body"):
-                    with Vertical(id="table"):
-                        yield Picture(self._picture, id="picture")
-                        yield Bar(id="bar")
-                    with Vertical(id="panes"):
-                        yield Static(id="pane")
-                        with ContentSwitcher(initial="events", id="lists"):
-                            yield Listing(BlockRows("there is no table yet"), id="events")
-                            yield Listing(self.viewer.messages, id="messages")
-                            yield Listing(BlockRows("no message tells of this event"), id="message")
-                            yield Listing(self.viewer.flaws, id="flaws")
-                            yield Listing(self.viewer.streams, id="streams")
-                            yield Listing(SaidRows(self._said), id="said")
+            with Horizontal(id="one"), Horizontal(id="body"):
+                with Vertical(id="table"):
+                    yield Picture(self._picture, id="picture")
+                    yield Bar(id="bar")
+                with Vertical(id="panes"):
+                    yield Static(id="pane")
+                    with ContentSwitcher(initial="events", id="lists"):
+                        yield Listing(BlockRows("there is no table yet"), id="events")
+                        yield Listing(self.viewer.messages, id="messages")
+                        yield Listing(BlockRows("no message tells of this event"), id="message")
+                        yield Listing(self.viewer.flaws, id="flaws")
+                        yield Listing(self.viewer.streams, id="streams")
+                        yield Listing(SaidRows(self._said), id="said")
             yield SmallTables(self.viewer, id="several")
         yield Static(id="status")
         yield FilterLine(id="filter")
@@ -170,7 +169,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def _picture(self) -> RenderableType | None:
         with self.told():
             picture = self.viewer.picture()
-            return picture if picture is not None else Text("no game yet: nobody plays, or nobody is known to")
+            return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
         return None
 
     def take_lists(self) -> None:
@@ -305,7 +304,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def action_leave(self, status: int) -> None:
         self.exit(status)
 
-    def action_toggle(self) -> None:
+    def action_play(self) -> None:
         self.viewer.toggle()
         self.play()
         self.show()

@@ -12,7 +12,7 @@ from kiebitz.cli.watch.course import Course
 from kiebitz.cli.watch.marks import Marks, any_between
 from kiebitz.cli.watch.strips import has_letters, strip_of
 
-_LETTERS = {True: "●┃━─", False: "O|=-"}
+_LETTERS = {True: ("●", "┃", "━", "─"), False: ("O", "|", "=", "-")}
 """The place, the beginning of a game, events up to the place, and behind it."""
 
 
@@ -75,7 +75,7 @@ class Bar(Widget):
         width = self.size.width
         if self._shown is None:
             return Strip.blank(width)
-        line = drawn_bar(*self._shown, width, has_letters(_LETTERS[True]))
+        line = drawn_bar(*self._shown, width, has_letters("●┃━─"))
         return strip_of(line, self.app.console, width)
 
     def on_click(self, event: events.Click) -> None:

@@ -77,7 +77,8 @@ class FilterLine(Vertical):
         line = self._input
         text = line.value[: line.cursor_position]
         before, names = names_at_end(text)
-        common = before + os.path.commonprefix(names) if names else text
+        # Letter by letter is what is wanted.
+        common = before + os.path.commonprefix(names) if names else text  # noqa: RUF071
         if len(common) > len(text):
             rest = line.value[line.cursor_position :]
             line.value = common + rest

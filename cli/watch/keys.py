@@ -24,7 +24,7 @@ class Key(NamedTuple):
 
 KEYS = (
     Key("q", "leave(0)", "q", "quit", "quit"),
-    Key("space", "toggle", "Space", "play or pause", "play"),
+    Key("space", "play", "Space", "play or pause", "play"),
     Key("left", "step(-1)", "←", "the event before; with Shift ten", "", "Left"),
     Key("right", "step(1)", "→", "the next event; with Shift ten", "event", "Right"),
     Key("shift+left", "step(-10)", "", ""),
@@ -53,7 +53,7 @@ KEYS = (
     Key("ctrl+z", "suspend_process", "Ctrl-Z", "give the terminal back until fg"),
 )
 
-_FIRST = "q Space Right n / a Tab Enter ? t PgDn End".split()
+_FIRST = ["q", "Space", "Right", "n", "/", "a", "Tab", "Enter", "?", "t", "PgDn", "End"]
 """What the line of keys has room for goes before the others."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.severities import COLOURS
@@ -193,9 +192,7 @@ class StreamRows(Rows):
         rows = timeline.connection.execute(
             "SELECT id FROM streams WHERE session_id = ? ORDER BY id", (timeline.session.id,)
         )
-        self.numbers = [
-            number for (number,) in rows if self._watched.player is None or number in (seen or ())
-        ]
+        self.numbers = [number for (number,) in rows if seen is None or number in seen]
 
     def __len__(self) -> int:
         return len(self.numbers)

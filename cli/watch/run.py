@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
 
-def check_terminal(instead: str) -> None:
-    """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead."""
-    if not (is_terminal() and has_keyboard()):
+def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
+    """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead.
+
+    Where stdin is a pipe, keys may be read from the terminal that the process belongs to.
+    """
+    if not (is_terminal() and (has_keyboard() or (may_read_elsewhere and os.path.exists("/dev/tty")))):
         raise click.UsageError(f"this takes a terminal, its keyboard included: {instead}")
 
 
@@ -43,5 +46,4 @@ def run(viewer: Viewer, descriptor: int | None = None) -> int:
 
     app = WatchApp(viewer, Said(descriptor) if descriptor is not None else None)
     status = app.run()
-    sys.stdout.flush()
     return app.return_code or 0 if status is None else status

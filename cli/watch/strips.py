@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from io import BytesIO, TextIOWrapper
 
 from textual.strip import Strip
 
+from kiebitz.cli.terminal.console import letters_of_output
 from kiebitz.cli.terminal.screen import AnyConsole, Console, RenderableType, Segment, Style, Text
 
-ENCODING = sys.__stdout__.encoding if sys.__stdout__ is not None else "utf-8"
-"""What the terminal is written in."""
 
-
-def has_letters(letters: str, encoding: str = ENCODING) -> bool:
+def has_letters(letters: str, encoding: str | None = None) -> bool:
     """Whether the terminal can show these."""
     try:
-        letters.encode(encoding)
+        letters.encode(encoding or letters_of_output())
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -26,7 +23,7 @@ def has_letters(letters: str, encoding: str = ENCODING) -> bool:
 def console_of(like: AnyConsole, width: int, height: int) -> Console:
     """A console that draws in the same colours, so wide and so high."""
     return Console(
-        file=TextIOWrapper(BytesIO(), encoding=ENCODING),
+        file=TextIOWrapper(BytesIO(), encoding=letters_of_output()),
         force_terminal=True,
         color_system=like.color_system or None,
         width=width,
@@ -43,16 +40,15 @@ def strip_of(text: Text, console: AnyConsole, width: int, style: Style | None = 
 
 def drawn(renderable: RenderableType, console: Console, width: int) -> list[Strip]:
     """A drawing as strips."""
-    lines = console.render_lines(
-        renderable, console.options.update(width=width, height=None), pad=False
-    )
+    lines = console.render_lines(renderable, console.options.update(width=width, height=None), pad=False)
     return [Strip(_written(line)).adjust_cell_length(width) for line in lines]
 
 
 def _written(segments: Iterable[Segment]) -> list[Segment]:
     if has_letters("…→█"):
         return list(segments)
+    encoding = letters_of_output()
     return [
-        Segment(segment.text.encode(ENCODING, "replace").decode(ENCODING), segment.style)
+        Segment(segment.text.encode(encoding, "replace").decode(encoding), segment.style)
         for segment in segments
     ]

@@ -89,9 +89,7 @@ class Viewer:
         course = self._course(table or self.table)
         self._go_along(course)
         onlooker = self.watched.onlooker
-        return onlooker.picture(
-            course.table_id, course.state(), course.recent(RECENT), self.watched.game_id
-        )
+        return onlooker.picture(course.table_id, course.state(), course.recent(RECENT), self.watched.game_id)
 
     def latest(self, table: TableRow) -> str:
         """The last event of a table by now, in a sentence."""
@@ -105,13 +103,11 @@ class Viewer:
         event = self.event
         if event is None:
             return None
-        may_be_seen = self.watched.streams() if self.watched.player is not None else None
+        may_be_seen = self.watched.streams()
         rows = self.watched.timeline.connection.execute(
             "SELECT id, stream_id FROM messages WHERE event_id = ? ORDER BY id", (event.id,)
         )
-        return next(
-            (number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None
-        )
+        return next((number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None)
 
     # Moving.
 
@@ -182,7 +178,8 @@ class Viewer:
     def open_message(self, number: int) -> None:
         """Open a message, and be at the event that it tells of."""
         rows = self.watched.timeline.connection.execute(
-            "SELECT e.table_id, e.seq FROM messages AS m JOIN events AS e ON e.id = m.event_id WHERE m.id = ?",
+            "SELECT e.table_id, e.seq FROM messages AS m JOIN events AS e ON e.id = m.event_id"
+            " WHERE m.id = ?",
             (number,),
         )
         for table_id, seq in rows:
@@ -291,7 +288,7 @@ class Viewer:
             return True
         if has_come:
             self._grow()
-        return (has_come or self._is_searching) and self._search() or has_come
+        return ((has_come or self._is_searching) and self._search()) or has_come
 
     @property
     def is_searching(self) -> bool:

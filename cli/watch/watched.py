@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,14 +124,12 @@ class Watched:
         """The diagnostics that may be seen, whatever the filter."""
         return diagnostics_on(self.timeline, self._streams(table), None)
 
-    def streams(self) -> Streams:
-        """The streams that may be seen."""
-        return self._streams(None)
+    def streams(self) -> Set[int] | None:
+        """The streams that may be seen, None for all."""
+        return self.onlooker.streams() if self.player is not None else None
 
     def _streams(self, table: TableRow | None) -> Streams:
-        if self.player is None:
-            return table
-        return self.onlooker.streams()
+        return table if self.player is None else self.streams()
 
     # How it grows.
 
@@ -216,7 +214,8 @@ def _next_paths(path: str) -> list[str]:
     begin = f"{form['stem']}_{int(form['number'] or 0) + 1:05}_"
     with suppress(OSError):
         return sorted(
-            str(found) for found in Path(folder or ".").iterdir()
+            str(found)
+            for found in Path(folder or ".").iterdir()
             if found.name.startswith(begin) and found.suffix == suffix
         )
     return []

@@ -1,0 +1,101 @@
+"""`--watch`: the table on the terminal at which something is recorded, shown by a process of its own.
+
+So no byte waits for a picture, and what is passed on goes on if the picture fails. All that the recording
+process says meanwhile goes into a file, which the other one shows in a pane, and which is said once more when
+that has given the terminal back.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Self
+
+import click
+
+import kiebitz
+from kiebitz.cli.status import INTERRUPTED, OK
+from kiebitz.cli.terminal.console import flush, tell, warn
+from kiebitz.cli.watch.run import check_terminal
+
+watch_option = click.option(
+    "--watch",
+    "is_watched",
+    is_flag=True,
+    help="Show the table as kiebitz watch does; quitting that ends the recording.",
+)
+
+_OUTPUTS = (1, 2)
+
+
+class Beside:
+    """As a context: stdout and stderr go into the file, until somebody has quit and all is recorded.
+
+    Raises UsageError where there is no terminal.
+    """
+
+    def __init__(self) -> None:
+        check_terminal("leave --watch away; kiebitz watch can follow it on another terminal", True)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._on_left: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Self:
+        flush()
+        self._file = tempfile.TemporaryFile()
+        self._terminal = [os.dup(number) for number in _OUTPUTS]
+        self._redirect([self._file.fileno()] * 2)
+        return self
+
+    def start(self, session: str, on_left: Callable[[], None]) -> None:
+        """Show this session, `DB:N`; `on_left` is called in a thread when somebody has quit."""
+        self._on_left = on_left
+        root = str(Path(kiebitz.__file__).parent.parent)
+        paths = filter(None, (root, os.environ.get("PYTHONPATH")))
+        stdout, stderr = self._terminal
+        descriptor = self._file.fileno()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kiebitz", "watch", session, "--said", str(descriptor)],
+            # Through stdin a capture may come.
+            stdin=None if sys.stdin.isatty() else os.open("/dev/tty", os.O_RDWR),
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=(descriptor,),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        Thread(target=self._wait, name="watch", daemon=True).start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        process = self._process
+        if process is not None:
+            # It says that the recording is over, and stays until somebody quits. Who ends this ends that.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: process.terminate())
+            process.wait()
+        flush()
+        self._redirect(self._terminal)
+        self._file.seek(0)
+        for line in self._file.read().decode(errors="replace").splitlines():
+            tell(line)
+        self._file.close()
+
+    def _wait(self) -> None:
+        """Wait until the other process is gone."""
+        assert self._process is not None
+        status = self._process.wait()
+        if status not in (OK, INTERRUPTED):
+            self._redirect(self._terminal)
+            warn(f"the picture has ended with status {status}; the recording goes on: Ctrl-C ends it")
+            return
+        self._on_left()
+
+    def _redirect(self, descriptors: list[int]) -> None:
+        flush()
+        for number, descriptor in zip(_OUTPUTS, descriptors, strict=True):
+            os.dup2(descriptor, number)
