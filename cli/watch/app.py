@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Static
 
+from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.cli.terminal.screen import RenderableType, Text
 from kiebitz.cli.watch.bar import Bar
@@ -83,6 +84,15 @@ class WatchApp(App[int], inherit_bindings=False):
         self._timer: Timer | None = None
         self._opened: tuple[object, list[Text]] | None = None
         self.pane = PANES[0]
+        self.failure: Exception | None = None
+        """What ended it that should not have happened."""
+
+    def _handle_exception(self, error: Exception) -> None:
+        # In place of Textual's page of our source and its values; a test is to see it.
+        if self.is_headless:
+            super()._handle_exception(error)
+        self.failure = self.failure or error
+        self.exit(FAILED)
 
     def get_default_screen(self) -> Screen[None]:
         return _Sight(id="_default")

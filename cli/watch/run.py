@@ -46,4 +46,6 @@ def run(viewer: Viewer, descriptor: int | None = None) -> int:
 
     app = WatchApp(viewer, Said(descriptor) if descriptor is not None else None)
     status = app.run()
+    if app.failure is not None:
+        raise app.failure
     return app.return_code or 0 if status is None else status

@@ -10,11 +10,14 @@ from textual.strip import Strip
 from kiebitz.cli.terminal.console import letters_of_output
 from kiebitz.cli.terminal.screen import AnyConsole, Console, RenderableType, Segment, Style, Text
 
+ENCODING = letters_of_output()
+"""What the terminal is written in, looked up before Textual puts something else in the place of stdout."""
 
-def has_letters(letters: str, encoding: str | None = None) -> bool:
+
+def has_letters(letters: str, encoding: str = ENCODING) -> bool:
     """Whether the terminal can show these."""
     try:
-        letters.encode(encoding or letters_of_output())
+        letters.encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True
@@ -23,7 +26,7 @@ def has_letters(letters: str, encoding: str | None = None) -> bool:
 def console_of(like: AnyConsole, width: int, height: int) -> Console:
     """A console that draws in the same colours, so wide and so high."""
     return Console(
-        file=TextIOWrapper(BytesIO(), encoding=letters_of_output()),
+        file=TextIOWrapper(BytesIO(), encoding=ENCODING),
         force_terminal=True,
         color_system=like.color_system or None,
         width=width,
@@ -47,8 +50,7 @@ def drawn(renderable: RenderableType, console: Console, width: int) -> list[Stri
 def _written(segments: Iterable[Segment]) -> list[Segment]:
     if has_letters("…→█"):
         return list(segments)
-    encoding = letters_of_output()
     return [
-        Segment(segment.text.encode(encoding, "replace").decode(encoding), segment.style)
+        Segment(segment.text.encode(ENCODING, "replace").decode(ENCODING), segment.style)
         for segment in segments
     ]
