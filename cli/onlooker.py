@@ -56,6 +56,10 @@ class Onlooker:
         """What happened, on one line."""
         return self._hearers.sentence(self._seen(event) or event)
 
+    def line(self, event: Event) -> str:
+        """An event on one line, its time first."""
+        return f"{self.seconds(event):12.6f}  {self.where(event)}{self.sentence(event)}"
+
     def where(self, event: Event) -> str:
         """Which table an event is at, where the session has several; followed by blanks."""
         return f"{short_address(self._tables[event.table_id].server)}  " if len(self._tables) > 1 else ""

@@ -67,12 +67,18 @@ def events_of(
     table_id: int,
     wanted: Filter | None,
     game_id: int | None,
+    between: tuple[int, int] | None,
     may_see: Callable[[Event], bool] | None,
 ) -> Search:
-    """Searches a table's events, by their number `seq`: of one game, and those that somebody may see."""
+    """Searches a table's events, by their number `seq`.
+
+    Of one game if one is named, with ids `between` two, both among them, and those that somebody may see.
+    """
     condition, parameters = sql_condition(timeline, wanted, "events")
     if game_id is not None:
         condition, parameters = f"e.game_id = ? AND {condition}", [game_id, *parameters]
+    if between is not None:
+        condition, parameters = f"e.id BETWEEN ? AND ? AND {condition}", [*between, *parameters]
 
     def look(after: int, upto: int) -> Sequence[int]:
         if may_see is None:

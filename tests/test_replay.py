@@ -18,7 +18,7 @@ import pytest
 
 from kiebitz.cli.main import run
 from kiebitz.cli.playing import playback
-from kiebitz.cli.playing.playback import Pace
+from kiebitz.cli.playing.playback import Recorded
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.moments import Step
 
@@ -85,7 +85,7 @@ class Clock:
 def test_pace_does_not_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(playback, "time", clock)
-    pace = Pace(4.0)
+    pace = Recorded(4.0)
     for number in range(1000):
         clock.now += 0.01 if number else 0.0
         assert pace.wait(step(number * 10**9, (number + 1) * 10**9))
@@ -95,7 +95,7 @@ def test_pace_does_not_drift(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pace_of_zero_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(playback, "time", clock)
-    assert Pace(0.0).wait(step(0, 10**18))
+    assert Recorded(0.0).wait(step(0, 10**18))
     assert clock.now == 100.0
 
 
@@ -158,7 +158,7 @@ class Terminal:
 def test_steps_by_key_on_a_terminal() -> None:
     terminal = Terminal("--step", "--from", "#12")
     terminal.until("it is carl's turn")
-    terminal.until("q: quit")
+    terminal.until("q quit")
     terminal.type(" ")
     terminal.until("carl rolls")
     terminal.type("\r")
@@ -170,13 +170,13 @@ def test_steps_by_key_on_a_terminal() -> None:
 
 def test_ctrl_c_while_waiting_for_a_key() -> None:
     terminal = Terminal("--step")
-    terminal.until("q: quit")
+    terminal.until("q quit")
     terminal.type("\x03")
     assert terminal.ended() == 130
 
 
 def test_interrupt_while_playing() -> None:
     terminal = Terminal("--speed", "0.01")
-    terminal.until("q: quit")
+    terminal.until("q quit")
     os.kill(terminal.pid, signal.SIGINT)
     assert terminal.ended() == 130

@@ -31,7 +31,7 @@ def waiting(terminal: int) -> int:
 
 
 def is_drawn(written: bytes) -> bool:
-    return b"q: quit" in written
+    return b"q quit" in written
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def is_drawn(written: bytes) -> bool:
         (SLOW, b"\x04", 0),
         (SLOW, b"jj\x03", 130),
         (("replay", TINY, "--step"), b"qqq jjj\r", 0),
-        (("replay", TINY, "--speed", "1"), b"jjj\n kkk", 0),
+        (("replay", TINY, "--speed", "1"), b"jjj\n kkkq", 0),
     ],
 )
 def test_keys_do_not_land_on_the_prompt(arguments: tuple[str, ...], keys: bytes, status: int) -> None:
@@ -120,7 +120,7 @@ def shell() -> Iterator[Shell]:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
     shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")
-    shell.until("q: quit")
+    shell.until("q quit")
     shell.type("zz\x1a")
     assert "\x1b[?1049l" in shell.until("Stopped")
     shell.until("ready> ")
@@ -128,7 +128,7 @@ def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
     modes = shell.until("ready> ").split()
     assert {"echo", "icanon"} <= {*modes[-3:]}
     shell.type("fg\n")
-    assert "\x1b[?1049h" in shell.until("q: quit")
+    assert "\x1b[?1049h" in shell.until("q quit")
     shell.type("yyq")
     shell.until("ready> ")
     shell.type("echo status-$?\n")
@@ -138,7 +138,7 @@ def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_ctrl_c_in_a_shell_ends_it(shell: Shell) -> None:
     shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")
-    shell.until("q: quit")
+    shell.until("q quit")
     shell.type("\x03")
     shell.until("ready> ")
     shell.type("echo status-$?\n")

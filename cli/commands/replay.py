@@ -14,11 +14,14 @@ from kiebitz.cli.options.moments import game_option, moment_option, player_optio
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.playing.playback import Keys, Lines, Pace, Paper, Screen, Stage, Timing, play
+from kiebitz.cli.playing.playback import Lines, Paper, Recorded, play
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.sessions import open_session, split_number
 from kiebitz.cli.terminal.console import is_terminal, warn
-from kiebitz.cli.terminal.keyboard import Keyboard, has_keyboard
+from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.cli.watch.pace import Pace
+from kiebitz.cli.watch.run import run, viewer_of
 from kiebitz.dissectors.replay.part import Policy
 from kiebitz.storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
 from kiebitz.storage.timeline import GameRow, Timeline
@@ -118,9 +121,9 @@ def replay(
 ) -> int | None:
     """Play a session again: in the terminal, or one side of it to a live peer.
 
-    In the terminal it is the table, and below it what happens; q ends it. Where stdout is no terminal, each
-    event is a line, and the table is drawn at the end. With --step and no keyboard, each line of stdin is a
-    step.
+    On a terminal it plays as kiebitz watch does, with the same keys: q ends it. With --speed 0, and where
+    stdout is no terminal, each event is a line, and the table is drawn at the end. With --step and no
+    keyboard, each line of stdin is a step.
 
     To a live peer it is the recorded messages, each when all has come that came before it in the record.
     Tokens, numbers, names and what else a live game has of its own are put in place of the recorded ones.
@@ -190,29 +193,48 @@ def _in_terminal(
         check_player(timeline, player)
     game = find_game(timeline, number) if number is not None else None
     first, last = _bounds(timeline, game, begin, end)
+    if is_terminal() and has_keyboard() and speed:
+        _watched(session, timeline, number, (first, last), player, Pace(speed), step, svg)
+        return
     onlooker = Onlooker(timeline, player)
     steps = Steps(timeline, onlooker.may_see, game).between(first, last)
-    if is_terminal():
-        stage: Stage = Screen(timeline, onlooker, game, _how(speed, step))
-    else:
-        stage = Paper(timeline, onlooker, game)
-    keyboard = Keyboard(stage.leave, stage.come_back) if has_keyboard() else None
-    if step:
-        timing: Timing = Keys(keyboard) if keyboard is not None else Lines()
-    else:
-        timing = Pace(speed, keyboard if is_terminal() else None)
-    shown = play(steps, stage, timing)
+    paper = Paper(timeline, onlooker, game)
+    shown = play(steps, paper, Lines() if step else Recorded(speed))
     if shown is None:
         warn("nothing happens there")
     elif svg is not None:
         with opened(svg, session) as file:
-            file.write(stage.svg(shown))
+            file.write(paper.svg(shown))
 
 
-def _how(speed: float, step: bool) -> str:
-    if step:
-        return "Enter: the next event   q: quit"
-    return f"{f'{speed:g} x the recorded speed' if speed else 'as fast as possible'}   q: quit"
+def _watched(
+    session: str,
+    timeline: Timeline,
+    number: int | None,
+    between: tuple[int, int],
+    player: str | None,
+    pace: Pace,
+    step: bool,
+    svg: str | None,
+) -> None:
+    """Play it on the terminal, where one can move in it; the last picture stays when somebody quits."""
+    path, _ = split_number(session)
+    viewer = viewer_of(timeline, path, player, None, number, pace, between)
+    if viewer.event is None:
+        warn("nothing happens there")
+        return
+    viewer.begin()
+    viewer.plays = not step
+    viewer.steps = step
+    status = run(viewer)
+    if status:
+        raise click.exceptions.Exit(status)
+    console = Console()
+    console.print(viewer.picture())
+    console.print(Text(viewer.line()), soft_wrap=True)
+    if svg is not None:
+        with opened(svg, session) as file:
+            file.write(viewer.svg())
 
 
 def _bounds(

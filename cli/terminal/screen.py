@@ -16,7 +16,6 @@ from rich.color import blend_rgb
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.json import JSON
-from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
@@ -36,7 +35,6 @@ __all__ = [
     "Console",
     "ConsoleOptions",
     "Group",
-    "Live",
     "Look",
     "Progress",
     "RenderResult",

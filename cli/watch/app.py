@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -89,6 +90,9 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def _handle_exception(self, error: Exception) -> None:
         # In place of Textual's page of our source and its values; a test is to see it.
+        if self._exit:
+            # Keys that were typed behind the one that ends it find nothing any more.
+            return
         if self.is_headless:
             super()._handle_exception(error)
         self.failure = self.failure or error
@@ -140,9 +144,9 @@ class WatchApp(App[int], inherit_bindings=False):
         return PANES if self._said is not None else PANES[:-1]
 
     def on_mount(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda number, _: self.call_later(self.exit, 128 + number))
+                asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
         self.take_lists()
         if self.viewer.has_several_games:
             self.show_several(True)
@@ -365,6 +369,8 @@ class WatchApp(App[int], inherit_bindings=False):
         """Open the row that is chosen."""
         if self.shows_several:
             self._enlarge(self.several.table)
+        elif self.viewer.steps:
+            self.action_play()
         elif self.listing.place >= 0:
             self._open(self.listing, self.listing.place)
 

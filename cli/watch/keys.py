@@ -23,7 +23,7 @@ class Key(NamedTuple):
 
 
 KEYS = (
-    Key("q", "leave(0)", "q", "quit", "quit"),
+    Key("q,Q,ctrl+d", "leave(0)", "q", "quit", "quit"),
     Key("space", "play", "Space", "play or pause", "play"),
     Key("left", "step(-1)", "←", "the event before; with Shift ten", "", "Left"),
     Key("right", "step(1)", "→", "the next event; with Shift ten", "event", "Right"),

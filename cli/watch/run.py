@@ -28,14 +28,23 @@ def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
 
 
 def viewer_of(
-    timeline: Timeline, path: str, player: str | None, wanted: Filter | None, game: int | None, pace: Pace
+    timeline: Timeline,
+    path: str,
+    player: str | None,
+    wanted: Filter | None,
+    game: int | None,
+    pace: Pace,
+    between: tuple[int, int] | None = None,
 ) -> Viewer:
-    """A viewer of a session in the file at `path`; of a capture it is what was read from it."""
+    """A viewer of a session in the file at `path`; of a capture it is what was read from it.
+
+    `between` are the first and the last event, by their ids, if only those are to be seen.
+    """
     from kiebitz.cli.watch.strips import has_letters
     from kiebitz.cli.watch.viewer import Viewer
     from kiebitz.cli.watch.watched import Watched
 
-    watched = Watched(timeline, path if is_database(path) else None, player, wanted, game)
+    watched = Watched(timeline, path if is_database(path) else None, player, wanted, game, between)
     return Viewer(watched, pace, has_letters("←→"))
 
 

@@ -37,7 +37,7 @@ def console_of(like: AnyConsole, width: int, height: int) -> Console:
 def strip_of(text: Text, console: AnyConsole, width: int, style: Style | None = None) -> Strip:
     """One line, cut or filled to a width; `style` is what lies under it."""
     segments = _written(text.render(console, end=""))
-    strip = Strip(segments).adjust_cell_length(width)
+    strip = Strip(segments).simplify().adjust_cell_length(width)
     return strip if style is None else strip.apply_style(style)
 
 

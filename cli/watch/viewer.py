@@ -34,6 +34,8 @@ class Viewer:
         self.pace = pace
         self.follows = watched.is_live
         self.plays = False
+        self.steps = False
+        """Whether the key that plays takes one step."""
         self.notice = ""
         self.side_by_side = False
         """Whether all tables are looked at: then one moves through the events of all of them."""
@@ -90,6 +92,18 @@ class Viewer:
         self._go_along(course)
         onlooker = self.watched.onlooker
         return onlooker.picture(course.table_id, course.state(), course.recent(RECENT), self.watched.game_id)
+
+    def svg(self) -> bytes:
+        """The same picture as SVG."""
+        assert self.course is not None
+        course = self.course
+        return self.watched.onlooker.svg(
+            course.table_id, course.state(), course.recent(RECENT), self.watched.game_id
+        )
+
+    def line(self) -> str:
+        """The event one is at, on one line."""
+        return self.watched.onlooker.line(self.event) if self.event is not None else ""
 
     def latest(self, table: TableRow) -> str:
         """The last event of a table by now, in a sentence."""
@@ -191,6 +205,9 @@ class Viewer:
         """Play, or pause."""
         course = self.course
         if course is None:
+            return
+        if self.steps:
+            self.step(1)
             return
         if self.plays or self.follows:
             self.plays = self.follows = False

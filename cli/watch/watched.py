@@ -46,11 +46,13 @@ class Watched:
         player: str | None = None,
         wanted: Filter | None = None,
         game_id: int | None = None,
+        between: tuple[int, int] | None = None,
     ) -> None:
         self.session = Session(timeline, path)
         self.player = player
         self.wanted = wanted
         self.game_id = game_id
+        self._between = between
         self.is_live = path is not None and self.session.ended is None
         self.is_gone = False
         """Whether its file has been deleted or moved."""
@@ -104,12 +106,12 @@ class Watched:
     def course(self, table: TableRow) -> Course:
         """A table's events, as far as they may be seen and are wanted."""
         search = None
-        if self.player is not None or self.wanted is not None or self.game_id is not None:
+        if (self.player, self.wanted, self.game_id, self._between) != (None, None, None, None):
             # Asked anew each time: the onlooker is another one when the session has grown.
             may_see: Callable[[Event], bool] | None = (
                 (lambda event: self.onlooker.may_see(event)) if self.player is not None else None
             )
-            search = events_of(self.timeline, table.id, self.wanted, self.game_id, may_see)
+            search = events_of(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
         return Course(self.timeline, table.id, search)
 
     def messages(self, table: TableRow | None) -> Search:
