@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.025
 """How often it is looked whether anything has come."""
+
+_SEARCH_S = 0.01
+_SHOW_FOUND_S = 0.25
+"""So long is searched before the keys have their turn, and so often is shown what was found."""
 
 _WIDE, _HIGH = 120, 24
 """From so many columns and rows on the panes stand beside the picture."""
@@ -273,12 +278,31 @@ class WatchApp(App[int], inherit_bindings=False):
                 if len(self.viewer.tables) > 1 and self.viewer.follows:
                     self.several.look_again()
                 self.show()
-            elif self.viewer.watched.is_live or self.viewer.is_searching:
+            else:
                 self._show_changed_status()
+        if self.viewer.is_searching and not self._searches:
+            self.run_worker(self._search())
         if self._said is not None and self._said.read():
             self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
             self.show_status()
 
+    async def _search(self) -> None:
+        """Look for what the lists want, a little at a time: a key that is pressed meanwhile comes first."""
+        self._searches = True
+        shown_s = time.monotonic()
+        try:
+            while self.viewer.is_searching:
+                with self.told():
+                    self.viewer.search(_SEARCH_S)
+                if time.monotonic() - shown_s > _SHOW_FOUND_S:
+                    self.show()
+                    shown_s = time.monotonic()
+                await asyncio.sleep(0.001)
+        finally:
+            self._searches = False
+        self.show()
+
+    _searches = False
     _status: object = None
 
     def _show_changed_status(self) -> None:

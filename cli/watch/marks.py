@@ -10,7 +10,7 @@ from kiebitz.cli.watch.watched import Watched
 from kiebitz.storage.timeline import TableRow
 from kiebitz.storage.traffic import FlawOnStream, flaws_numbered
 
-_PIECE = 200
+_PIECE = 20
 
 _ID_BITS = 40
 _ID = (1 << _ID_BITS) - 1
@@ -39,13 +39,16 @@ class Marks:
         end = time.monotonic() + seconds
         timeline = self._watched.timeline
         (last,) = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM diagnostics").fetchone()
-        is_more = self._search.go_on(last, seconds / 2)
+        is_more = self._search.go_on(last, seconds / 3)
         while self._taken < len(self._search.found) and time.monotonic() < end:
             piece = self._search.found[self._taken : self._taken + _PIECE]
             self._taken += len(piece)
             for flaw in flaws_numbered(timeline, piece):
                 self._take(flaw)
-        return self._gather_games() or is_more or self._taken < len(self._search.found)
+        is_more |= self._taken < len(self._search.found)
+        while (are_more_games := self._gather_games()) and time.monotonic() < end:
+            pass
+        return are_more_games or is_more
 
     def error_after(self, seq: int, latest: int | None) -> tuple[int, int] | None:
         """The next error behind event `seq`, and behind the one that was `latest` shown there.

@@ -295,7 +295,7 @@ class Viewer:
         self._begin_anew()
 
     def tick(self) -> bool:
-        """Look what has come, and search on; whether anything is shown differently now."""
+        """Look what has come; whether anything has."""
         path = self.watched.session.path
         has_come = self.watched.look()
         if self.watched.session.path != path:
@@ -305,7 +305,7 @@ class Viewer:
             return True
         if has_come:
             self._grow()
-        return ((has_come or self._is_searching) and self._search()) or has_come
+        return has_come
 
     @property
     def is_searching(self) -> bool:
@@ -320,34 +320,25 @@ class Viewer:
         for course in self._courses.values():
             course.grow(timeline)
         self.streams.grow()
+        self.search(_SEARCH_S)
 
-    def _search(self) -> bool:
-        """Look on for what the lists want; whether anything was found."""
-        counts = self._counts()
+    def search(self, seconds: float) -> None:
+        """Look on for about so long for what the lists want."""
+        seconds /= len(self.tables) + 3
         self._is_searching = False
         for table in self.tables:
             course = self._course(table)
-            self._is_searching |= course.go_on(_SEARCH_S)
+            self._is_searching |= course.go_on(seconds)
             if self.follows and not course.is_at_end:
                 course.place = len(course) - 1
                 self._message = None
         if self.table is not None:
-            self._is_searching |= self.marks.go_on(_SEARCH_S)
+            self._is_searching |= self.marks.go_on(seconds)
         self._names.learn()
         connection = self.watched.timeline.connection
         for name, rows in (("messages", self.messages), ("diagnostics", self.flaws)):
             (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()
-            self._is_searching |= rows.search.go_on(last, _SEARCH_S)
-        return self._counts() != counts
-
-    def _counts(self) -> list[int]:
-        return [
-            *(len(course) for course in self._courses.values()),
-            len(self.messages),
-            len(self.flaws),
-            len(self.marks) if self.table is not None else 0,
-            sum(course.place for course in self._courses.values()),
-        ]
+            self._is_searching |= rows.search.go_on(last, seconds)
 
     # The way there.
 
