@@ -21,7 +21,7 @@ _BLANKS = b" \t\r\n"
 
 
 def anatomy(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) -> tuple[Piece, ...]:
-    """The pieces of a frame that is JSON up to an offset; `row` is what it is, or was probably meant to be."""
+    """The pieces of a frame that is JSON up to an offset; `row` is what it is, or was meant to be."""
     pieces = Pieces(frame)
     if row is None:
         body = len(frame.rstrip(_BLANKS)) or len(frame)
@@ -34,7 +34,7 @@ def anatomy(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) ->
 
 
 def begun(frame: bytes, direction: Direction, upto: int) -> str | None:
-    """The name of the message that an object begins with, which is JSON up to an offset; None if it has none."""
+    """The name of the message that begins a frame, which is JSON up to an offset; None if there is none."""
     walk = tokens(frame, upto)
     opening, key = next(walk, None), next(walk, None)
     if opening is None or key is None or frame[opening[0]] != ord("{") or frame[key[0]] != ord('"'):
