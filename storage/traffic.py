@@ -302,7 +302,7 @@ def sent_between(
     (first,) = connection.execute("SELECT min(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
     (last,) = connection.execute("SELECT max(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
     low, high = first or 0, last or 0
-    # The last chunk that does not begin behind `start`: their offsets grow with their numbers.
+    # The last chunk before `start` may reach beyond it. Their offsets grow with their numbers.
     while low < high:
         middle = (low + high + 1) // 2
         row = connection.execute(
@@ -310,7 +310,7 @@ def sent_between(
             " ORDER BY id LIMIT 1",
             (stream_id, middle, high, direction),
         ).fetchone()
-        if row is None or row[1] > start:
+        if row is None or row[1] >= start:
             high = middle - 1
         else:
             low = row[0]

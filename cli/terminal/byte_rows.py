@@ -215,7 +215,7 @@ class ByteRows:
         start = " " * (self._gutter + len(_INDENT))
         for number, text in enumerate(told):
             indent = start + (_INDENT if number else "")
-            for line in text.lines(self._console, self._columns - len(indent) - len(_INDENT)):
+            for line in text.lines(self._console, self._columns - len(start) - 2 * len(_INDENT)):
                 yield Text(indent) + line
                 indent = start + 2 * _INDENT
 

@@ -63,7 +63,7 @@ class _Walk:
         pieces.take_any(self._begin, "ignored", "blanks")
         self._pass()
         pieces.take(self._begin, "markup", "object")
-        while self._byte and self._byte not in _CLOSING:
+        while self._goes_on:
             key = self._pass()
             member = row.around.member(name_at(self._frame, key))
             if member is None or member.step != row.name:
@@ -92,7 +92,7 @@ class _Walk:
     def _members(self, kind: Value, path: Path, brackets: str, depth: int) -> None:
         """Take the members of an object, or the items of a list, that has begun."""
         number = 0
-        while self._byte and self._byte not in _CLOSING:
+        while self._goes_on:
             begin = self._begin
             step: str | int = number
             if brackets == "object":
@@ -131,6 +131,11 @@ class _Walk:
     def _begin(self) -> int:
         """Where the next token begins; if there is none, where the last one ended."""
         return self._end if self._next is None else self._next[0]
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the object or list has more in it that is to be taken."""
+        return self._byte not in (0, *_CLOSING) and not self._pieces.is_full
 
     @property
     def _byte(self) -> int:

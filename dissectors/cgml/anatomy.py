@@ -77,7 +77,7 @@ class _Walk:
         row = self._row
         root = Shape((*row.shape.attributes, VERSION), row.shape.text, row.shape.children)
         is_rooted = False
-        while (tag := self._tag) is not None:
+        while (tag := self._tag) is not None and not self._pieces.is_full:
             is_element = tag.kind in ("start", "empty") and tag.name != ENVELOPE
             before = self._frame[self._pieces.at : tag.start].strip(BLANKS)
             if tag.kind in ("text", "cdata") or (is_rooted and (is_element or before)):
@@ -107,7 +107,7 @@ class _Walk:
         """Take what stands between an element's tags."""
         children = {child.field.name: child for child in shape.children}
         count: Counter[str] = Counter()
-        while (tag := self._tag) is not None and tag.kind != "text":
+        while (tag := self._tag) is not None and tag.kind != "text" and not self._pieces.is_full:
             self._text(tag.start, shape, path)
             if tag.kind == "end":
                 return
