@@ -107,7 +107,7 @@ def check_json(told: MessageInFull) -> None:
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES))
-def test_a_player_is_told_what_he_could_know(name: str) -> None:
+def test_a_player_is_told_what_they_could_know(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
         timeline = session.timeline
         players = sorted({stream.player for stream in session.streams() if stream.player})[:4]
@@ -130,7 +130,7 @@ def test_a_player_is_told_what_he_could_know(name: str) -> None:
                     continue
                 assert said.event is not None
                 assert told.event == known[said.event]
-                # What he knew, with these changes, is what he knows then.
+                # With these changes, the state before is the state after, both as the player sees them.
                 table, seq = seqs[said.event]
                 before, after = (seen_by(timeline.state_at(table, at), player) for at in (seq - 1, seq))
                 apply(before, [(list(change.path), change.value) for change in told.changes])

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from all_cases import CASES
+from hypothesis import given
+from hypothesis import strategies as st
 from made_sessions import Conversation, record
 from recorded import CAPTURES
 from strength import few_captures, times
 
 import kiebitz
+from kiebitz.cli.terminal.byte_rows import ByteRows
+from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.message_block import NARROWEST, message_lines
-from kiebitz.storage.in_full import InFull, MessageInFull
+from kiebitz.storage.in_full import FlawInFull, InFull, MessageInFull
 
 WIDTHS = (NARROWEST, 40, 63, 80, 100, 200)
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if path.suffixes[0] == ".pcap")
@@ -216,9 +221,41 @@ def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
             for columns in WIDTHS:
                 block = shown(told, columns)
                 for flaw in told.flaws:
-                    assert block.count(f"{flaw.severity}[{flaw.code}]") >= 1
+                    # A long code may take two lines.
+                    assert f"{flaw.severity}[{flaw.code}]" in "".join(block.split())
                 if len(told.data) <= 64 and "…" not in block:
                     assert "".join(hexadecimal(block, columns)) == told.data.hex()
+
+
+@given(data=st.data())
+def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
+    """Wherever they are said to be, as in somebody else's database, and however wide the terminal is."""
+    dissector = data.draw(st.sampled_from(sorted(CASES, key=lambda dissector: dissector.protocol)))
+    case = data.draw(st.sampled_from(CASES[dissector]))
+    place = st.integers(-5, len(case.data) + 20)
+    flaws = [
+        FlawInFull(
+            number,
+            "warning",
+            "rule",
+            f"f{number}",
+            "x",
+            data.draw(place),
+            data.draw(place),
+            None,
+            None,
+            "server",
+            None,
+        )
+        for number in range(data.draw(st.integers(0, 4)))
+    ]
+    columns = data.draw(st.integers(NARROWEST, 130))
+    pieces = dissector.anatomy(case.data, case.direction)
+    lines = [line.plain for line in ByteRows(case.data, pieces, flaws, columns).lines()]
+    assert max(map(cell_len, lines)) <= columns
+    assert all(map(str.isprintable, lines))
+    for number in range(len(flaws)):
+        assert sum(line.strip() == f"warning[f{number}]: x" for line in lines) == 1
 
 
 def hexadecimal(block: str, columns: int) -> list[str]:

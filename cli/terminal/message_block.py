@@ -109,7 +109,7 @@ def _way(message: Message) -> str:
 
 def _changed(change: ChangeInFull) -> str:
     """A step of the state, with what was there before."""
-    path = ".".join(change.path)
+    path = ".".join(map(str, change.path))
     before = "" if change.before is msgspec.UNSET else f"{_words(change.before)} → "
     return f"{path}: {before}{'(taken away)' if change.value is None else _words(change.value)}"
 
