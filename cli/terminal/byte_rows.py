@@ -18,6 +18,7 @@ from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.dissectors.anatomy import Piece
+from kiebitz.dissectors.grammar import shortened
 from kiebitz.storage.escaping import value_words
 from kiebitz.storage.in_full import FlawInFull
 
@@ -39,6 +40,9 @@ _MARKED = 64
 
 _SHOWN = 120
 """So much of a value is shown (characters)."""
+
+_PRODUCTION = 72
+"""So much is shown of the production of a field that was read (characters)."""
 
 _RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 """Letters that would turn a row round."""
@@ -206,6 +210,8 @@ class ByteRows:
         """What is said of a flaw below its place."""
         head = Text.assemble((f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity]), f": {flaw.text}")
         told = [head]
+        if flaw.length > _MARKED:
+            told.append(Text(f"place: bytes {flaw.offset} to {flaw.offset + flaw.length - 1}"))
         if flaw.expected is not None:
             told.append(Text(f"expected: {flaw.expected}"))
         if flaw.clause is not None:
@@ -231,8 +237,8 @@ def _words_of(piece: Piece) -> Text:
         return words + f": not understood · {piece.production}"
     if piece.value is not msgspec.UNSET:
         value = value_words(piece.value)
-        words.append(f" = {value if len(value) <= _SHOWN else value[:_SHOWN] + '…'}")
-    return words.append(f" · {piece.production}", "dim")
+        words.append(f" = {shortened(value, _SHOWN)}")
+    return words.append(f" · {shortened(piece.production, _PRODUCTION)}", "dim")
 
 
 def _step(piece: Piece) -> str:

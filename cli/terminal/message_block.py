@@ -12,6 +12,7 @@ import msgspec
 
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.dissectors.grammar import shortened
 from kiebitz.storage.escaping import value_words
 from kiebitz.storage.in_full import ChangeInFull, Copy, MessageInFull
 from kiebitz.storage.session import Message
@@ -115,8 +116,7 @@ def _changed(change: ChangeInFull) -> str:
 
 
 def _words(value: object) -> str:
-    text = value_words(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(value_words(value), _SHOWN)
 
 
 def _told(copy: Copy, message: Message) -> str:
