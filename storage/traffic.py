@@ -6,7 +6,6 @@ import sqlite3
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -319,7 +318,17 @@ def sent_between(
         " WHERE stream_id = ? AND id >= ? AND direction = ? ORDER BY id",
         (stream_id, low, direction),
     )
-    return _stretches(takewhile(lambda row: row[0] < end, rows), start, end)
+    return _stretches(_upto(end, rows), start, end)
+
+
+def _upto(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The chunks that begin before an offset; none is looked for once its bytes have come."""
+    for row in rows:
+        if row[0] >= end:
+            return
+        yield row
+        if row[2] is not None and row[0] + len(row[2]) >= end:
+            return
 
 
 def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[Stretch]:

@@ -295,6 +295,14 @@ def test_anything_that_is_sent_is_shown_in_its_place(said: bytes, tmp_path: Path
                 assert block.count("\n") < 60 * WIDTHS[-1] / columns
 
 
+def test_letters_that_run_leftwards_do_not_turn_a_row_round(tmp_path: Path) -> None:
+    items = Conversation().says("REGISTER;سx".encode()).items
+    with kiebitz.open(record(tmp_path / "leftwards.db", items)) as session:
+        told = InFull(session.timeline).message(1)
+        assert told is not None
+        assert "\n 9  d8 b3 78                 ..x\n" in shown(told, 40)
+
+
 def test_wide_letters_take_their_own_cells(tmp_path: Path) -> None:
     """In the text a letter stands at its first byte, so carets are under what they mean."""
     items = Conversation().says("REGISTER;日ö\N{GAME DIE}x".encode()).says(b"JOIN").items
