@@ -18,13 +18,13 @@ from kiebitz.dissectors.rewriting import Path, value_at
 Kind = Literal["name", "field", "markup", "ignored", "unread", "rest"]
 """How a piece belongs to its message.
 
-The `name` says which message it is, a `field` is one of its values or a part of one, `markup` holds these
-apart (delimiters, quotation marks, brackets, line ends), and what is `ignored` readers pass over. Of what is
-`unread` no production took it, and the `rest` is not taken apart because there is too much.
+The `name` says which message it is, a `field` is one of its values or a part of one, and `markup` holds these
+apart (delimiters, quotation marks, brackets, line ends). Readers pass over `ignored` bytes. No production
+took `unread` ones, and the `rest` is not taken apart because there is too much.
 """
 
 MOST_PIECES = 1000
-"""A frame is taken apart into no more pieces; what follows is one more, the rest."""
+"""A frame is taken apart into no more pieces; one more is the rest of it."""
 
 _REST = "not taken apart: the message has too many parts"
 _UNREAD = "not understood"

@@ -83,9 +83,9 @@ class Copy(msgspec.Struct, frozen=True):
 class MessageInFull(msgspec.Struct, frozen=True):
     """One message, and all that a session knows of it.
 
-    `protocol` is None where none was recognised, `about` where no message type could be made out. Of the
-    message's bytes `left_out` are not in `data`, since there are too many or they were not recorded.
-    `changes` are those of its `event`. Of its copies, `copies_in_all`, those that came first are listed.
+    `protocol` is None where none was recognised, and `about` where it cannot be told which row of the grammar
+    this is. Of the message's bytes `left_out` are not in `data`: there are too many, or they were not
+    recorded. `changes` are those of its `event`. Of its copies, `copies_in_all`, the first are listed.
     """
 
     message: Message
@@ -118,12 +118,14 @@ class InFull:
         where that cannot be told.
         """
         row = next(messages(self._timeline, "m.id = ?", [message_id]), None)
-        if row is None or not self._is_told(row.stream_id, as_player):
+        if row is None:
             return None
         client, server, protocol = self._stream(row.stream_id)
         dissector = dissector_of(protocol) if protocol is not None else None
         if as_player is not None and protocol is not None and dissector is None:
             raise StorageError(f"what {as_player} could know cannot be told: {not_installed(protocol)}")
+        if as_player is not None and row.stream_id not in self._hearers.streams_of(as_player):
+            return None
         record = self._event(row.event_id)
         seen = record if record is None or as_player is None else self._hearers.seen(record, as_player)
         if seen is None:
@@ -143,10 +145,6 @@ class InFull:
             copies,
             in_all,
         )
-
-    def _is_told(self, stream_id: int, as_player: str | None) -> bool:
-        """Whether a stream is one of a player's."""
-        return as_player is None or stream_id in self._hearers.streams_of(as_player)
 
     def _stream(self, stream_id: int) -> tuple[str, str, str | None]:
         """Client, server and protocol."""

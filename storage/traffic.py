@@ -6,7 +6,6 @@ import sqlite3
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 import msgspec
@@ -379,7 +378,7 @@ def sent_between(
     (first,) = connection.execute("SELECT min(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
     (last,) = connection.execute("SELECT max(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
     low, high = first or 0, last or 0
-    # The last chunk that does not begin behind `start`: their offsets grow with their numbers.
+    # The last chunk before `start` may reach beyond it. Their offsets grow with their numbers.
     while low < high:
         middle = (low + high + 1) // 2
         row = connection.execute(
@@ -387,7 +386,7 @@ def sent_between(
             " ORDER BY id LIMIT 1",
             (stream_id, middle, high, direction),
         ).fetchone()
-        if row is None or row[1] > start:
+        if row is None or row[1] >= start:
             high = middle - 1
         else:
             low = row[0]
@@ -396,7 +395,17 @@ def sent_between(
         " WHERE stream_id = ? AND id >= ? AND direction = ? ORDER BY id",
         (stream_id, low, direction),
     )
-    return _stretches(takewhile(lambda row: row[0] < end, rows), start, end)
+    return _stretches(_upto(end, rows), start, end)
+
+
+def _upto(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The chunks that begin before an offset; none is looked for once its bytes have come."""
+    for row in rows:
+        if row[0] >= end:
+            return
+        yield row
+        if row[2] is not None and row[0] + len(row[2]) >= end:
+            return
 
 
 def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[Stretch]:

@@ -18,13 +18,14 @@ from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.dissectors.anatomy import Piece
+from kiebitz.dissectors.grammar import shortened
 from kiebitz.storage.escaping import value_words
 from kiebitz.storage.in_full import FlawInFull
 
 _BESIDE = 64
 """From so many columns on, what took the bytes stands beside them."""
 
-_WIDE = 120
+_WIDE = 110
 """From so many columns on, a row has twice as many bytes."""
 
 _INDENT = "  "
@@ -35,25 +36,28 @@ _FIRST_ROWS, _LAST_ROWS = 6, 2
 """Of a piece with more rows than these, so many at its start and at its end are shown."""
 
 _MARKED = 64
-"""A flaw of so many bytes is marked in the pieces behind the one that it begins in, too."""
+"""A flaw of more bytes is marked in the piece in which it begins alone."""
 
 _SHOWN = 120
 """So much of a value is shown (characters)."""
+
+_PRODUCTION = 72
+"""So much is shown of the production of a field that was read (characters)."""
 
 _RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 """Letters that would turn a row round."""
 
 
 class _Marked(NamedTuple):
-    """From where to where of the bytes a flaw is, and whether it `begins` in the piece that it is marked in."""
+    """From where to where of the bytes a flaw is, and whether it is `told` below the piece that it is in."""
 
     flaw: FlawInFull
     start: int
     end: int
-    begins: bool
+    told: bool
 
     def is_in(self, start: int, end: int, is_last: bool) -> bool:
-        """Whether any of it is in a row; one without bytes, or behind them all, stands before one, or last."""
+        """Whether any of it is in a row; one that has no bytes stands before one, or is in the last row."""
         if self.start == self.end:
             return start <= self.start < end or (is_last and self.start >= end)
         return self.start < end and self.end > start
@@ -74,6 +78,8 @@ class ByteRows:
         self._count = 16 if columns >= _WIDE else 8 if room >= 4 * 8 else 4
         self._hex_width = 3 * self._count - 1
         self._width = self._gutter + self._hex_width + self._count + 3 * len(_INDENT)
+        self._of_all: list[FlawInFull] = []
+        """The flaws of the whole message."""
         self._flaws = self._by_leaf(flaws)
 
     def lines(self) -> Iterator[Text]:
@@ -93,28 +99,38 @@ class ByteRows:
             leaf += 1
         if not leaf:
             yield Text("(no bytes)", "dim")
-            for marked in self._flaws[0]:
-                yield from self._told(marked.flaw)
+        for flaw in self._of_all:
+            yield from self._told(flaw)
 
     def _is_around(self, number: int) -> bool:
         """Whether there are pieces inside this one."""
         return number + 1 < len(self._pieces) and self._pieces[number + 1].depth > self._pieces[number].depth
 
     def _by_leaf(self, flaws: Sequence[FlawInFull]) -> list[list[_Marked]]:
-        """For each piece without others inside, the flaws that are in it, in the order of their places."""
+        """For each piece without others inside, the flaws that are in it, in the order of their places.
+
+        One of the whole message is in none.
+        """
         leaves = [piece for number, piece in enumerate(self._pieces) if not self._is_around(number)]
-        found: list[list[_Marked]] = [[] for _ in leaves] or [[]]
+        found: list[list[_Marked]] = [[] for _ in leaves]
+        size = len(self._data)
         for flaw in sorted(flaws, key=lambda flaw: flaw.offset):
-            start = max(0, min(flaw.offset, len(self._data)))
-            end = max(start, min(flaw.offset + flaw.length, len(self._data)))
-            whole = _Marked(flaw, start, end, False)
-            in_it = [
-                number for number, leaf in enumerate(leaves) if whole.is_in(leaf.offset, leaf.end, False)
+            start = max(0, min(flaw.offset, size))
+            end = max(start, min(flaw.offset + flaw.length, size))
+            marked = _Marked(flaw, start, end, False)
+            is_in = [
+                number for number, leaf in enumerate(leaves) if marked.is_in(leaf.offset, leaf.end, False)
             ]
-            if end - start > _MARKED:
-                del in_it[1:]
-            for place, number in enumerate(in_it or [len(found) - 1]):
-                found[number].append(whole._replace(begins=not place))
+            if not leaves or (len(is_in) > 1 and end - start >= len(self._data.rstrip(b"\r\n"))):
+                self._of_all.append(flaw)
+                continue
+            # A place without bytes may be a value without bytes; and what is behind them all is in the last.
+            is_in = is_in or [
+                number for number, leaf in enumerate(leaves) if leaf.offset == leaf.end == start
+            ]
+            is_in = is_in[: 1 if end - start > _MARKED else None] or [len(leaves) - 1]
+            for number in is_in:
+                found[number].append(marked._replace(told=number == is_in[-1]))
         return found
 
     # What took them.
@@ -142,7 +158,7 @@ class ByteRows:
         """The rows of a piece without others inside, with what took it and the flaws in it."""
         if not self._is_beside:
             yield from self._alone(label)
-        untold = [marked for marked in flaws if marked.begins]
+        untold = [marked for marked in flaws if marked.told]
         upto = piece.offset
         for start in self._shown_rows(piece, flaws):
             if start > upto:
@@ -194,6 +210,8 @@ class ByteRows:
         """What is said of a flaw below its place."""
         head = Text.assemble((f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity]), f": {flaw.text}")
         told = [head]
+        if flaw.length > _MARKED:
+            told.append(Text(f"place: bytes {flaw.offset} to {flaw.offset + flaw.length - 1}"))
         if flaw.expected is not None:
             told.append(Text(f"expected: {flaw.expected}"))
         if flaw.clause is not None:
@@ -203,7 +221,7 @@ class ByteRows:
         start = " " * (self._gutter + len(_INDENT))
         for number, text in enumerate(told):
             indent = start + (_INDENT if number else "")
-            for line in text.lines(self._console, self._columns - len(indent) - len(_INDENT)):
+            for line in text.lines(self._console, self._columns - len(start) - 2 * len(_INDENT)):
                 yield Text(indent) + line
                 indent = start + 2 * _INDENT
 
@@ -212,22 +230,21 @@ def _words_of(piece: Piece) -> Text:
     """What took a piece: its name and its value, then the production in words."""
     if piece.kind == "name":
         return Text.assemble(("message", "bold"), f" · {piece.production}")
-    if piece.kind == "unread":
-        said = _step(piece) + ": not understood" if piece.path else "not understood"
-        return Text(said if piece.production == said else f"{said} · {piece.production}")
     if not piece.path:
         return Text(piece.production, "dim" if piece.kind == "markup" else "")
     words = Text.assemble((_step(piece), "bold"))
+    if piece.kind == "unread":
+        return words + f": not understood · {piece.production}"
     if piece.value is not msgspec.UNSET:
         value = value_words(piece.value)
-        words.append(f" = {value if len(value) <= _SHOWN else value[:_SHOWN] + '…'}")
-    return words.append(f" · {piece.production}", "dim")
+        words.append(f" = {shortened(value, _SHOWN)}")
+    return words.append(f" · {shortened(piece.production, _PRODUCTION)}", "dim")
 
 
 def _step(piece: Piece) -> str:
     """What a field is called inside of what is around it."""
     step = piece.path[-1]
-    return f"[{step}]" if isinstance(step, int) else step
+    return f"{piece.path[-2]}[{step}]" if isinstance(step, int) else step
 
 
 def _cells(data: bytes, start: int, end: int) -> Iterator[str]:
@@ -235,6 +252,8 @@ def _cells(data: bytes, start: int, end: int) -> Iterator[str]:
 
     A wide character takes the place of its second byte, too.
     """
+    if start == end:
+        return
     at = start
     while at and start - at < 3 and data[at] & 0xC0 == 0x80:
         at -= 1

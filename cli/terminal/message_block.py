@@ -12,6 +12,7 @@ import msgspec
 
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.dissectors.grammar import shortened
 from kiebitz.storage.escaping import value_words
 from kiebitz.storage.in_full import ChangeInFull, Copy, MessageInFull
 from kiebitz.storage.session import Message
@@ -109,14 +110,13 @@ def _way(message: Message) -> str:
 
 def _changed(change: ChangeInFull) -> str:
     """A step of the state, with what was there before."""
-    path = ".".join(change.path)
+    path = ".".join(map(str, change.path))
     before = "" if change.before is msgspec.UNSET else f"{_words(change.before)} → "
     return f"{path}: {before}{'(taken away)' if change.value is None else _words(change.value)}"
 
 
 def _words(value: object) -> str:
-    text = value_words(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(value_words(value), _SHOWN)
 
 
 def _told(copy: Copy, message: Message) -> str:

@@ -21,7 +21,7 @@ _BLANKS = b" \t\r\n"
 
 
 def anatomy(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) -> tuple[Piece, ...]:
-    """The pieces of a frame that is JSON up to an offset; `row` is what it is, or was probably meant to be."""
+    """The pieces of a frame that is JSON up to an offset; `row` is what it is, or was meant to be."""
     pieces = Pieces(frame)
     if row is None:
         body = len(frame.rstrip(_BLANKS)) or len(frame)
@@ -34,7 +34,7 @@ def anatomy(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) ->
 
 
 def begun(frame: bytes, direction: Direction, upto: int) -> str | None:
-    """The name of the message that an object begins with, which is JSON up to an offset; None if it has none."""
+    """The name of the message that begins a frame, which is JSON up to an offset; None if there is none."""
     walk = tokens(frame, upto)
     opening, key = next(walk, None), next(walk, None)
     if opening is None or key is None or frame[opening[0]] != ord("{") or frame[key[0]] != ord('"'):
@@ -63,7 +63,7 @@ class _Walk:
         pieces.take_any(self._begin, "ignored", "blanks")
         self._pass()
         pieces.take(self._begin, "markup", "object")
-        while self._byte and self._byte not in _CLOSING:
+        while self._goes_on:
             key = self._pass()
             member = row.around.member(name_at(self._frame, key))
             if member is None or member.step != row.name:
@@ -92,7 +92,7 @@ class _Walk:
     def _members(self, kind: Value, path: Path, brackets: str, depth: int) -> None:
         """Take the members of an object, or the items of a list, that has begun."""
         number = 0
-        while self._byte and self._byte not in _CLOSING:
+        while self._goes_on:
             begin = self._begin
             step: str | int = number
             if brackets == "object":
@@ -131,6 +131,11 @@ class _Walk:
     def _begin(self) -> int:
         """Where the next token begins; if there is none, where the last one ended."""
         return self._end if self._next is None else self._next[0]
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the object or list has more in it that is to be taken."""
+        return self._byte not in (0, *_CLOSING) and not self._pieces.is_full
 
     @property
     def _byte(self) -> int:

@@ -445,12 +445,12 @@ class Only(Value):
     """One attribute without its name."""
 
     def __init__(self, field: Field) -> None:
-        self.whole = Member(field.name, _value_type(field))
-        self.name = field.name
-        self.title = self.whole.kind.title
+        self.name, self._type = field.name, _value_type(field)
+        self.title = self._type.title
+        self.whole = Member(self.name, self._type)
 
     def read(self, value: Any, reading: Reading) -> dict[str, Any]:
-        return {self.name: self.whole.kind.read(value, reading)}
+        return {self.name: self._type.read(value, reading)}
 
 
 def _value_type(field: Field) -> Value:

@@ -13,12 +13,16 @@ from kiebitz.dissectors.anatomy import MOST_PIECES, Kind, Piece, Pieces, not_und
 from kiebitz.dissectors.cgml.flaws import DEPTH_LIMIT
 from kiebitz.dissectors.cgml.grammar import VERSION, ElementType
 from kiebitz.dissectors.cgml.markup import BLANKS, ENVELOPE, Tag, tags
-from kiebitz.dissectors.cgml.places import attributes
+from kiebitz.dissectors.cgml.places import attribute_place, attributes
 from kiebitz.dissectors.cgml.values import Compound, Shape
 from kiebitz.dissectors.grammar import Decoded, Field
 from kiebitz.dissectors.rewriting import Path
 
 _ENVELOPE = Shape((VERSION,))
+_OF_SEVERAL = ("missing-attribute", "missing-element", "too-many", "twice")
+"""The codes of flaws where each part for itself is as it should be."""
+_UNKNOWN = "no such {} belongs here"
+_WHICH = "not read: which message it is cannot be told"
 _TAGS_LOOKED_AT = 4 * MOST_PIECES
 """No more are needed: an element is a piece, if not several."""
 
@@ -40,6 +44,15 @@ def anatomy(
     return pieces.finish(decoded)
 
 
+def is_marked(frame: bytes, tag: Tag, row: ElementType) -> bool:
+    """Whether a start tag has the attribute that tells a message from others of its name."""
+    if row.mark is None:
+        return True
+    name, word = row.mark
+    place = attribute_place(frame, tag, name, of_value=True)
+    return place is not None and frame[place[0] : place[0] + place[1]] == word.encode()
+
+
 class _Walk:
     """Goes through the tags of a message, and takes what they make up."""
 
@@ -47,11 +60,12 @@ class _Walk:
         self._frame, self._row, self._pieces = frame, row, pieces
         self._tags = [tag for tag in islice(tags(frame), _TAGS_LOOKED_AT) if tag.end <= upto]
         self._number = 0
+        self._unknown = _UNKNOWN
         self._flaw: int | None = None
         """Where something stands that cannot stand there, in a message that is XML."""
         if not decoded.sound and decoded.row is not None:
             wrong = decoded.flaws[-1]
-            self._flaw = None if wrong.code.startswith("missing-") else wrong.place(frame)[0]
+            self._flaw = None if wrong.code in _OF_SEVERAL else wrong.place(frame)[0]
 
     @property
     def _tag(self) -> Tag | None:
@@ -63,7 +77,7 @@ class _Walk:
         row = self._row
         root = Shape((*row.shape.attributes, VERSION), row.shape.text, row.shape.children)
         is_rooted = False
-        while (tag := self._tag) is not None:
+        while (tag := self._tag) is not None and not self._pieces.is_full:
             is_element = tag.kind in ("start", "empty") and tag.name != ENVELOPE
             before = self._frame[self._pieces.at : tag.start].strip(BLANKS)
             if tag.kind in ("text", "cdata") or (is_rooted and (is_element or before)):
@@ -72,6 +86,8 @@ class _Walk:
             if is_element:
                 is_rooted = True
                 mark = "" if row.mark is None else ' {}="{}"'.format(*row.mark)
+                if not is_marked(self._frame, tag, row):
+                    self._unknown = _WHICH
                 self._element(tag, root, (), "name", f"<{row.name}{mark}>")
             elif tag.kind == "start":
                 self._tag_with_attributes(tag, _ENVELOPE, (), "markup", "envelope")
@@ -91,7 +107,7 @@ class _Walk:
         """Take what stands between an element's tags."""
         children = {child.field.name: child for child in shape.children}
         count: Counter[str] = Counter()
-        while (tag := self._tag) is not None and tag.kind != "text":
+        while (tag := self._tag) is not None and tag.kind != "text" and not self._pieces.is_full:
             self._text(tag.start, shape, path)
             if tag.kind == "end":
                 return
@@ -102,7 +118,7 @@ class _Walk:
             elif tag.kind not in ("start", "empty"):
                 self._one_tag(tag, "ignored", _words_of(tag))
             elif child is None:
-                self._whole_element("unread", "no such element belongs here")
+                self._whole_element("unread", self._unknown.format("element"))
             else:
                 steps = (child.field.name, count[tag.name]) if child.is_list else (child.field.name,)
                 count[tag.name] += 1
@@ -148,7 +164,7 @@ class _Walk:
             upto = standing[number + 1][1] if number + 1 < len(standing) else end
             field = fields.get(name.lower())
             if field is None:
-                self._take(tag.start + upto, "unread", "no such attribute belongs here")
+                self._take(tag.start + upto, "unread", self._unknown.format("attribute"))
             else:
                 self._take(tag.start + upto, "field", field.type.title, (*path, field.name))
         if standing:

@@ -14,7 +14,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from kiebitz.dissectors.anatomy import Piece
-from kiebitz.dissectors.cgml.anatomy import anatomy
+from kiebitz.dissectors.cgml.anatomy import anatomy, is_marked
 from kiebitz.dissectors.cgml.flaws import DEPTH_LIMIT, control, declared, first_flaw, too_deep
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ROWS, VERSION, VERSIONS, ElementType
 from kiebitz.dissectors.cgml.layout import (
@@ -28,7 +28,7 @@ from kiebitz.dissectors.cgml.layout import (
 )
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
 from kiebitz.dissectors.cgml.misprints import MISPRINT, repaired
-from kiebitz.dissectors.cgml.places import attributes, place_of, unusual, wrong
+from kiebitz.dissectors.cgml.places import place_of, unusual, wrong
 from kiebitz.dissectors.cgml.respelling import respelt
 from kiebitz.dissectors.cgml.values import Unfit, as_xml, read, written
 from kiebitz.dissectors.codec import Codec
@@ -218,12 +218,7 @@ def _begun(frame: bytes, direction: Direction, upto: int) -> ElementType | None:
     for tag in tags(frame[:upto]):
         if tag.kind in ("start", "empty") and tag.name != ENVELOPE:
             rows = _ROWS.get((direction, tag.name), ())
-            marks = {
-                name.lower(): frame[tag.start :][slice(*value)]
-                for name, _, value in attributes(frame[tag.start : tag.end])
-            }
-            marked = (row for row in rows if row.mark and marks.get(row.mark[0]) == row.mark[1].encode())
-            return next(marked, rows[0] if rows else None)
+            return next((row for row in rows if is_marked(frame, tag, row)), rows[0] if rows else None)
     return None
 
 

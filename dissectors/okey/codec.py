@@ -294,6 +294,8 @@ def _take_inside(
         # The blank behind it belongs to it.
         upto = tokens[number + 1].start if number + 1 < len(tokens) else inner.end
         pieces.take(edges[upto], "field", part, (*path, *steps))
+        if pieces.is_full:
+            break
     pieces.take_any(end, "markup", _PAD)
 
 

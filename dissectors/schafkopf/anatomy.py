@@ -64,20 +64,21 @@ class _Walk:
     def _field(self, kind: Nonterminal, at: int, path: Path) -> None:
         """Take a nonterminal that begins on a line behind the flag, counted from 0."""
         if kind.lines == 1:
-            self._terminal(kind, at, kind.title, path)
+            self._terminal(kind, at, path)
             return
         with self._pieces.inside("field", kind.title, path):
             if kind.part is kind:
                 for number, terminal in enumerate(kind.terminals):
-                    self._terminal(terminal, at + number, terminal.symbol)
+                    self._terminal(terminal, at + number, path, terminal.symbol)
                 return
             for number in range(kind.lines // kind.part.lines):
                 start = at + number * kind.part.lines
                 if start < self._count and start <= self._first_wrong:
                     self._field(kind.part, start, (*path, number))
 
-    def _terminal(self, kind: Nonterminal, at: int, production: str, path: Path = ()) -> None:
+    def _terminal(self, kind: Nonterminal, at: int, path: Path, symbol: str | None = None) -> None:
+        """Take a line of its own; where its value is that of several lines, it goes by its symbol."""
         if at < min(self._first_wrong, self._count):
-            self._lines(at + 1, "field", production, path)
+            self._lines(at + 1, "field", *((kind.title, path) if symbol is None else (symbol, ())))
         elif at == self._first_wrong and at < self._count:
             self._lines(self._last_wrong + 1, "unread", kind.title, path)
