@@ -7,7 +7,7 @@ import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -34,14 +34,23 @@ from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import TableRow
 from kiebitz.storage.traffic import flaws_numbered
 
-if TYPE_CHECKING:
-    pass
-
 _LOOK_S = 0.025
 """How often it is looked whether anything has come."""
 
-_WIDE, _HIGH = 120, 24
+_WIDE, _HIGH = 130, 24
 """From so many columns and rows on the panes stand beside the picture."""
+
+_TABLE_WIDTH, _TABLE_HEIGHT = 80, 23
+"""A picture of a whole table takes so much at the most; what is left is for the panes."""
+
+_LEAST = 3
+"""So many rows the panes have in any case."""
+
+_BOTH = 30
+"""In fewer rows than these no picture can be made out above a message."""
+
+_AROUND = 3
+"""Rows for the timeline, the status and the keys."""
 
 PANES = ("events", "messages", "message", "flaws", "streams", "said")
 _TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
@@ -160,21 +169,19 @@ class WatchApp(App[int], inherit_bindings=False):
     def _arrange(self) -> None:
         """Give each part its place, by what room there is."""
         width, height = self.size
-        body = self.query_one("#body")
+        body, table, panes = (self.query_one(f"#{name}") for name in ("body", "table", "panes"))
         is_wide = width >= _WIDE and height >= _HIGH
+        # Where there is little room, a pane other than the events gets all of it, but for the timeline.
+        alone = not is_wide and height < _BOTH and self.pane != "events"
+        self.query_one("#picture").display = not alone
         body.styles.layout = "horizontal" if is_wide else "vertical"
-        panes = self.query_one("#panes")
-        if is_wide:
-            panes.styles.width, panes.styles.height = "40%", "1fr"
+        table.styles.height = "auto" if alone else "1fr"
+        panes.styles.width = min(width * 2 // 5, width - _TABLE_WIDTH) if is_wide else "1fr"
+        if is_wide or alone:
+            panes.styles.height = "1fr"
         else:
-            is_small = height < 20
-            # Where there is little room, a pane other than the events gets all of it.
-            alone = is_small and self.pane != "events"
-            self.query_one("#table").display = not alone
-            panes.styles.width = "1fr"
-            panes.styles.height = "1fr" if alone else 4 if is_small else "35%"
-        if is_wide:
-            self.query_one("#table").display = True
+            rows = height - _AROUND
+            panes.styles.height = max(_LEAST, min(rows - _TABLE_HEIGHT, rows * 2 // 5))
         self.query_one("#keys", Static).update(Text(line_of_keys(width, self._letters), "dim"))
         self.show()
 
