@@ -287,6 +287,8 @@ class Viewer:
     def look_over(self, player: str | None) -> None:
         """Look over another shoulder, at the same moment."""
         self.watched.look_over(player)
+        # It may tell of something that this player does not know.
+        self.notice = ""
         self._begin_anew()
 
     def want(self, wanted: Filter | None) -> None:
