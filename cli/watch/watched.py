@@ -142,9 +142,21 @@ class Watched:
     # How it grows.
 
     def look(self) -> bool:
-        """Whether anything is new since the last look; `trouble` and `ending` tell what else there is."""
-        if not self.is_live:
-            return False
+        """Whether anything is new since the last look; `trouble` and `ending` tell what else there is.
+
+        After a trouble that is over, everything is to be shown anew.
+        """
+        was_trouble = self._failure is not None
+        if was_trouble:
+            try:
+                self.timeline.connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone()
+            except sqlite3.Error as error:
+                self.fails(error)
+                return False
+            self._failure = None
+        return (self.is_live and self._look()) or was_trouble
+
+    def _look(self) -> bool:
         now = time.monotonic()
         if now - self._glanced_s >= _GLANCE_S:
             self._glanced_s = now
