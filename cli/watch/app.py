@@ -159,6 +159,8 @@ class WatchApp(App[int], inherit_bindings=False):
         self.take_lists()
         if self.viewer.has_several_games:
             self.show_several(True)
+            if not self.viewer.follows:
+                self.viewer.begin()
         self.set_interval(_LOOK_S, self.look)
         self.play()
         self.show()
@@ -187,11 +189,13 @@ class WatchApp(App[int], inherit_bindings=False):
 
     # What is shown.
 
-    def _picture(self) -> RenderableType | None:
-        with self.told():
+    def _picture(self) -> RenderableType:
+        try:
             picture = self.viewer.picture()
-            return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
-        return None
+        except sqlite3.Error as error:
+            self._tell(error)
+            raise
+        return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
 
     def take_lists(self) -> None:
         """The viewer's lists are others now."""
@@ -231,7 +235,9 @@ class WatchApp(App[int], inherit_bindings=False):
         else:
             how = f"playing {viewer.pace}" if viewer.plays else "paused"
         facts = [how]
-        if course is not None:
+        if self.shows_several:
+            facts.append(self.several.where())
+        elif course is not None:
             facts.append(f"event {course.place + 1} of {len(course)}")
         if watched.player is not None:
             facts.append(f"as {watched.player}")
@@ -317,8 +323,11 @@ class WatchApp(App[int], inherit_bindings=False):
         try:
             yield
         except sqlite3.Error as error:
-            self.viewer.watched.fails(error)
-            self.show_status()
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        self.viewer.watched.fails(error)
+        self.show_status()
 
     # Keys.
 
@@ -355,7 +364,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_move(self, by: int) -> None:
         if self.shows_several:
-            self.several.move(by)
+            self._choose_table(by)
         elif self.pane == "events":
             self._moved(lambda: self.viewer.step(by))
         else:
@@ -368,9 +377,14 @@ class WatchApp(App[int], inherit_bindings=False):
     def action_pane(self, by: int) -> None:
         """Turn to the next pane."""
         if self.shows_several:
-            self.several.move(by)
+            self._choose_table(by)
         else:
             self._turn_to(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
+
+    def _choose_table(self, by: int) -> None:
+        with self.told():
+            self.several.move(by)
+        self.show_status()
 
     def action_open(self) -> None:
         """Open the row that is chosen."""

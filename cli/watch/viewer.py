@@ -142,8 +142,11 @@ class Viewer:
         self._be_at(place)
 
     def begin(self) -> None:
-        """At the first event."""
+        """At the first event; of all tables, where they are side by side."""
         self._be_at(0)
+        if self.side_by_side:
+            first = [event.id for course in self._all() if (event := course.event(0)) is not None]
+            self._moment = min(first, default=0)
 
     def end(self) -> None:
         """At the last event; what comes is followed."""
