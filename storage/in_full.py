@@ -19,16 +19,13 @@ from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.session import Event, Message, event_record, message_record
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, diagnostics, messages, sent_between
+from kiebitz.storage.traffic import FROM_ITS_BYTES, MessageRow, diagnostics, messages, sent_between
 
 MOST_BYTES = 1 << 16
 """So much of a message is read (bytes)."""
 
 MOST_COPIES = 50
 """So many of a message's copies are told one by one."""
-
-_FROM_ITS_BYTES: tuple[Group, ...] = ("malformed", "network")
-"""What can be said of a message from what its own connection shows."""
 
 
 class RowInFull(msgspec.Struct, frozen=True):
@@ -164,7 +161,7 @@ class InFull:
 
     def _flaws(self, row: MessageRow, as_player: str | None) -> Iterator[FlawInFull]:
         for flaw in diagnostics(self._timeline, "d.message_id = ?", [row.id]):
-            if as_player is None or flaw.group in _FROM_ITS_BYTES:
+            if as_player is None or flaw.group in FROM_ITS_BYTES:
                 yield FlawInFull(
                     flaw.id,
                     flaw.severity,

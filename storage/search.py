@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from kiebitz.dissectors.grammar import to_json
-from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.records import Event, Group
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.timeline import TableRow, Timeline
 
@@ -94,10 +94,13 @@ def messages_on(timeline: Timeline, streams: Streams, wanted: Filter | None) -> 
     return _on_streams(timeline, "messages", "m", streams, *sql_condition(timeline, wanted, "messages"))
 
 
-def diagnostics_on(timeline: Timeline, streams: Streams, wanted: Filter | None) -> Search:
-    """Searches the session's diagnostics, by their id, likewise."""
-    condition = sql_condition(timeline, wanted, "diagnostics")
-    return _on_streams(timeline, "diagnostics", "d", streams, *condition)
+def diagnostics_on(
+    timeline: Timeline, streams: Streams, wanted: Filter | None, groups: Sequence[Group] = get_args(Group)
+) -> Search:
+    """Searches the session's diagnostics, by their id, likewise: those of these groups."""
+    condition, parameters = sql_condition(timeline, wanted, "diagnostics")
+    condition = f"d.grp IN ({', '.join('?' * len(groups))}) AND ({condition})"
+    return _on_streams(timeline, "diagnostics", "d", streams, condition, [*groups, *parameters])
 
 
 def _on_streams(

@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -20,6 +20,9 @@ Parameters = Sequence[str | int | float]
 _OF_SESSION = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
 
 _BEYOND_ALL_IDS = (1 << 63) - 1
+
+FROM_ITS_BYTES: tuple[Group, ...] = ("malformed", "network")
+"""What can be said of a message from what its own connection shows."""
 
 
 class StreamRow(msgspec.Struct, frozen=True):
@@ -158,12 +161,15 @@ def diagnostics(
     return (DiagnosticRow(*row) for row in rows)
 
 
-def flaws_of_messages(timeline: Timeline, messages: Sequence[int]) -> dict[int, list[FlawOfMessage]]:
-    """What is wrong with each of these messages; those with which nothing is are left out."""
+def flaws_of_messages(
+    timeline: Timeline, messages: Sequence[int], groups: Sequence[Group] = get_args(Group)
+) -> dict[int, list[FlawOfMessage]]:
+    """What of these groups is wrong with each of these messages; those with which nothing is are left out."""
     rows = timeline.connection.execute(
         "SELECT message_id, id, severity, code, text FROM diagnostics"
-        f" WHERE message_id IN ({', '.join('?' * len(messages))}) ORDER BY id",
-        messages,
+        f" WHERE message_id IN ({', '.join('?' * len(messages))})"
+        f" AND grp IN ({', '.join('?' * len(groups))}) ORDER BY id",
+        [*messages, *groups],
     )
     flaws: dict[int, list[FlawOfMessage]] = {}
     for message, *flaw in rows:

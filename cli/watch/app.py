@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -35,9 +35,6 @@ from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import TableRow
 from kiebitz.storage.traffic import flaws_numbered
 
-if TYPE_CHECKING:
-    pass
-
 _LOOK_S = 0.025
 """How often it is looked whether anything has come."""
 
@@ -45,8 +42,20 @@ _SEARCH_S = 0.01
 _SHOW_FOUND_S = 0.25
 """So long is searched before the keys have their turn, and so often is shown what was found."""
 
-_WIDE, _HIGH = 120, 24
+_WIDE, _HIGH = 130, 24
 """From so many columns and rows on the panes stand beside the picture."""
+
+_TABLE_WIDTH, _TABLE_HEIGHT = 80, 23
+"""A picture of a whole table takes so much at the most; what is left is for the panes."""
+
+_LEAST = 3
+"""So many rows the panes have in any case."""
+
+_BOTH = 30
+"""In fewer rows than these no picture can be made out above a message."""
+
+_AROUND = 3
+"""Rows for the timeline, the status and the keys."""
 
 PANES = ("events", "messages", "message", "flaws", "streams", "said")
 _TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
@@ -155,6 +164,8 @@ class WatchApp(App[int], inherit_bindings=False):
         self.take_lists()
         if self.viewer.has_several_games:
             self.show_several(True)
+            if not self.viewer.follows:
+                self.viewer.begin()
         self.set_interval(_LOOK_S, self.look)
         self.play()
         self.show()
@@ -165,31 +176,31 @@ class WatchApp(App[int], inherit_bindings=False):
     def _arrange(self) -> None:
         """Give each part its place, by what room there is."""
         width, height = self.size
-        body = self.query_one("#body")
+        body, table, panes = (self.query_one(f"#{name}") for name in ("body", "table", "panes"))
         is_wide = width >= _WIDE and height >= _HIGH
+        # Where there is little room, a pane other than the events gets all of it, but for the timeline.
+        alone = not is_wide and height < _BOTH and self.pane != "events"
+        self.query_one("#picture").display = not alone
         body.styles.layout = "horizontal" if is_wide else "vertical"
-        panes = self.query_one("#panes")
-        if is_wide:
-            panes.styles.width, panes.styles.height = "40%", "1fr"
+        table.styles.height = "auto" if alone else "1fr"
+        panes.styles.width = min(width * 2 // 5, width - _TABLE_WIDTH) if is_wide else "1fr"
+        if is_wide or alone:
+            panes.styles.height = "1fr"
         else:
-            is_small = height < 20
-            # Where there is little room, a pane other than the events gets all of it.
-            alone = is_small and self.pane != "events"
-            self.query_one("#table").display = not alone
-            panes.styles.width = "1fr"
-            panes.styles.height = "1fr" if alone else 4 if is_small else "35%"
-        if is_wide:
-            self.query_one("#table").display = True
+            rows = height - _AROUND
+            panes.styles.height = max(_LEAST, min(rows - _TABLE_HEIGHT, rows * 2 // 5))
         self.query_one("#keys", Static).update(Text(line_of_keys(width, self._letters), "dim"))
         self.show()
 
     # What is shown.
 
-    def _picture(self) -> RenderableType | None:
-        with self.told():
+    def _picture(self) -> RenderableType:
+        try:
             picture = self.viewer.picture()
-            return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
-        return None
+        except sqlite3.Error as error:
+            self._tell(error)
+            raise
+        return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
 
     def take_lists(self) -> None:
         """The viewer's lists are others now."""
@@ -229,7 +240,9 @@ class WatchApp(App[int], inherit_bindings=False):
         else:
             how = f"playing {viewer.pace}" if viewer.plays else "paused"
         facts = [how]
-        if course is not None:
+        if self.shows_several:
+            facts.append(self.several.where())
+        elif course is not None:
             facts.append(f"event {course.place + 1} of {len(course)}")
         if watched.player is not None:
             facts.append(f"as {watched.player}")
@@ -334,8 +347,11 @@ class WatchApp(App[int], inherit_bindings=False):
         try:
             yield
         except sqlite3.Error as error:
-            self.viewer.watched.fails(error)
-            self.show_status()
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        self.viewer.watched.fails(error)
+        self.show_status()
 
     # Keys.
 
@@ -372,7 +388,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_move(self, by: int) -> None:
         if self.shows_several:
-            self.several.move(by)
+            self._choose_table(by)
         elif self.pane == "events":
             self._moved(lambda: self.viewer.step(by))
         else:
@@ -385,9 +401,14 @@ class WatchApp(App[int], inherit_bindings=False):
     def action_pane(self, by: int) -> None:
         """Turn to the next pane."""
         if self.shows_several:
-            self.several.move(by)
+            self._choose_table(by)
         else:
             self._turn_to(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
+
+    def _choose_table(self, by: int) -> None:
+        with self.told():
+            self.several.move(by)
+        self.show_status()
 
     def action_open(self) -> None:
         """Open the row that is chosen."""

@@ -122,7 +122,7 @@ class MessageRows(Rows):
         timeline = self._watched.timeline
         numbers = self.search.found[begin:end]
         rows = {row.message.id: row for row in messages_numbered(timeline, numbers)}
-        flaws = flaws_of_messages(timeline, list(numbers))
+        flaws = flaws_of_messages(timeline, list(numbers), self._watched.groups)
         return [
             self._line(rows[number], [flaw.severity for flaw in flaws.get(number, ())])
             if number in rows

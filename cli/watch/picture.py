@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 
 from textual import events
@@ -19,7 +20,10 @@ Draw = Callable[[], RenderableType | None]
 
 
 class Picture(Widget):
-    """Shows what `draw` gives, as large as there is room; `chosen` marks its title."""
+    """Shows what `draw` gives, as large as there is room; `chosen` marks its title.
+
+    What was drawn last stays where `draw` raises sqlite3.Error.
+    """
 
     class Opened(Message):
         """Somebody clicked on it."""
@@ -34,6 +38,7 @@ class Picture(Widget):
         self._draw = draw
         self._top = 0
         self._seen: list[Strip] | None = None
+        self._last: list[Strip] = []
 
     def renew(self) -> None:
         """Draw anew."""
@@ -55,11 +60,16 @@ class Picture(Widget):
     def _lines(self) -> list[Strip]:
         if self._seen is None:
             width, height = self.size.width, self.size.height
-            renderable = self._draw()
+            try:
+                renderable = self._draw()
+            except sqlite3.Error:
+                # Somebody says so elsewhere. The last picture is better than none.
+                self._seen = self._last
+                return self._seen
             self._seen = []
             if renderable is not None and width > 0:
                 console = console_of(self.app.console, width, height + _TITLE_ROWS)
-                self._seen = drawn(renderable, console, width)
+                self._seen = self._last = drawn(renderable, console, width)
         return self._seen
 
     def on_resize(self) -> None:

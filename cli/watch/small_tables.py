@@ -13,48 +13,57 @@ from kiebitz.cli.watch.strips import strip_of
 from kiebitz.cli.watch.viewer import Viewer
 from kiebitz.storage.timeline import TableRow
 
-_WIDTH = 56
-"""A picture gets so many columns where that is possible."""
+_WIDTH, _HEIGHT = 38, 9
+"""A picture gets so many columns and rows at least, where that is possible."""
 
-_MOST = 24
-"""So many tables are shown; a session with more has them by `t` and Enter from the others."""
+_LOWEST = 4
+"""In fewer rows there is nothing to be seen of a table."""
+
+_GUTTER = 2
 
 
 class _Small(Picture):
-    """A table's picture; `table` may be another one when tables come."""
+    """A table's picture; `table` may be another one when one looks at others."""
 
     def __init__(self, viewer: Viewer, table: TableRow) -> None:
         super().__init__(self._small)
         self.viewer = viewer
         self.table = table
+        self._latest = ""
 
     def _small(self) -> RenderableType | None:
-        return self.viewer.picture(self.table)
+        picture = self.viewer.picture(self.table)
+        self._latest = self.viewer.latest(self.table)
+        return picture
 
     def render_line(self, y: int) -> Strip:
         if y < self.size.height - 1:
             return super().render_line(y)
-        return strip_of(Text(self.viewer.latest(self.table), "bold"), self.app.console, self.size.width)
+        return strip_of(Text(self._latest, "bold"), self.app.console, self.size.width)
 
 
 class SmallTables(Grid):
-    """The tables of a viewer; one is chosen."""
+    """The tables of a viewer, as many as there is room for; one is chosen."""
 
     DEFAULT_CSS = """
-    SmallTables { grid-gutter: 1 2; background: ansi_default; }
-    SmallTables Vertical { height: 1fr; }
+    SmallTables { grid-gutter: 0 2; background: ansi_default; }
     """
 
     def __init__(self, viewer: Viewer, *, id: str) -> None:
         super().__init__(id=id)
         self._viewer = viewer
         self._place = 0
+        self._first = 0
 
     @property
     def table(self) -> TableRow | None:
         """The table that is chosen."""
         tables = self._viewer.tables
         return tables[self._place] if self._place < len(tables) else None
+
+    def where(self) -> str:
+        """Which table of how many is chosen."""
+        return f"table {self._place + 1} of {len(self._viewer.tables)}"
 
     def table_of(self, picture: Picture) -> TableRow | None:
         """The table of a picture."""
@@ -64,34 +73,46 @@ class SmallTables(Grid):
         self.look_again()
 
     def on_resize(self) -> None:
-        self._arrange()
+        self.look_again()
 
     def look_again(self) -> None:
-        """Show the tables that there are now."""
+        """Show the tables that there are now, or those around the one that is chosen."""
+        tables = self._viewer.tables
+        columns, rows = _grid(len(tables), self.size.width, self.size.height)
+        room = columns * rows
+        self._first = max(min(self._first, self._place, len(tables) - room), self._place - room + 1, 0)
+        seen = tables[self._first : self._first + room]
         shown = self._shown()
-        for table in self._viewer.tables[len(shown) : _MOST]:
+        for small, table in zip(shown, seen, strict=False):
+            small.table = table
+        for table in seen[len(shown) :]:
             self.mount(_Small(self._viewer, table))
-        if len(self._viewer.tables) != len(shown):
-            self._arrange()
+        for small in shown[len(seen) :]:
+            small.remove()
+        self.styles.grid_size_columns = columns
+        self.styles.grid_size_rows = rows
+        # A row between them, as soon as there is one to spare.
+        self.styles.grid_gutter_horizontal = int(self.size.height // rows > _HEIGHT)
+        self.renew()
 
     def move(self, by: int) -> None:
         """Choose another table."""
-        shown = self._shown()
-        self._place = max(0, min(self._place + by, len(shown) - 1))
-        self.renew()
+        self._place = max(0, min(self._place + by, len(self._viewer.tables) - 1))
+        self.look_again()
 
     def renew(self) -> None:
         """Draw all anew."""
-        for number, small in enumerate(self._shown()):
-            small.chosen = number == self._place
+        for small in self._shown():
+            small.chosen = small.table == self.table
             small.renew()
 
     def _shown(self) -> list[_Small]:
         return list(self.query(_Small))
 
-    def _arrange(self) -> None:
-        count = max(min(len(self._viewer.tables), _MOST), 1)
-        most = max(self.size.width // _WIDTH, 1)
-        rows = math.ceil(count / most)
-        self.styles.grid_size_columns = math.ceil(count / rows)
-        self.styles.grid_size_rows = rows
+
+def _grid(tables: int, width: int, height: int) -> tuple[int, int]:
+    """Columns and rows for so many tables: few columns, as long as none becomes too low."""
+    most = max((width + _GUTTER) // (_WIDTH + _GUTTER), 1)
+    columns = next((few for few in range(1, most + 1) if height // math.ceil(tables / few) >= _HEIGHT), most)
+    rows = min(math.ceil(tables / columns), max(height // _LOWEST, 1))
+    return columns, max(rows, 1)

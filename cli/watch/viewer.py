@@ -18,6 +18,8 @@ from kiebitz.storage.traffic import flaws_numbered
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
+_BEFORE_ALL = -1
+
 _SEARCH_S = 0.008
 """So long it is searched at a time; then the keys have their turn."""
 
@@ -41,7 +43,8 @@ class Viewer:
         """Whether all tables are looked at: then one moves through the events of all of them."""
         self.table: TableRow | None = None
         self._has_letters = has_letters
-        self._error: int | None = None
+        self._error: tuple[int, int] | None = None
+        """The error one was led to: the number of its event, and its own."""
         self._names = Names(watched)
         self._courses: dict[int, Course] = {}
         self._marks: dict[int, Marks] = {}
@@ -139,8 +142,11 @@ class Viewer:
         self._be_at(place)
 
     def begin(self) -> None:
-        """At the first event."""
+        """At the first event; of all tables, where they are side by side."""
         self._be_at(0)
+        if self.side_by_side:
+            first = [event.id for course in self._all() if (event := course.event(0)) is not None]
+            self._moment = min(first, default=0)
 
     def end(self) -> None:
         """At the last event; what comes is followed."""
@@ -173,21 +179,25 @@ class Viewer:
         course = self.course
         if course is None:
             return None
-        seq = course.seq
+        seq, latest = self._error if self._error is not None else (course.seq, None)
+        if latest is None and by > 0 and course.place <= 0:
+            # Whoever is at the beginning wants the first, also one that came before any event.
+            seq = _BEFORE_ALL
         find = self.marks.error_after if by > 0 else self.marks.error_before
-        found = find(seq, self._error)
+        found = find(seq, latest)
         if found is None:
             where = "after" if by > 0 else "before"
-            self.notice = f"no error {where} this event" if len(self.marks) else "there are no errors"
+            this = "event" if latest is None else "one"
+            self.notice = f"no error {where} this {this}" if len(self.marks) else "there are no errors"
             return None
-        at, self_error = found
+        at, number = found
         self._go_to(at)
-        self._error = self_error
-        flaws = flaws_numbered(self.watched.timeline, [self_error])
+        self._error = found
+        flaws = flaws_numbered(self.watched.timeline, [number])
         for flaw in flaws:
             self._message = flaw.message_id
             self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"
-        return self_error
+        return number
 
     def open_message(self, number: int) -> None:
         """Open a message, and be at the event that it tells of."""
@@ -287,6 +297,8 @@ class Viewer:
     def look_over(self, player: str | None) -> None:
         """Look over another shoulder, at the same moment."""
         self.watched.look_over(player)
+        # It may tell of something that this player does not know.
+        self.notice = ""
         self._begin_anew()
 
     def want(self, wanted: Filter | None) -> None:

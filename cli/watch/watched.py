@@ -9,17 +9,18 @@ import time
 from collections.abc import Callable, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.watch.course import Course
-from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.records import Event, Group
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.search import Search, Streams, diagnostics_on, events_of, messages_on
 from kiebitz.storage.session import RESTART_S, Session
 from kiebitz.storage.timeline import TableRow, Timeline, sessions
+from kiebitz.storage.traffic import FROM_ITS_BYTES
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -120,15 +121,20 @@ class Watched:
 
     def diagnostics(self, table: TableRow | None) -> Search:
         """The diagnostics likewise."""
-        return diagnostics_on(self.timeline, self._streams(table), self.wanted)
+        return diagnostics_on(self.timeline, self._streams(table), self.wanted, self.groups)
 
     def marks(self, table: TableRow | None) -> Search:
         """The diagnostics that may be seen, whatever the filter."""
-        return diagnostics_on(self.timeline, self._streams(table), None)
+        return diagnostics_on(self.timeline, self._streams(table), None, self.groups)
 
     def streams(self) -> Set[int] | None:
         """The streams that may be seen, None for all."""
         return self.onlooker.streams() if self.player is not None else None
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of diagnostics that may be seen: the others' texts tell what a player may not know."""
+        return get_args(Group) if self.player is None else FROM_ITS_BYTES
 
     def _streams(self, table: TableRow | None) -> Streams:
         return table if self.player is None else self.streams()
@@ -136,9 +142,21 @@ class Watched:
     # How it grows.
 
     def look(self) -> bool:
-        """Whether anything is new since the last look; `trouble` and `ending` tell what else there is."""
-        if not self.is_live:
-            return False
+        """Whether anything is new since the last look; `trouble` and `ending` tell what else there is.
+
+        After a trouble that is over, everything is to be shown anew.
+        """
+        was_trouble = self._failure is not None
+        if was_trouble:
+            try:
+                self.timeline.connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone()
+            except sqlite3.Error as error:
+                self.fails(error)
+                return False
+            self._failure = None
+        return (self.is_live and self._look()) or was_trouble
+
+    def _look(self) -> bool:
         now = time.monotonic()
         if now - self._glanced_s >= _GLANCE_S:
             self._glanced_s = now
