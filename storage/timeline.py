@@ -207,6 +207,12 @@ class Timeline:
 
     def seq_upto(self, table_id: int, event_id: int) -> int:
         """The number of a table's last event that is not after the event `event_id`, at least `first_seq`."""
+        found = self.connection.execute(
+            "SELECT seq FROM events WHERE id = ? AND table_id = ?", (event_id, table_id)
+        ).fetchone()
+        if found is not None:
+            seq: int = found[0]
+            return seq
         first = self.first_seq(table_id)
         last = self.connection.execute(
             "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
