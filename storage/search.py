@@ -33,13 +33,18 @@ Look = Callable[[int, int], Sequence[int]]
 
 
 class Search:
-    """What was found up to now: numbers of rows, ascending; all up to `reached` were looked at."""
+    """Looks for rows; all up to number `reached` were looked at."""
 
     def __init__(self, look: Look, reached: int) -> None:
-        self.found = array("q")
+        self._found = array("q")
         self.reached = reached
         self._look = look
         self._piece = _FIRST
+
+    @property
+    def found(self) -> Sequence[int]:
+        """The numbers, ascending."""
+        return self._found
 
     def go_on(self, last: int, seconds: float) -> bool:
         """Look at rows up to number `last`, for about so many seconds; whether some are left.
@@ -50,7 +55,7 @@ class Search:
         while self.reached < last:
             upto = min(self.reached + self._piece, last)
             begun = time.monotonic()
-            self.found.extend(self._look(self.reached, upto))
+            self._found.extend(self._look(self.reached, upto))
             self.reached = upto
             now = time.monotonic()
             if now - begun < _PIECE_S / 2:
@@ -60,6 +65,22 @@ class Search:
             if now >= end:
                 break
         return self.reached < last
+
+
+class All(Search):
+    """Finds every row, without looking at any: where there is one session, they are numbered one by one."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(lambda after, upto: (), first - 1)
+        self._first = first
+
+    @property
+    def found(self) -> Sequence[int]:
+        return range(self._first, self.reached + 1)
+
+    def go_on(self, last: int, seconds: float) -> bool:
+        self.reached = max(last, self.reached)
+        return False
 
 
 def events_of(
@@ -127,6 +148,9 @@ def _on_streams(
         rows = timeline.connection.execute(query, [after, upto, *known, *parameters])
         return [number for (number,) in rows]
 
+    is_alone = timeline.connection.execute("SELECT count(*) FROM sessions").fetchone()[0] == 1
     # What other sessions have before it is skipped in pieces, as nothing of it meets.
     first = timeline.connection.execute(f"SELECT coalesce(min(id), 1) FROM {table}").fetchone()[0]
+    if streams is None and condition == "1" and is_alone:
+        return All(first)
     return Search(look, first - 1)

@@ -38,6 +38,8 @@ from kiebitz.storage.traffic import flaws_numbered
 _LOOK_S = 0.025
 """How often it is looked whether anything has come."""
 
+_GLANCE_S = 0.25
+
 _SEARCH_S = 0.01
 _SHOW_FOUND_S = 0.25
 """So long is searched before the keys have their turn, and so often is shown what was found."""
@@ -98,6 +100,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self._letters = has_letters("←→●┃━─")
         self._timer: Timer | None = None
         self._opened: tuple[object, list[Text]] | None = None
+        self._in_full: InFull | None = None
         self.pane = PANES[0]
         self.failure: Exception | None = None
         """What ended it that should not have happened."""
@@ -166,7 +169,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show_several(True)
             if not self.viewer.follows:
                 self.viewer.begin()
-        self.set_interval(_LOOK_S, self.look)
+        self.run_worker(self._follow())
         self.play()
         self.show()
 
@@ -276,7 +279,10 @@ class WatchApp(App[int], inherit_bindings=False):
         if self._opened is None or self._opened[0] != key:
             lines: list[Text] = []
             if number is not None:
-                shown = InFull(self.viewer.watched.timeline).message(number, self.viewer.watched.player)
+                # What it has learned of the players holds until the session has grown.
+                if self._in_full is None or self._in_full.timeline is not self.viewer.watched.timeline:
+                    self._in_full = InFull(self.viewer.watched.timeline)
+                shown = self._in_full.message(number, self.viewer.watched.player)
                 lines = message_lines(shown, width) if shown is not None else []
             self._opened = key, lines
             listing.place = -1
@@ -298,6 +304,13 @@ class WatchApp(App[int], inherit_bindings=False):
         if self._said is not None and self._said.read():
             self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
             self.show_status()
+
+    async def _follow(self) -> None:
+        """Look again and again; where nothing is recorded, only whether what failed can be read now."""
+        while True:
+            self.look()
+            is_live = self.viewer.watched.is_live or self._said is not None
+            await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
 
     async def _search(self) -> None:
         """Look for what the lists want, a little at a time: a key that is pressed meanwhile comes first."""
