@@ -102,7 +102,7 @@ class InFull:
     """Tells the messages of one session in full. What it learns of the players it keeps."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
+        self.timeline = timeline
         self._hearers = Hearers(timeline)
         self._player = name_of_stream(timeline)
         self._servers = {table.id: table.server for table in timeline.tables()}
@@ -114,7 +114,7 @@ class InFull:
         what is wrong only what the bytes show, as all else is judged from everybody's. Raises StorageError
         where that cannot be told.
         """
-        row = next(messages(self._timeline, "m.id = ?", [message_id]), None)
+        row = next(messages(self.timeline, "m.id = ?", [message_id]), None)
         if row is None:
             return None
         client, server, protocol = self._stream(row.stream_id)
@@ -130,7 +130,7 @@ class InFull:
         data = self._data(row)
         copies, in_all = self._copies(row, as_player)
         return MessageInFull(
-            message_record(self._timeline, row, client, server, self._player(row.stream_id), dissector),
+            message_record(self.timeline, row, client, server, self._player(row.stream_id), dissector),
             protocol,
             _about(dissector, row, data),
             data,
@@ -145,7 +145,7 @@ class InFull:
 
     def _stream(self, stream_id: int) -> tuple[str, str, str | None]:
         """Client, server and protocol."""
-        row: tuple[str, str, str | None] = self._timeline.connection.execute(
+        row: tuple[str, str, str | None] = self.timeline.connection.execute(
             "SELECT client, server, protocol FROM streams WHERE id = ?", (stream_id,)
         ).fetchone()
         return row
@@ -153,14 +153,14 @@ class InFull:
     def _data(self, row: MessageRow) -> bytes:
         """The message's first bytes, up to a gap."""
         end = row.offset + min(row.length, MOST_BYTES)
-        connection = self._timeline.connection
+        connection = self.timeline.connection
         for stretch in sent_between(connection, row.stream_id, row.direction, row.offset, end):
             if stretch.offset == row.offset and stretch.data is not None:
                 return stretch.data
         return b""
 
     def _flaws(self, row: MessageRow, as_player: str | None) -> Iterator[FlawInFull]:
-        for flaw in diagnostics(self._timeline, "d.message_id = ?", [row.id]):
+        for flaw in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
             if as_player is None or flaw.group in FROM_ITS_BYTES:
                 yield FlawInFull(
                     flaw.id,
@@ -179,17 +179,17 @@ class InFull:
     # What it tells of.
 
     def _event(self, event_id: int | None) -> EventRecord | None:
-        return next(self._timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
+        return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
 
     def _told(self, event: EventRecord) -> Event:
         server = self._servers[event.table_id]
-        return event_record(self._timeline, event, server, self._hearers.sentence(event))
+        return event_record(self.timeline, event, server, self._hearers.sentence(event))
 
     def _changes(self, event: EventRecord, as_player: str | None) -> Iterator[ChangeInFull]:
         """What an event changed, as far as a player could know."""
         if not event.changes:
             return
-        before = self._timeline.state_at(event.table_id, event.seq - 1)
+        before = self.timeline.state_at(event.table_id, event.seq - 1)
         for path, value in event.changes:
             was = _at(before, path)
             if as_player is None:
@@ -209,7 +209,7 @@ class InFull:
             streams = sorted(self._hearers.streams_of(as_player))
             same += f" AND +m.stream_id IN ({', '.join('?' * len(streams))})"
             given += streams
-        connection = self._timeline.connection
+        connection = self.timeline.connection
         (in_all,) = connection.execute(f"SELECT count(*) FROM messages AS m WHERE {same}", given).fetchone()
         found = connection.execute(
             "SELECT m.id, m.stream_id, s.client, m.ts_ns FROM messages AS m"
