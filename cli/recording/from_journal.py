@@ -41,6 +41,9 @@ GIVE_UP_S = 10.0
 BEHIND_S = 3.0
 """A recorder that is so far behind says so."""
 
+_SOON_S = COMMIT_EVERY_S / 5
+"""So soon after the last commit what has come is committed."""
+
 _LOOK_EVERY_S = 0.5
 _TELL_EVERY_S = 10.0
 
@@ -185,6 +188,7 @@ def _record(
     is_full = False
     lag = _Lag(reader, relay, tell, is_behind=task.session is not None)
     is_damaged = False
+    is_pending = False
     reported = False
     committed = time.monotonic()
     try:
@@ -198,13 +202,15 @@ def _record(
                     if _rotate(recorder, rotation, relay, tell):
                         room.add(before)
             recorder.record(items)
+            is_pending |= bool(items)
             now = time.monotonic()
-            # Half the promised time: the commit itself takes some, too.
-            if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
+            # Half the promised time: the commit itself takes some, too. Who watches waits for each commit.
+            if recorder.full or now - committed >= (_SOON_S if is_pending else COMMIT_EVERY_S / 2):
                 view.show(recorder.gather())
                 _write(recorder, task.journal, relay, tell)
                 reader.release()
                 committed = now
+                is_pending = False
                 is_full = room.is_used_up(recorder)
                 if is_full:
                     break

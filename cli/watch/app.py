@@ -38,7 +38,12 @@ from kiebitz.storage.traffic import flaws_numbered
 _LOOK_S = 0.025
 """How often it is looked whether anything has come."""
 
+_SHOW_S = 0.04
+"""What comes more quickly than this is shown at once: each picture takes up to half of it to draw."""
+
 _GLANCE_S = 0.25
+"""How often it is looked where nothing is recorded."""
+
 
 _SEARCH_S = 0.01
 _SHOW_FOUND_S = 0.25
@@ -293,17 +298,27 @@ class WatchApp(App[int], inherit_bindings=False):
     def look(self) -> None:
         """Look what has come."""
         with self.told():
-            if self.viewer.tick():
-                if len(self.viewer.tables) > 1 and self.viewer.follows:
-                    self.several.look_again()
-                self.show()
-            else:
+            self._has_come |= self.viewer.tick()
+            now = time.monotonic()
+            if not self._has_come:
                 self._show_changed_status()
+            elif now - self._shown_s >= _SHOW_S:
+                self._has_come = False
+                self._shown_s = now
+                self._show_what_came()
         if self.viewer.is_searching and not self._searches:
             self.run_worker(self._search())
         if self._said is not None and self._said.read():
             self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
             self.show_status()
+
+    def _show_what_came(self) -> None:
+        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
+        if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
+            self.show_several(True)
+        if self.shows_several:
+            self.several.look_again()
+        self.show()
 
     async def _follow(self) -> None:
         """Look again and again; where nothing is recorded, only whether what failed can be read now."""
@@ -328,6 +343,9 @@ class WatchApp(App[int], inherit_bindings=False):
             self._searches = False
         self.show()
 
+    _has_come = False
+    _shown_s = 0.0
+    _has_chosen = False
     _searches = False
     _status: object = None
 
@@ -493,6 +511,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.viewer.side_by_side = several
 
     def _enlarge(self, table: TableRow | None) -> None:
+        self._has_chosen = True
         self.show_several(False)
         if table is not None:
             self._moved(lambda: self.viewer.look_at(table))
