@@ -19,7 +19,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.message_block import message_lines
-from kiebitz.cli.terminal.screen import RenderableType, Text
+from kiebitz.cli.terminal.screen import LINE_BREAK, Console, RenderableType, Text
 from kiebitz.cli.watch.bar import Bar
 from kiebitz.cli.watch.dialogs import Choice, Help
 from kiebitz.cli.watch.filter_line import FilterLine
@@ -49,6 +49,9 @@ _SEARCH_S = 0.01
 _SHOW_FOUND_S = 0.25
 """So long is searched before the keys have their turn, and so often is shown what was found."""
 
+_LEAST_S = 0.01
+"""So long an event is shown at least while it plays."""
+
 _WIDE, _HIGH = 130, 24
 """From so many columns and rows on the panes stand beside the picture."""
 
@@ -63,6 +66,8 @@ _BOTH = 30
 
 _AROUND = 3
 """Rows for the timeline, the status and the keys."""
+
+_STATUS_ROWS = 4
 
 PANES = ("events", "messages", "message", "flaws", "streams", "said")
 _TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
@@ -84,17 +89,26 @@ class WatchApp(App[int], inherit_bindings=False):
     #table { width: 1fr; height: 1fr; }
     #panes { width: 1fr; height: 1fr; }
     Picture, SmallTables { height: 1fr; }
-    Bar, #status, #keys, #pane { height: 1; }
+    Bar, #keys, #pane { height: 1; }
+    #status { height: auto; max-height: 4; }
     ContentSwitcher { height: 1fr; }
     FilterLine { display: none; height: auto; max-height: 8; }
     FilterLine Input { border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default; }
     FilterLine Input:focus { border: none; }
-    .dialog { width: auto; max-width: 100%; height: auto; max-height: 100%; border: ascii; padding: 0 1;
-              background: ansi_default; }
+    FilterLine Input > .input--placeholder, FilterLine Input > .input--suggestion {
+        color: ansi_default; text-style: dim; }
+    FilterLine Input > .input--cursor { background: ansi_default; color: ansi_default; text-style: reverse; }
+    FilterLine Input > .input--selection { background: ansi_default; text-style: reverse; }
+    .dialog { width: auto; max-width: 100%; height: auto; max-height: 100%; border: ascii ansi_default;
+              padding: 0 1; background: ansi_default; scrollbar-size: 0 0; }
     ModalScreen { align: center middle; background: ansi_default; }
-    ModalScreen OptionList { width: auto; min-width: 30; max-height: 20; border: none; padding: 0;
-                             background: ansi_default; scrollbar-size: 0 0; }
-    ModalScreen Static { width: auto; }
+    ModalScreen OptionList { width: auto; min-width: 30; max-height: 100%; border: none; padding: 0;
+                             background: ansi_default; color: ansi_default; scrollbar-size: 0 0; }
+    OptionList > .option-list--option, OptionList > .option-list--option-hover {
+        background: ansi_default; color: ansi_default; }
+    OptionList > .option-list--option-highlighted, OptionList:focus > .option-list--option-highlighted {
+        background: ansi_default; color: ansi_default; text-style: reverse; }
+    ModalScreen Static { width: auto; max-width: 100%; }
     """
     ENABLE_COMMAND_PALETTE = False
 
@@ -176,7 +190,7 @@ class WatchApp(App[int], inherit_bindings=False):
                 self.viewer.begin()
         self.run_worker(self._follow())
         self.play()
-        self.show()
+        self._arrange()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._arrange)
@@ -259,9 +273,14 @@ class WatchApp(App[int], inherit_bindings=False):
         if viewer.is_searching:
             facts.append("searching")
         notice = watched.trouble or viewer.notice or watched.ending or ""
-        line = Text("  ".join(filter(None, (*facts, notice))), "reverse", no_wrap=True, overflow="ellipsis")
-        line.pad_right(max(self.size.width - line.cell_len, 0))
-        self.query_one("#status", Static).update(line)
+        width = self.size.width
+        lines = [Text("  ".join(filter(None, (*facts, notice))), "reverse")]
+        if lines[0].cell_len > width:
+            # A sentence that is cut says nothing.
+            lines = [line for part in ("  ".join(facts), notice) for line in _wrapped(part, width)]
+        for line in lines:
+            line.pad_right(max(width - line.cell_len, 0))
+        self.query_one("#status", Static).update(LINE_BREAK.join(lines[:_STATUS_ROWS]))
         parts = [
             (f" {_TITLES.get(pane, pane)} {self.listing.where() if pane == self.pane else ''}".rstrip() + " ")
             for pane in self.panes
@@ -317,8 +336,12 @@ class WatchApp(App[int], inherit_bindings=False):
         if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
             self.show_several(True)
         if self.shows_several:
-            self.several.look_again()
-        self.show()
+            if self.several.lacks_some:
+                self.several.look_again()
+            self.several.renew_moved()
+            self.show_status()
+        else:
+            self.show()
 
     async def _follow(self) -> None:
         """Look again and again; where nothing is recorded, only whether what failed can be read now."""
@@ -364,13 +387,14 @@ class WatchApp(App[int], inherit_bindings=False):
         with self.told():
             due_s = self.viewer.due_s()
             if due_s is not None:
-                self._timer = self.set_timer(due_s, self._play_on)
+                # One that is to ring once, and is late, is left out by Textual.
+                self._timer = self.set_interval(max(due_s, _LEAST_S), self._play_on)
 
     def _play_on(self) -> None:
         with self.told():
             self.viewer.play_on()
-        self.show()
         self.play()
+        self.show()
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -473,7 +497,10 @@ class WatchApp(App[int], inherit_bindings=False):
                     self._moved(lambda: self.viewer.look_over(players[place - 1] if place else None))
 
             self.push_screen(
-                Choice("What could one player know?", ["everybody", *players], chosen), look_over
+                Choice(
+                    "What could one player know?", ["everybody", *(name or '""' for name in players)], chosen
+                ),
+                look_over,
             )
 
     def action_filter(self) -> None:
@@ -572,3 +599,8 @@ class WatchApp(App[int], inherit_bindings=False):
     def on_filter_line_left(self) -> None:
         self.set_focus(None)
         self.show()
+
+
+def _wrapped(text: str, width: int) -> list[Text]:
+    """A sentence on lines of so many cells."""
+    return Text(text, "reverse").lines(Console(width=width), width) if text else []

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -54,6 +54,7 @@ class Help(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         width = max(len(key) for key, _ in self._keys)
+        # The arrow keys scroll them where there are fewer rows.
         lines = [Text.assemble((f"{key:<{width}}  ", "bold"), said) for key, said in self._keys]
-        with Vertical(classes="dialog"):
+        with VerticalScroll(classes="dialog"):
             yield Static(LINE_BREAK.join(lines))

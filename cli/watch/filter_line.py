@@ -9,6 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from kiebitz.cli.options.catalog import names_at_end
@@ -56,6 +57,8 @@ class FilterLine(Vertical):
             super().__init__()
             self.kept = kept
 
+    _timer: Timer | None = None
+
     def compose(self) -> ComposeResult:
         yield _Line(placeholder='a filter, as in: actor == "alice"   Tab completes, Enter keeps, Esc drops')
         yield Static(id="slip")
@@ -72,8 +75,15 @@ class FilterLine(Vertical):
         self._input.focus()
         self._tell(Text())
 
+    def _wait_no_longer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
     def complete(self) -> None:
         """Put in what all names have in common that begin so; list them where they are several."""
+        # A word that is only begun is no slip yet.
+        self._wait_no_longer()
         line = self._input
         text = line.value[: line.cursor_position]
         before, names = names_at_end(text)
@@ -91,7 +101,8 @@ class FilterLine(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         self._tell(Text())
-        self.set_timer(_PAUSE_S, lambda: self._try(event.value))
+        self._wait_no_longer()
+        self._timer = self.set_timer(_PAUSE_S, lambda: self._try(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -106,6 +117,7 @@ class FilterLine(Vertical):
 
     def close(self, kept: bool) -> None:
         """It is seen no more."""
+        self._wait_no_longer()
         self.display = False
         self.post_message(self.Left(kept))
 

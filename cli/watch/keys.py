@@ -53,7 +53,7 @@ KEYS = (
     Key("ctrl+z", "suspend_process", "Ctrl-Z", "give the terminal back until fg"),
 )
 
-_FIRST = ["q", "Space", "Right", "n", "/", "a", "Tab", "Enter", "?", "t", "PgDn", "End"]
+_FIRST = ["q", "?", "Space", "Right", "n", "/", "a", "Tab", "Enter", "t", "PgDn", "End"]
 """What the line of keys has room for goes before the others."""
 
 

@@ -29,10 +29,13 @@ class _Small(Picture):
         super().__init__(self._small)
         self.viewer = viewer
         self.table = table
+        self.drawn = -1
+        """The place that was drawn last."""
         self._latest = ""
 
     def _small(self) -> RenderableType | None:
         picture = self.viewer.picture(self.table)
+        self.drawn = self.viewer.place_of(self.table)
         self._latest = self.viewer.latest(self.table)
         return picture
 
@@ -95,6 +98,11 @@ class SmallTables(Grid):
         self.styles.grid_gutter_horizontal = int(self.size.height // rows > _HEIGHT)
         self.renew()
 
+    @property
+    def lacks_some(self) -> bool:
+        """Whether there are tables that are not shown."""
+        return len(self._shown()) < len(self._viewer.tables)
+
     def move(self, by: int) -> None:
         """Choose another table."""
         self._place = max(0, min(self._place + by, len(self._viewer.tables) - 1))
@@ -105,6 +113,12 @@ class SmallTables(Grid):
         for small in self._shown():
             small.chosen = small.table == self.table
             small.renew()
+
+    def renew_moved(self) -> None:
+        """Draw those anew at whose table another event is the last one now."""
+        for small in self._shown():
+            if small.drawn != self._viewer.place_of(small.table):
+                small.renew()
 
     def _shown(self) -> list[_Small]:
         return list(self.query(_Small))

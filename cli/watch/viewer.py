@@ -108,6 +108,12 @@ class Viewer:
         """The event one is at, on one line."""
         return self.watched.onlooker.line(self.event) if self.event is not None else ""
 
+    def place_of(self, table: TableRow) -> int:
+        """The place in a table's course at this moment."""
+        course = self._course(table)
+        self._go_along(course)
+        return course.place
+
     def latest(self, table: TableRow) -> str:
         """The last event of a table by now, in a sentence."""
         event = self._course(table).event(self._course(table).place)
