@@ -26,6 +26,7 @@ from kiebitz.dissectors.records import (
     Fault,
     Findings,
     Gap,
+    Ids,
     Item,
     Message,
     Severity,
@@ -33,7 +34,7 @@ from kiebitz.dissectors.records import (
     TableInfo,
     port_of,
 )
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.table import GameTable
 
 UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
 """How many items of a server wait for its protocol to be recognised: datagrams are messages, segments are

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
 from kiebitz.dissectors.grammar import MessageType, Rule, blame_of, to_json
 from kiebitz.dissectors.records import (
     Blame,
@@ -23,6 +21,7 @@ from kiebitz.dissectors.records import (
     Findings,
     Game,
     Group,
+    Ids,
     Message,
     Severity,
     Snapshot,
@@ -42,15 +41,6 @@ _CUT_LABEL = 60
 def label(name: str) -> str:
     """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
     return name if len(name) <= _LONGEST_LABEL else f"{name[:_CUT_LABEL]}…"
-
-
-class Ids(msgspec.Struct):
-    """The last number given to each kind of record, so that numbers are known before anything is stored."""
-
-    table: int = 0
-    game: int = 0
-    message: int = 0
-    event: int = 0
 
 
 class GameTable(ABC):

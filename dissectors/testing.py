@@ -26,13 +26,14 @@ from kiebitz.dissectors.records import (
     Fault,
     Findings,
     Gap,
+    Ids,
     Item,
     Message,
     Stream,
 )
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.table import GameTable
 
 try:
     from hypothesis import HealthCheck, given, settings

@@ -31,6 +31,7 @@ from kiebitz.dissectors.records import (
     Chunk,
     End,
     Findings,
+    Ids,
     Item,
     Stream,
     Transport,
@@ -38,7 +39,7 @@ from kiebitz.dissectors.records import (
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import SNAPSHOT_EVERY, Ids
+from kiebitz.dissectors.table import SNAPSHOT_EVERY
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 
 SAID = {

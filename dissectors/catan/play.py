@@ -14,8 +14,8 @@ from kiebitz.dissectors.catan.hand import Hand
 from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Findings, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Event, Findings, Ids, TableInfo
+from kiebitz.dissectors.table import GameTable
 
 _LONGEST_NAME = 200
 _MOST_PLAYERS = 100

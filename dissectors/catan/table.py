@@ -28,8 +28,7 @@ from kiebitz.dissectors.catan.verdict import Verdicts
 from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.hearing import Fact, Hearing
-from kiebitz.dissectors.records import LOST, Direction, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
 
 _OF_A_GAME = frozenset(
     ("Würfelwurf", "Ertrag", "Kosten", "Bauvorgang", "Räuber versetzt", "Handelsangebot", "Handel ausgeführt")

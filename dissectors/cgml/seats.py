@@ -11,8 +11,8 @@ from kiebitz.dissectors.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.cgml.hand import MOST_TOLD, Group, Hand
 from kiebitz.dissectors.cgml.places import place_of
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Findings, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Event, Findings, Ids, TableInfo
+from kiebitz.dissectors.table import GameTable
 
 MOST_PLAYERS = 1000
 MOST_GROUPS = 100

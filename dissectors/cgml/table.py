@@ -21,8 +21,7 @@ from kiebitz.dissectors.cgml.play import Play
 from kiebitz.dissectors.cgml.seats import SeatTable
 from kiebitz.dissectors.grammar import MessageType, to_json
 from kiebitz.dissectors.hearing import Fact, Hearing, Version
-from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Direction, Findings, Ids, Message, Stream, TableInfo
 
 _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
 

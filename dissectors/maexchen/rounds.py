@@ -14,8 +14,8 @@ from kiebitz.dissectors.maexchen.points import Points
 from kiebitz.dissectors.maexchen.questions import Seat
 from kiebitz.dissectors.maexchen.round import Round
 from kiebitz.dissectors.maexchen.rules import alone
-from kiebitz.dissectors.records import Findings, Message, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Findings, Ids, Message, TableInfo
+from kiebitz.dissectors.table import GameTable
 
 _STRAGGLING_NS = 5_000_000
 """How long after a round's end its other messages may come. Some servers begin the next one soon after."""

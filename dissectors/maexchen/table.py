@@ -19,8 +19,7 @@ from kiebitz.dissectors.maexchen.registration import Registration
 from kiebitz.dissectors.maexchen.round import Round
 from kiebitz.dissectors.maexchen.rounds import RoundTable
 from kiebitz.dissectors.maexchen.verdict import Announcement, objection
-from kiebitz.dissectors.records import Direction, Event, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Direction, Event, Findings, Ids, Message, Stream, TableInfo
 
 _REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
 _TO_STRANGERS = frozenset({"REGISTERED", "REJECTED", "ECHOING"})

@@ -14,8 +14,8 @@ from kiebitz.dissectors.okey.conversation import Conversation
 from kiebitz.dissectors.okey.game import OkeyGame
 from kiebitz.dissectors.okey.grammar import GRAMMAR
 from kiebitz.dissectors.okey.tiles import SEATS
-from kiebitz.dissectors.records import Event, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Event, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable
 
 _MOST_OTHERS = 1000
 """So many lobbies are remembered of which nobody's conversation is in the capture."""

@@ -16,8 +16,7 @@ from kiebitz.dissectors.okey.hall import Hall
 from kiebitz.dissectors.okey.lobby import Lobbies
 from kiebitz.dissectors.okey.moves import Moves
 from kiebitz.dissectors.okey.status import Status
-from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Direction, Findings, Ids, Message, Stream, TableInfo
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")

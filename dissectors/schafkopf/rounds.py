@@ -11,14 +11,14 @@ from typing import Any
 
 from kiebitz.dissectors.broadcast import EventLog
 from kiebitz.dissectors.grammar import shortened
-from kiebitz.dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Blame, Event, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.schafkopf.cards import SEATS
 from kiebitz.dissectors.schafkopf.codec import card_place
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.schafkopf.play import Play, Trick
 from kiebitz.dissectors.schafkopf.round import PHASES, Conversation, Phase, Round
 from kiebitz.dissectors.state import State
-from kiebitz.dissectors.table import GameTable, Ids, label
+from kiebitz.dissectors.table import GameTable, label
 
 _REMEMBERED = 4
 """How many rounds a conversation may be behind the others."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.schafkopf.bidding import Bidding
 from kiebitz.dissectors.schafkopf.cards import NOBODY, SEATS
 from kiebitz.dissectors.schafkopf.hands import Hands
@@ -20,7 +20,7 @@ from kiebitz.dissectors.schafkopf.round import Conversation, Round
 from kiebitz.dissectors.schafkopf.rounds import RoundTable
 from kiebitz.dissectors.schafkopf.snapshots import Snapshots
 from kiebitz.dissectors.schafkopf.verdict import verdict
-from kiebitz.dissectors.table import Ids, label
+from kiebitz.dissectors.table import label
 
 _MAX_NAMES = 1000
 """So many players are known after they have left, and their accounts."""

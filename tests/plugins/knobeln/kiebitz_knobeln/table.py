@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kiebitz.dissectors.broadcast import REORDERED_NS, EventLog
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids, label
+from kiebitz.dissectors.records import Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable, label
 
 
 class KnobelnTable(GameTable):

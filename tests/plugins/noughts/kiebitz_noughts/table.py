@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kiebitz.dissectors.broadcast import EventLog
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Direction, Event, Findings, Game, Message, Stream, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids, label
+from kiebitz.dissectors.records import Direction, Event, Findings, Game, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable, label
 from kiebitz_noughts.grammar import GRAMMAR
 
 
