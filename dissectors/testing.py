@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
 from typing import Any, Protocol
 
+from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.fields import Number, Text, Word
 from kiebitz.dissectors.grammar import UNREADABLE, FieldType, MessageType, to_json
@@ -214,12 +215,13 @@ def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
 def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -> Findings:
     """What comes of items, of which it may be known which protocol they are; raises AssertionError where a
     table's state is not the sum of its events' changes."""
-    tables: list[GameTable] = []
+    contexts: list[GameContext] = []
     watched = copy(dissector)
 
     def table(*arguments: Any) -> GameTable:
-        tables.append(dissector.table(*arguments))
-        return tables[-1]
+        made = dissector.table(*arguments)
+        contexts.append(made.context)
+        return made
 
     vars(watched)["table"] = table
     others = [other for other in BUILT_IN if other.protocol != dissector.protocol]
@@ -230,7 +232,7 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
         inspector.feed(item)
     inspector.finish()
     found = inspector.drain()
-    for each in tables:
+    for each in contexts:
         state: State = {}
         changes = [event.changes for event in found.events if event.table_id == each.info.id]
         # What is put into the state later must not alter a change.

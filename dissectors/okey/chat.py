@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.broadcast import EventLog, text_key
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.okey.conversation import Conversation, Request
 from kiebitz.dissectors.okey.hall import Hall
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import label
 
 _OVERTAKEN_NS = 2_000_000_000
 """Who is busy hears late: real servers write to each client in a thread of its own."""

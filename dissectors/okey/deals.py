@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.okey.codec import argument_place
 from kiebitz.dissectors.okey.conversation import Conversation
@@ -11,7 +12,6 @@ from kiebitz.dissectors.okey.moves import Moves
 from kiebitz.dissectors.okey.objections import wrong_start
 from kiebitz.dissectors.okey.tiles import DECK, tiles
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import label
 
 
 class Deals:

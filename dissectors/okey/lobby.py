@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.okey.conversation import Conversation, Request
 from kiebitz.dissectors.okey.hall import Hall, LobbyRoom
 from kiebitz.dissectors.okey.tiles import SEATS
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import label
 
 
 class Lobbies:
