@@ -84,6 +84,14 @@ class GameContext:
             self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, to_json(self.state)))
         return event
 
+    def emit_of(
+        self, message: Message, kind: str, actor: str | None, data: dict[str, Any], game: Game | None
+    ) -> Event:
+        """Make the event that a message tells of: the message refers to it and to its game."""
+        event = self.emit(kind, message.ts_ns, actor, data, game)
+        message.event_id, message.game_id = event.id, event.game_id
+        return event
+
     def open_game(self, label: str, ts_ns: int) -> Game:
         """Begin a game."""
         self._ids.game += 1

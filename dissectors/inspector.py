@@ -230,10 +230,7 @@ class Inspector:
             self._decide_by_likeness(server)
         self._last_verdicts(server)
         if server.table is not None:
-            self._forget(server.table)
-
-    def _forget(self, table: GameTable) -> None:
-        self._contexts[table.context.info.protocol].remove(table.context)
+            self._contexts[server.table.context.info.protocol].remove(server.table.context)
 
     def _last_verdicts(self, server: _Server) -> None:
         """Nothing more comes from a server: what waited for more is told."""
@@ -341,7 +338,7 @@ class Inspector:
         anything."""
         table = server.table
         assert table is not None
-        self._forget(table)
+        self._contexts[table.context.info.protocol].remove(table.context)
         self._findings.diagnostics += as_notes(guess.held)
         stream = next(reversed(guess.streams.values()))
         self._findings.diagnostics.append(

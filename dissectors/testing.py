@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
 from typing import Any, Protocol
 
-from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.fields import Number, Text, Word
 from kiebitz.dissectors.grammar import UNREADABLE, FieldType, MessageType, to_json
@@ -215,13 +214,12 @@ def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
 def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -> Findings:
     """What comes of items, of which it may be known which protocol they are; raises AssertionError where a
     table's state is not the sum of its events' changes."""
-    contexts: list[GameContext] = []
+    tables: list[GameTable] = []
     watched = copy(dissector)
 
     def table(*arguments: Any) -> GameTable:
-        made = dissector.table(*arguments)
-        contexts.append(made.context)
-        return made
+        tables.append(dissector.table(*arguments))
+        return tables[-1]
 
     vars(watched)["table"] = table
     others = [other for other in BUILT_IN if other.protocol != dissector.protocol]
@@ -232,7 +230,7 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
         inspector.feed(item)
     inspector.finish()
     found = inspector.drain()
-    for each in contexts:
+    for each in (made.context for made in tables):
         state: State = {}
         changes = [event.changes for event in found.events if event.table_id == each.info.id]
         # What is put into the state later must not alter a change.

@@ -245,15 +245,9 @@ class Lobby:
         known = self._play.players.get(number) if number is not None else None
         name = known.name if known is not None else "the server"
         data = {"from": number, "name": name, "text": fact.fields["Nachricht"][:1000]}
-        game = self._play.game
-        event = self._play.emit(
-            "chat",
-            fact.ts_ns,
-            known.name if known is not None else None,
-            data,
-            game.game if game is not None else None,
-        )
-        fact.event = event
+        actor = known.name if known is not None else None
+        game = self._play.game.game if self._play.game is not None else None
+        fact.event = self._play.emit("chat", fact.ts_ns, actor, data, game)
 
     def refused(self, fact: Fact, number: int | None, request: Message | None) -> None:
         """The server does not do what was asked."""

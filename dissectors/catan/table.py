@@ -285,10 +285,9 @@ class CatanTable(GameTable):
             self._play.put_in(list(game.robber), "robber")
         for told in karte.get("Gebäude", ()):
             where = spot(map(at, told["Ort"]))
-            game.buildings[where] = Building(told["Eigentümer"], told["Typ"])
-            self._play.put_in(
-                {"owner": told["Eigentümer"], "type": told["Typ"]}, "buildings", place_text(where)
-            )
+            owner, typ = told["Eigentümer"], told["Typ"]
+            game.buildings[where] = Building(owner, typ)
+            self._play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
         self._play.tell(fact, "started", None, {"map": karte})
 
     def _met(self, fact: Fact) -> None:

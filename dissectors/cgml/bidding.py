@@ -125,9 +125,8 @@ class Bidding:
             self._groups.flaw_of(fact, "not-bid", part="text", player=player, game=game, bids=bids)
         hand.declarer = player
         self._contract(hand, player, game)
-        hand.told["contract"] = self._groups.tell(
-            fact, "contract", player, {"player": player, "game": game}, hand
-        )
+        data = {"player": player, "game": game}
+        hand.told["contract"] = self._groups.tell(fact, "contract", player, data, hand)
 
     def _contract(self, hand: Hand, player: int, game: str) -> None:
         hand.contract = game

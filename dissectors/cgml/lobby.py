@@ -83,10 +83,8 @@ class Lobby:
     def load(self, fact: Fact) -> None:
         load: int = fact.fields["load"]
         client = fact.message.stream.client
-        if (
-            client in self._groups.state.get("loads", {})
-            or len(self._groups.state.get("loads", {})) < MOST_GROUPS
-        ):
+        known = self._groups.state.get("loads", {})
+        if client in known or len(known) < MOST_GROUPS:
             self._groups.put(load, "loads", client)
         self._groups.tell(fact, "load", None, {"load": load}, None)
 

@@ -150,9 +150,8 @@ class Play:
             if refused is not None and refused[0] == card:
                 # He has been let off: the card counts after all.
                 del hand.refused[player]
-                self._groups.emit(
-                    "played", fact.ts_ns, str(player), {"player": player, "cards": [card]}, hand.game
-                )
+                data = {"player": player, "cards": [card]}
+                self._groups.emit("played", fact.ts_ns, str(player), data, hand.game)
             hand.played.setdefault(card, player)
         played = list(zip(players, cards, strict=True))
         hand.tricks.append(Trick(number, played, winner))

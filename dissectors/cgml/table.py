@@ -96,7 +96,7 @@ class CgmlTable(GameTable):
         if is_answer(row):
             asked = conversation.answers(message, row)
             if asked is None and conversation.sure and not self._groups.has_flaw(message):
-                self._unasked(message, row, frame)
+                self._groups.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
                 return
             if asked is not None:
                 self._asked[message.id] = asked
@@ -115,9 +115,6 @@ class CgmlTable(GameTable):
             message, "wrong-server", at=place_of(frame), clause=row.clause, name=row.name, role=role
         )
         return True
-
-    def _unasked(self, message: Message, row: ElementType, frame: bytes) -> None:
-        self._groups.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
 
     def _version(self, message: Message, row: ElementType, conversation: Conversation) -> Hashable:
         """What makes messages copies of each other; None for one that is told to one client alone."""

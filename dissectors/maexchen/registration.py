@@ -50,8 +50,7 @@ class Registration:
             self._rounds.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
             if "," in name:
                 self._with_commas.add(name)
-        event = self._rounds.emit("registered", message.ts_ns, name, {"name": name}, None)
-        message.event_id = event.id
+        self._rounds.emit_of(message, "registered", name, {"name": name}, None)
 
     def rejected(self, message: Message, seat: Seat) -> None:
         """REJECTED: the request was refused; a name that no newer server takes is pointed at."""
@@ -59,8 +58,7 @@ class Registration:
         seat.refused = True
         name: str | None = request.fields["name"] if request is not None else None
         reason: str | None = message.fields.get("reason")
-        event = self._rounds.emit("rejected", message.ts_ns, name, {"name": name, "reason": reason}, None)
-        message.event_id = event.id
+        self._rounds.emit_of(message, "rejected", name, {"name": name, "reason": reason}, None)
         if request is None or name is None:
             return
         if reason == "INVALID_NAME":

@@ -1,7 +1,7 @@
 """The context of the Mäxchen table and of its parts: its rounds, who sits where, and the points.
 
-When a round begins and ends and what is missing of it is told here. Over UDP anything may be missing or come
-late. What a message of play belongs to is decided here, and a round with a hole in it accuses nobody.
+Over UDP anything may be missing or come late. What a message of play belongs to is decided here, and a round
+with a hole in it accuses nobody.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kiebitz.dissectors.maexchen.points import Points
 from kiebitz.dissectors.maexchen.questions import Seat
 from kiebitz.dissectors.maexchen.round import Round
 from kiebitz.dissectors.maexchen.rules import alone
-from kiebitz.dissectors.records import Event, Findings, Ids, Message, TableInfo
+from kiebitz.dissectors.records import Findings, Ids, Message, TableInfo
 
 _STRAGGLING_NS = 5_000_000
 """How long after a round's end its other messages may come. Some servers begin the next one soon after."""
@@ -152,11 +152,8 @@ class Rounds(GameContext):
 
     def count_start(self, played: Round) -> None:
         """A point for each player (protocol page: points); what must be told later rests on it."""
-        if (
-            self.last_number is not None
-            and played.number is not None
-            and played.number != self.last_number + 1
-        ):
+        last = self.last_number
+        if last is not None and played.number not in (None, last + 1):
             # Rounds have passed that are not in the capture, or were called off before anybody heard of them.
             self.points.forget()
         self.last_number = played.number
@@ -173,11 +170,6 @@ class Rounds(GameContext):
             and ts_ns - self._started_ns >= REORDERED_NS
         )
 
-    def check_points(self, message: Message, played: Round, scores: dict[str, int]) -> None:
-        wrong = self.points.wrong(scores)
-        if wrong and played.whole and played.game.result is not None:
-            self.accuse(message, "wrong-score", problem="; ".join(wrong))
-
     def accuse(self, message: Message, key: str, **values: Any) -> None:
         """Something speaks against the server, or else a datagram is missing from the capture.
 
@@ -188,20 +180,15 @@ class Rounds(GameContext):
 
     # Copies of a broadcast: the first is news, the others are witnesses.
 
-    def tell(
+    def tell_all(
         self,
         message: Message,
+        key: Hashable,
         kind: str,
         actor: str | None,
         data: dict[str, Any],
         played: Round | None,
-        broadcast: tuple[Seat, Hashable] | None = None,
-    ) -> Event:
-        """Make the event that a message tells of, and log it if copies of the message are to come."""
-        event = self.emit(kind, message.ts_ns, actor, data, played.game if played else None)
-        message.event_id = event.id
-        message.game_id = event.game_id
-        if broadcast is not None:
-            seat, key = broadcast
-            self.log.add(seat.stream.id, key, event)
-        return event
+    ) -> None:
+        """Make the event that a message tells of, and log it under its key, as copies are to come."""
+        event = self.emit_of(message, kind, actor, data, played.game if played else None)
+        self.log.add(message.stream.id, key, event)

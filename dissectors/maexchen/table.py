@@ -169,7 +169,7 @@ class MaexchenTable(GameTable):
             part = self._rounds.state.get("games", {}).get(played.key, {})
             if name in part.get("private", {}):
                 self._rounds.put_in(played, None, "private", name)
-        self._rounds.tell(message, "unregistered", name, {"name": name}, None)
+        self._rounds.emit_of(message, "unregistered", name, {"name": name}, None)
 
     # Rounds begin and end.
 
@@ -178,7 +178,7 @@ class MaexchenTable(GameTable):
         key = ("starting", number)
         if not self._rounds.log.is_copy(message, key):
             played = self._rounds.begin(message, number)
-            self._rounds.tell(message, "round_starting", None, {"round": number}, played, (seat, key))
+            self._rounds.tell_all(message, key, "round_starting", None, {"round": number}, played)
         assert message.game_id is not None
         self._answers.asked(seat, "join", message, message.game_id)
 
@@ -189,7 +189,7 @@ class MaexchenTable(GameTable):
             return
         if seat.name is not None:
             self._rounds.put_in(played, True, "private", seat.name, "joined")
-        self._rounds.tell(message, "joined", seat.name, {"name": seat.name}, played)
+        self._rounds.emit_of(message, "joined", seat.name, {"name": seat.name}, played.game)
 
     def _round_started(self, message: Message, seat: Seat) -> None:
         number: int | None = message.fields.get("round")
@@ -223,7 +223,7 @@ class MaexchenTable(GameTable):
             self._registration.seen(name)
         self._rounds.count_start(played)
         data = {"round": played.number, "players": players}
-        self._rounds.tell(message, "round_started", None, data, played, (seat, key))
+        self._rounds.tell_all(message, key, "round_started", None, data, played)
 
     def _round_canceled(self, message: Message, seat: Seat) -> None:
         reason: str = message.fields["reason"]
@@ -246,7 +246,7 @@ class MaexchenTable(GameTable):
         played.game.ended_ns = message.ts_ns
         self._rounds.changed_game(played.game)
         self._rounds.put_in(played, "canceled", "phase")
-        self._rounds.tell(message, "round_canceled", None, {"reason": reason}, played, (seat, key))
+        self._rounds.tell_all(message, key, "round_canceled", None, {"reason": reason}, played)
 
     # The end of a round.
 
@@ -276,7 +276,7 @@ class MaexchenTable(GameTable):
             self._rounds.put_in(played, "lost", "phase")
             self._rounds.put_in(played, None, "turn")
             self._rounds.put_in(played, {"names": names, "reason": reason}, "lost")
-        self._rounds.tell(message, "lost", None, {"names": names, "reason": reason}, played, (seat, key))
+        self._rounds.tell_all(message, key, "lost", None, {"names": names, "reason": reason}, played)
         if against is not None:
             losers = ", ".join(names)
             self._rounds.accuse(message, "wrong-verdict", losers=losers, reason=reason, objection=against)
@@ -300,11 +300,13 @@ class MaexchenTable(GameTable):
             self._registration.seen(name)
             self._rounds.put(points, "scores", name)
         if played is not None:
-            self._rounds.check_points(message, played, scores)
+            wrong = self._rounds.points.wrong(scores)
+            if wrong and played.whole and played.game.result is not None:
+                self._rounds.accuse(message, "wrong-score", problem="; ".join(wrong))
             played.scored = True
             self._rounds.leave(played, message.ts_ns)
         self._rounds.points.tell(scores)
-        self._rounds.tell(message, "score", None, {"scores": scores}, played, (seat, key))
+        self._rounds.tell_all(message, key, "score", None, {"scores": scores}, played)
 
     def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
         """Whether a spectator is told the points although no round is over, as a fork's server does."""

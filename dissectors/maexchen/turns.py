@@ -34,7 +34,7 @@ class Turns:
             if name is not None:
                 self._registration.learn(seat, name)
         self._set_turn(played, name, inferred)
-        self._rounds.tell(message, "turn", name, {"name": name}, played)
+        self._rounds.emit_of(message, "turn", name, {"name": name}, played.game)
         self._answers.asked(seat, "turn", message, played.game.id)
 
     def takes_turn(self, message: Message, seat: Seat) -> None:
@@ -66,7 +66,7 @@ class Turns:
         played = self._rounds.playing(message)
         self._check_order(message, played, name)
         self._rolls(played, name)
-        self._rounds.tell(message, "rolls", name, {"name": name}, played, (seat, key))
+        self._rounds.tell_all(message, key, "rolls", name, {"name": name}, played)
         self._registration.learn_from_turn(name)
 
     def _rolls(self, played: Round, name: str | None, inferred: bool = False) -> None:
@@ -93,7 +93,7 @@ class Turns:
                 self._registration.learn(seat, name)
             played.rolled[name] = dice
             self._rounds.put_in(played, dice, "private", name, "dice")
-        self._rounds.tell(message, "rolled", name, {"name": name, "dice": dice}, played)
+        self._rounds.emit_of(message, "rolled", name, {"name": name, "dice": dice}, played.game)
         self._answers.asked(seat, "announce", message, played.game.id)
 
     def announced(self, message: Message, seat: Seat) -> None:
@@ -115,7 +115,7 @@ class Turns:
         self._rounds.now_known(played, "announced", {"name": name, "dice": dice})
         if name in played.rolled:
             self._rounds.put_in(played, played.rolled[name] != dice, "private", name, "bluff")
-        self._rounds.tell(message, "announced", name, {"name": name, "dice": dice}, played, (seat, key))
+        self._rounds.tell_all(message, key, "announced", name, {"name": name, "dice": dice}, played)
         self._check_announcement(message, name, dice)
 
     def player_wants_to_see(self, message: Message, seat: Seat) -> None:
@@ -126,7 +126,7 @@ class Turns:
         played = self._rounds.playing(message)
         self._check_order(message, played, name)
         self._sees(played, name)
-        self._rounds.tell(message, "wants_to_see", name, {"name": name}, played, (seat, key))
+        self._rounds.tell_all(message, key, "wants_to_see", name, {"name": name}, played)
         self._registration.learn_from_turn(name)
 
     def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
@@ -173,7 +173,7 @@ class Turns:
         self.infer_see(message, played)
         played.actual = dice
         self._rounds.put_in(played, dice, "actual")
-        self._rounds.tell(message, "actual_dice", None, {"dice": dice}, played, (seat, key))
+        self._rounds.tell_all(message, key, "actual_dice", None, {"dice": dice}, played)
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
             rolled = played.rolled[name]

@@ -55,8 +55,8 @@ class Chat:
         data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
         if to is not None:
             data |= {"known_to": [sender, to], "others_see": {"text": None}}
-        game = talk.game if scope == "l" else None
-        event = self._hall.tell(message, "chat", sender, data, game)
+        game = talk.game.game if scope == "l" and talk.game is not None else None
+        event = self._hall.emit_of(message, "chat", sender, data, game)
         self._log.add(hearer, key, event)
 
     def clear(self) -> None:

@@ -16,7 +16,7 @@ from kiebitz.dissectors.okey.conversation import Conversation
 from kiebitz.dissectors.okey.game import OkeyGame
 from kiebitz.dissectors.okey.grammar import GRAMMAR
 from kiebitz.dissectors.okey.tiles import SEATS
-from kiebitz.dissectors.records import Event, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Findings, Ids, Stream, TableInfo
 
 _MOST_OTHERS = 1000
 """So many lobbies are remembered of which nobody's conversation is in the capture."""
@@ -66,15 +66,6 @@ class Hall(GameContext):
     def named(self, name: str | None) -> Conversation | None:
         """The conversation of a player."""
         return next((talk for talk in self.conversations.values() if talk.name == name), None)
-
-    def tell(
-        self, message: Message, kind: str, actor: str | None, data: dict[str, Any], game: OkeyGame | None
-    ) -> Event:
-        """Make the event that a message tells of."""
-        event = self.emit(kind, message.ts_ns, actor, data, game.game if game is not None else None)
-        message.event_id = event.id
-        message.game_id = event.game_id
-        return event
 
     # Lobbies.
 

@@ -70,7 +70,7 @@ class OkeyTable(GameTable):
         talk = self._hall.conversation(message.stream)
         self._hall.remark_dialect(message, row)
         if message.direction == "s2c" and b'%"' in frame:
-            self._remark_padding(message, frame)
+            self._hall.remark(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
         if message.direction == "c2s":
             self._from_client(message, row, sound, talk, frame)
         elif not sound:
@@ -83,10 +83,6 @@ class OkeyTable(GameTable):
                 self._deals.dealt(message, row, talk, frame)
             elif message.name in self._pushes:
                 self._pushes[message.name](message, talk)
-
-    def _remark_padding(self, message: Message, frame: bytes) -> None:
-        at = frame.index(b'%"')
-        self._hall.remark(message, _PADDING, _CLAUSE, (at, 1))
 
     def _from_client(
         self, message: Message, row: MessageType, sound: bool, talk: Conversation, frame: bytes

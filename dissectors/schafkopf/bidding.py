@@ -28,7 +28,7 @@ class Bidding:
     ) -> None:
         who = played.who(conversation.seat)
         data = {"seat": conversation.seat, "name": who, "question": question, "answer": answer}
-        self._rounds.tell(message, "answered", who, data, played)
+        self._rounds.emit_of(message, "answered", who, data, played.game)
 
     def geklopft(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
@@ -75,7 +75,7 @@ class Bidding:
             message.event_id = told[1]
             return
         self._rounds.put_in(played, best, "best_bid")
-        event = self._rounds.tell(message, "best_bid", None, {"mode": best}, played)
+        event = self._rounds.emit_of(message, "best_bid", None, {"mode": best}, played.game)
         played.told[f"{message.name} {best}"] = (best, event.id)
 
     def bids(self, message: Message, conversation: Conversation) -> None:
@@ -90,7 +90,7 @@ class Bidding:
             hand = played.dealt.get(seat)
             if bid == "SI" and hand is not None and set(hand) != SI:
                 self._rounds.flaw(message, "no-si", cards=", ".join(sorted(SI)))
-        self._rounds.tell(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played)
+        self._rounds.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
 
     def hochzeit(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
@@ -99,7 +99,7 @@ class Bidding:
         played.hochzeit = True
         proposer = next((other for other, bid in played.bids.items() if bid == "HOCHZEIT"), None)
         data = {"seat": seat, "name": who, "proposer": played.who(proposer), "taken": None}
-        self._rounds.tell(message, "hochzeit", who, data, played)
+        self._rounds.emit_of(message, "hochzeit", who, data, played.game)
 
     def takes_hochzeit(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)

@@ -37,11 +37,10 @@ class Hands:
         if self._held_elsewhere(message, played, seat, hand) or known == hand:
             return
         played.dealt[seat] = hand
-        rounds = self._rounds
-        rounds.put_hand(played, seat)
+        self._rounds.put_hand(played, seat)
         self._see_called(played, seat)
         who = played.who(seat)
-        rounds.tell(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played)
+        self._rounds.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
 
     def compare(
         self, message: Message, conversation: Conversation, played: Round, news: list[tuple[int, str]]

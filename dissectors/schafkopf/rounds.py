@@ -12,7 +12,7 @@ from typing import Any
 from kiebitz.dissectors.broadcast import EventLog
 from kiebitz.dissectors.context import GameContext, label
 from kiebitz.dissectors.grammar import shortened
-from kiebitz.dissectors.records import Blame, Event, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Blame, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.schafkopf.cards import SEATS
 from kiebitz.dissectors.schafkopf.codec import card_place
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR
@@ -218,22 +218,6 @@ class Rounds(GameContext):
             counted[str(played.who(trick.winner))] += trick.points
         return counted
 
-    # Events.
-
-    def tell(
-        self,
-        message: Message,
-        kind: str,
-        actor: str | None,
-        data: dict[str, Any],
-        played: Round | None,
-    ) -> Event:
-        """Make the event that a message tells of."""
-        event = self.emit(kind, message.ts_ns, actor, data, played.game if played is not None else None)
-        message.event_id = event.id
-        message.game_id = event.game_id
-        return event
-
     # What everybody is told: the first copy is news, the others must say the same.
 
     def told_before(
@@ -259,7 +243,7 @@ class Rounds(GameContext):
         actor: str | None,
         data: dict[str, Any],
     ) -> None:
-        event = self.tell(message, kind, actor, data, played)
+        event = self.emit_of(message, kind, actor, data, played.game)
         played.told[message.name] = (content, event.id)
 
     # Cards.

@@ -167,7 +167,7 @@ class Snapshots:
             data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
             if inferred:
                 data["inferred"] = True
-            event = rounds.tell(message, "played", who, data, played)
+            event = rounds.emit_of(message, "played", who, data, played.game)
             (done or played.play.current).cards[-1].event_id = event.id
             if done is not None:
                 self._tell_trick(message, played, done)
@@ -177,7 +177,7 @@ class Snapshots:
         rounds = self._rounds
         rounds.put_tricks(played)
         data = rounds.trick(played, trick)
-        trick.event_id = rounds.tell(message, "trick", data["winner"], data, played).id
+        trick.event_id = rounds.emit_of(message, "trick", data["winner"], data, played.game).id
 
     def _cannot_be(
         self, message: Message, conversation: Conversation, played: Round, seat: int, card: str

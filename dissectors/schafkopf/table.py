@@ -111,18 +111,14 @@ class SchafkopfTable(GameTable):
         name: str = message.fields["name"]
         conversation.name = label(name)
         self._rounds.put(True, "players", conversation.name, "here")
-        self._rounds.tell(message, "joined", conversation.name, {"name": name}, None)
+        self._rounds.emit_of(message, "joined", conversation.name, {"name": name}, None)
 
     def _not_here(self, conversation: Conversation) -> None:
         """A name is no longer here, unless another client has the same."""
         name, conversation.name = conversation.name, None
         if name is not None and all(other.name != name for other in self._rounds.conversations.values()):
-            path = (
-                ("players", name, "here")
-                if len(self._rounds.state.get("players", {})) <= _MAX_NAMES
-                else ("players", name)
-            )
-            self._rounds.put(None, *path)
+            is_kept = len(self._rounds.state.get("players", {})) <= _MAX_NAMES
+            self._rounds.put(None, "players", name, *(("here",) if is_kept else ()))
 
     def _id(self, message: Message, conversation: Conversation) -> None:
         conversation.id = message.fields["id"]
@@ -149,10 +145,11 @@ class SchafkopfTable(GameTable):
         name = conversation.name
         self._not_here(conversation)
         data: dict[str, Any] = {"seat": conversation.seat, "name": name, "reason": reason}
+        game = played.game if played is not None else None
         if message is not None:
-            self._rounds.tell(message, "left", name, data, played)
+            self._rounds.emit_of(message, "left", name, data, game)
         else:
-            self._rounds.emit("left", ts_ns, name, data, played.game if played is not None else None)
+            self._rounds.emit("left", ts_ns, name, data, game)
 
     def _beenden(self, message: Message, conversation: Conversation) -> None:
         self._leaves(message, conversation, "BEENDEN", message.ts_ns)
@@ -171,7 +168,7 @@ class SchafkopfTable(GameTable):
             self._snapshots.leads(message, played, seat)
         who = played.who(seat)
         self._rounds.put_in(played, who, "turn")
-        event = self._rounds.tell(message, "turn", who, {"seat": seat, "name": who}, played)
+        event = self._rounds.emit_of(message, "turn", who, {"seat": seat, "name": who}, played.game)
         self._rounds.log.add(message.stream.id, key, event)
 
     # Cards.
@@ -251,10 +248,8 @@ class SchafkopfTable(GameTable):
             before == conversation.account and message.name == "KONTO" and played.mode is None
         ):
             return
-        stock = message.fields.get("stock")
-        self._rounds.tell(
-            message, "settled", name, {"accounts": {name: conversation.account}, "stock": stock}, played
-        )
+        data = {"accounts": {name: conversation.account}, "stock": message.fields.get("stock")}
+        self._rounds.emit_of(message, "settled", name, data, played.game)
         accounts = {**(played.game.result or {}).get("accounts", {}), name: conversation.account}
         self._result(played, accounts=accounts)
 

@@ -37,14 +37,12 @@ class KnobelnTable(GameTable):
         name = self._asking.pop(message.stream.id, None)
         if name is not None:
             self.context.put({}, "players", name)
-            event = self.context.emit("joined", message.ts_ns, name, {"name": name}, None)
-            message.event_id = event.id
+            self.context.emit_of(message, "joined", name, {"name": name}, None)
 
     def _rolled(self, message: Message) -> None:
         name, zahl = label(message.fields["name"]), message.fields["zahl"]
         key = ("rolled", name, zahl)
         if not self._log.is_copy(message, key):  # the first copy: news
             self.context.put(zahl, "rolls", name)
-            event = self.context.emit("rolled", message.ts_ns, name, {"name": name, "zahl": zahl}, None)
+            event = self.context.emit_of(message, "rolled", name, {"name": name, "zahl": zahl}, None)
             self._log.add(message.stream.id, key, event)
-            message.event_id = event.id
