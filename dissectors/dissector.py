@@ -25,8 +25,8 @@ from kiebitz.dissectors.grammar import (
     shortened,
     to_json,
 )
-from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, TableInfo, Transport
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
+from kiebitz.dissectors.table import GameTable
 
 Likeness = Literal["certain", "similar"]
 """How sure a protocol is that a frame is its own: it is a sound message of it, or a slip of one."""

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
@@ -26,6 +27,7 @@ from kiebitz.dissectors.records import (
     Fault,
     Findings,
     Gap,
+    Ids,
     Item,
     Message,
     Severity,
@@ -33,7 +35,7 @@ from kiebitz.dissectors.records import (
     TableInfo,
     port_of,
 )
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.table import GameTable
 
 UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
 """How many items of a server wait for its protocol to be recognised: datagrams are messages, segments are
@@ -122,8 +124,8 @@ class Inspector:
         self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The servers that nobody is speaking to, the one longest left alone first."""
         self._conversations: dict[int, _Conversation] = {}
-        self._tables: dict[str, list[GameTable]] = {}
-        """By protocol, all tables; what one server says may be about another."""
+        self._contexts: dict[str, list[GameContext]] = {}
+        """By protocol, those of all tables; what one server says may be about another."""
         self._memo: dict[tuple[str, Direction], dict[bytes, Decoded]] = defaultdict(dict)
         self._latest_ns = 0
         self._is_catching_up = False
@@ -228,7 +230,7 @@ class Inspector:
             self._decide_by_likeness(server)
         self._last_verdicts(server)
         if server.table is not None:
-            self._tables[server.table.info.protocol].remove(server.table)
+            self._contexts[server.table.context.info.protocol].remove(server.table.context)
 
     def _last_verdicts(self, server: _Server) -> None:
         """Nothing more comes from a server: what waited for more is told."""
@@ -294,10 +296,10 @@ class Inspector:
         server.dissector = dissector
         server.guess = Guess(dissector)
         server.table = dissector.table(info, self._ids, self._findings)
-        server.table.is_unfinished = self._is_unfinished
-        neighbours = self._tables.setdefault(dissector.protocol, [])
-        neighbours.append(server.table)
-        server.table.neighbours = neighbours
+        context = server.table.context
+        context.is_unfinished = self._is_unfinished
+        context.neighbours = neighbours = self._contexts.setdefault(dissector.protocol, [])
+        neighbours.append(context)
         for conversation in self._conversations.values():
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
@@ -336,7 +338,7 @@ class Inspector:
         anything."""
         table = server.table
         assert table is not None
-        self._tables[table.info.protocol].remove(table)
+        self._contexts[table.context.info.protocol].remove(table.context)
         self._findings.diagnostics += as_notes(guess.held)
         stream = next(reversed(guess.streams.values()))
         self._findings.diagnostics.append(

@@ -208,6 +208,15 @@ class Snapshot(msgspec.Struct, eq=False):
     state_json: str
 
 
+class Ids(msgspec.Struct):
+    """The last number given to each kind of record, so that numbers are known before anything is stored."""
+
+    table: int = 0
+    game: int = 0
+    message: int = 0
+    event: int = 0
+
+
 class Findings(msgspec.Struct, eq=False):
     """What was found since the last time. Streams, tables and games may come again, changed."""
 

@@ -1,76 +1,23 @@
-"""What every game table does: keep the state, make events with their changes, open and close games.
+"""What a protocol brings to make sense of messages: its game table, as the inspector calls it.
 
-A protocol's table derives from `GameTable` and says what its messages mean. Messages go in, findings come
-out; a table never looks at a clock, only at the times of what it is given.
+A protocol's table derives from `GameTable` and says what its messages mean; all that it says goes into its
+context. It never looks at a clock, only at the times of what it is given.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
 
-import msgspec
-
-from kiebitz.dissectors.grammar import MessageType, Rule, blame_of, to_json
-from kiebitz.dissectors.records import (
-    Blame,
-    Change,
-    Diagnostic,
-    Direction,
-    Event,
-    Findings,
-    Game,
-    Group,
-    Message,
-    Severity,
-    Snapshot,
-    Stream,
-    TableInfo,
-)
-from kiebitz.dissectors.state import State, set_at
-
-SNAPSHOT_EVERY = 200
-"""Events between two snapshots: what a jump to any moment has to replay at the most."""
-
-
-_LONGEST_LABEL = 200
-_CUT_LABEL = 60
-
-
-def label(name: str) -> str:
-    """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
-    return name if len(name) <= _LONGEST_LABEL else f"{name[:_CUT_LABEL]}…"
-
-
-class Ids(msgspec.Struct):
-    """The last number given to each kind of record, so that numbers are known before anything is stored."""
-
-    table: int = 0
-    game: int = 0
-    message: int = 0
-    event: int = 0
+from kiebitz.dissectors.context import GameContext
+from kiebitz.dissectors.grammar import MessageType
+from kiebitz.dissectors.records import Direction, Message, Stream
 
 
 class GameTable(ABC):
-    """One server's table. Subclasses read messages; the findings list everything that comes of it."""
+    """One server's table. Subclasses read messages, and tell their `context` what comes of them."""
 
-    rules: Mapping[str, Rule] = MappingProxyType({})
-    """What it checks: the rules of its protocol's grammar."""
-
-    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self.info = info
-        self.state: State = {}
-        self._ids = ids
-        self._findings = findings
-        self._seq = 0
-        self._changes: list[Change] = []
-        self._remarked: set[str] = set()
-        self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
-        """Whether something has come in a direction of a stream that may yet become a message."""
-        self.neighbours: Sequence[GameTable] = ()
-        """The tables of the same protocol in this session, this one among them."""
+    def __init__(self, context: GameContext) -> None:
+        self.context = context
 
     @abstractmethod
     def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
@@ -102,133 +49,3 @@ class GameTable(ABC):
     def finish(self, ts_ns: int) -> None:
         """Nothing more comes: give the verdicts that waited for more."""
         return
-
-    def put(self, value: Any, *path: str) -> None:
-        """Change the state at `path`; the change belongs to the next event. None takes the path away."""
-        # The state gets its own object: what is put into it later must not alter this change.
-        if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
-            self._changes.append((list(path), value))
-
-    @property
-    def pending_changes(self) -> Sequence[Change]:
-        """The changes that wait for the next event."""
-        return self._changes
-
-    def emit(
-        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
-    ) -> Event:
-        """Make an event of all changes since the last one."""
-        self._ids.event += 1
-        self._seq += 1
-        game_id = game.id if game is not None else None
-        event = Event(
-            self._ids.event, self.info.id, game_id, self._seq, ts_ns, kind, actor, data, self._changes
-        )
-        self._changes = []
-        self._findings.events.append(event)
-        if self._seq % SNAPSHOT_EVERY == 0:
-            self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, to_json(self.state)))
-        return event
-
-    def open_game(self, label: str, ts_ns: int) -> Game:
-        """Begin a game."""
-        self._ids.game += 1
-        game = Game(self._ids.game, self.info.id, self.info.protocol, label, ts_ns)
-        self._findings.games.append(game)
-        return game
-
-    def changed_game(self, game: Game) -> None:
-        """A game's label, end or result is new."""
-        self._findings.games.append(game)
-
-    def flaw(
-        self,
-        message: Message,
-        key: str,
-        /,
-        *,
-        at: tuple[int, int] | None = None,
-        part: str | None = None,
-        blame: Blame | None = None,
-        **values: Any,
-    ) -> None:
-        """Report that `message` breaks the rule of this key; `values` fill the rule's sentences.
-
-        `at` is where in it (offset and length in bytes); `part` names what is there, behind the sentence.
-        `blame` is whose fault it is, if that is not the rule's to say.
-        """
-        rule = self.rules[key]
-        text = rule.text.format_map(values)
-        self.diagnose(
-            message,
-            rule.severity,
-            rule.group,
-            rule.code,
-            text if part is None else f"{text} ({part})",
-            expected=_filled(rule.expected, values),
-            clause=_filled(rule.clause, values),
-            blame=blame or rule.blame or blame_of(message.direction),
-            at=at,
-        )
-
-    def diagnose(
-        self,
-        message: Message,
-        severity: Severity,
-        group: Group,
-        code: str,
-        text: str,
-        *,
-        expected: str | None = None,
-        clause: str | None = None,
-        blame: Blame = "unknown",
-        at: tuple[int, int] | None = None,
-    ) -> None:
-        """Report a flaw of `message`, or of `at`: (offset, length) in bytes inside it.
-
-        What breaks a rule is reported with `flaw`, so that the reference lists all that is checked.
-        """
-        offset, length = at if at is not None else (0, message.length)
-        self._findings.diagnostics.append(
-            Diagnostic(
-                message.stream,
-                message.direction,
-                message.ts_ns,
-                severity,
-                group,
-                code,
-                text,
-                message.offset + offset,
-                length,
-                expected,
-                clause,
-                blame,
-                message.id,
-            )
-        )
-
-    def remark_dialect(self, message: Message, row: MessageType) -> None:
-        """Note, once per table, that a row of the grammar differs from the specification."""
-        if row.deviation is not None:
-            self.remark(message, row.deviation, row.clause)
-
-    def remark(
-        self, message: Message, deviation: str, clause: str, at: tuple[int, int] | None = None
-    ) -> None:
-        """Note, once per table, how a server or its clients differ from the specification."""
-        if deviation not in self._remarked:
-            self._remarked.add(deviation)
-            self.diagnose(
-                message,
-                "note",
-                "malformed",
-                "dialect",
-                deviation,
-                clause=clause,
-                blame=blame_of(message.direction),
-                at=at,
-            )
-
-
-def _filled(sentence: str | None, values: Mapping[str, object]) -> str | None:
-    return None if sentence is None else sentence.format_map(values)

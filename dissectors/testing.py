@@ -29,6 +29,7 @@ from kiebitz.dissectors.records import (
     Fault,
     Findings,
     Gap,
+    Ids,
     Item,
     Message,
     Stream,
@@ -36,7 +37,7 @@ from kiebitz.dissectors.records import (
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.rewriting import value_at
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.table import GameTable
 
 try:
     from hypothesis import HealthCheck, given, settings
@@ -243,7 +244,7 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
         inspector.feed(item)
     inspector.finish()
     found = inspector.drain()
-    for each in tables:
+    for each in (made.context for made in tables):
         state: State = {}
         changes = [event.changes for event in found.events if event.table_id == each.info.id]
         # What is put into the state later must not alter a change.

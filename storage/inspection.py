@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kiebitz.dissectors.inspector import DecodeAs, Inspector
-from kiebitz.dissectors.records import Findings, Item
+from kiebitz.dissectors.records import Findings, Ids, Item
 from kiebitz.dissectors.registry import installed
-from kiebitz.dissectors.table import Ids
 from kiebitz.storage.rows import Rows, gather
 
 

@@ -18,8 +18,7 @@ from itertools import count
 from typing import Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.dissectors.records import Chunk, Findings, Gap, Item
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Chunk, Findings, Gap, Ids, Item
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.opening import open_for_writing, settle
 from kiebitz.storage.rows import INSERTS, SEVERITY, no_rows

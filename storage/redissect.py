@@ -12,9 +12,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from kiebitz.dissectors.inspector import DecodeAs, Inspector
-from kiebitz.dissectors.records import Chunk
+from kiebitz.dissectors.records import Chunk, Ids
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
-from kiebitz.dissectors.table import Ids
 from kiebitz.storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
 from kiebitz.storage.opening import open_to_change, settle
 from kiebitz.storage.recorder import BATCH, lock

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Ids
 from kiebitz.storage.derived import as_recorded
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems

@@ -13,32 +13,32 @@ from typing import Any
 
 import pytest
 
+from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import GameTable
 
 _rules: dict[str, dict[str, set[str]]] = {}
 _codes: set[str] = set()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    flaw, diagnose = GameTable.flaw, GameTable.diagnose
+    flaw, diagnose = GameContext.flaw, GameContext.diagnose
     by_rule = False
 
-    def breaks(table: GameTable, message: Message, key: str, **values: Any) -> None:
+    def breaks(context: GameContext, message: Message, key: str, **values: Any) -> None:
         nonlocal by_rule
-        _rules.setdefault(table.info.protocol, {}).setdefault(key, set()).add(message.name)
+        _rules.setdefault(context.info.protocol, {}).setdefault(key, set()).add(message.name)
         by_rule = True
-        flaw(table, message, key, **values)
+        flaw(context, message, key, **values)
         by_rule = False
 
-    def reports(table: GameTable, message: Message, *what: Any, **more: Any) -> None:
+    def reports(context: GameContext, message: Message, *what: Any, **more: Any) -> None:
         if not by_rule:
             _codes.add(what[2])
-        diagnose(table, message, *what, **more)
+        diagnose(context, message, *what, **more)
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(GameTable, "flaw", breaks)
-    patch.setattr(GameTable, "diagnose", reports)
+    patch.setattr(GameContext, "flaw", breaks)
+    patch.setattr(GameContext, "diagnose", reports)
     config.add_cleanup(patch.undo)
 
 

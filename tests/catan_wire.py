@@ -12,10 +12,20 @@ from typing import Any, NamedTuple
 from catan_island import Truth
 
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Game, Gap, Item, Stream
+from kiebitz.dissectors.records import (
+    Chunk,
+    Diagnostic,
+    Direction,
+    End,
+    Findings,
+    Game,
+    Gap,
+    Ids,
+    Item,
+    Stream,
+)
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import Ids
 
 MS = 1_000_000
 

@@ -15,9 +15,19 @@ from cgml_cases import message
 from kiebitz.dissectors.cgml.cards import PACK, Rules
 from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Gap, Stream
+from kiebitz.dissectors.records import (
+    Chunk,
+    Diagnostic,
+    Direction,
+    End,
+    Event,
+    Findings,
+    Game,
+    Gap,
+    Ids,
+    Stream,
+)
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import Ids
 
 MS = 1_000_000
 LOGIN, GAME_SERVER = 7001, 7002

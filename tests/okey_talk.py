@@ -10,8 +10,7 @@ from okey_script import Move, Script, Step
 
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import Chunk, Direction, End, Event, Findings, Gap, Stream
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Chunk, Direction, End, Event, Findings, Gap, Ids, Stream
 
 SERVER = "10.0.0.9:8090"
 

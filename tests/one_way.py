@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Stream
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Ids, Stream
 
 
 def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | None) -> Findings:

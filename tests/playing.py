@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Stream
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Ids, Stream
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import Ids
 
 MS = 1_000_000
 

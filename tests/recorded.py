@@ -13,9 +13,8 @@ from kiebitz.cli.importing.packets import open_capture_in_memory
 from kiebitz.cli.options.decode_as import server_ports
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Item, Stream
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Ids, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
-from kiebitz.dissectors.table import Ids
 from kiebitz.proxy.capture_files import open_capture
 
 CAPTURES = Path(__file__).parent.parent / "captures"

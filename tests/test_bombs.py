@@ -21,9 +21,8 @@ from strength import a_few, times
 from test_fuzzing import watched
 
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, Stream
+from kiebitz.dissectors.records import Chunk, Direction, Ids, Stream
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
-from kiebitz.dissectors.table import Ids
 from kiebitz.proxy.capture_files import CaptureError, open_capture
 
 PEAK_BYTES = 128 << 20

@@ -22,10 +22,10 @@ from kiebitz.dissectors.records import (
     Direction,
     End,
     Findings,
+    Ids,
     Message,
     Stream,
 )
-from kiebitz.dissectors.table import Ids
 
 
 class Wire:

@@ -20,10 +20,9 @@ from strength import times
 
 from kiebitz.dissectors.catan.game import place_text
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Item
+from kiebitz.dissectors.records import Ids, Item
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import Ids
 
 DIALECTS = st.builds(
     Dialect,

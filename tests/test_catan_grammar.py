@@ -45,9 +45,8 @@ from kiebitz.dissectors.catan.words import (
 from kiebitz.dissectors.dissector import Likeness
 from kiebitz.dissectors.grammar import Decoded, Field
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Findings, Stream
+from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Findings, Ids, Stream
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.table import Ids
 
 CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *FLAWED, *NO_MESSAGE, *UNKNOWN]
 SEVERITIES = [

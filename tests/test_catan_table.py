@@ -17,10 +17,9 @@ from recorded import inspected
 
 from kiebitz.dissectors.catan.words import in_ascii
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Stream
+from kiebitz.dissectors.records import Chunk, Ids, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.state import State, apply, seen_by
-from kiebitz.dissectors.table import Ids
 
 ALL = ("Anna", "Bert", "Cleo")
 

@@ -26,9 +26,8 @@ from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Item
+from kiebitz.dissectors.records import Ids, Item
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.table import Ids
 from kiebitz.dissectors.testing import check_accounted, check_in_order, check_sound
 from kiebitz.proxy.capture_files import CaptureError, open_capture
 from kiebitz.proxy.conversations import UdpConversations

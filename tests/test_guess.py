@@ -16,9 +16,8 @@ from kiebitz.cli.importing.packets import PacketRecording
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.guess import ENOUGH
 from kiebitz.dissectors.inspector import TAKEN_BACK, Inspector
-from kiebitz.dissectors.records import Chunk, Direction, Findings, Item, Stream, Transport
+from kiebitz.dissectors.records import Chunk, Direction, Findings, Ids, Item, Stream, Transport
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.table import Ids
 from kiebitz.proxy.capture_files import open_capture
 from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.recorder import Recorder

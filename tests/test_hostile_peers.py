@@ -24,9 +24,8 @@ from watched import HAS_PROC
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, End, Stream
+from kiebitz.dissectors.records import Chunk, End, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.table import Ids
 from kiebitz.proxy import relay_tcp
 from kiebitz.storage.recorder import Recorder
 

@@ -22,6 +22,7 @@ from strength import times
 
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.inspector import MOST_SERVERS, UNDECIDED_BYTES, UNDECIDED_ITEMS, Inspector
@@ -31,6 +32,7 @@ from kiebitz.dissectors.records import (
     Chunk,
     End,
     Findings,
+    Ids,
     Item,
     Stream,
     Transport,
@@ -38,7 +40,6 @@ from kiebitz.dissectors.records import (
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import SNAPSHOT_EVERY, Ids
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 
 SAID = {

@@ -16,8 +16,7 @@ from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Scores, Token
-from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Stream
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Ids, Stream
 
 CASES = [*SOUND, *LOOSE, *FLAWED]
 

@@ -33,13 +33,13 @@ from kiebitz.dissectors.records import (
     Direction,
     End,
     Findings,
+    Ids,
     Message,
     Severity,
     Stream,
 )
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, String, line_count, terminals
-from kiebitz.dissectors.table import Ids
 
 ANNA = 1
 """The number of Anna's stream."""

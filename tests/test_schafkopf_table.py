@@ -13,12 +13,11 @@ from schafkopf_script import Dialect, Script, Step
 from strength import times
 
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Stream
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Ids, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.schafkopf.cards import MODI, mode
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import Ids
 
 FOUR = ("Anna", "Bärbel", "Carl", "Dora")
 DIALECTS = [Dialect(), Dialect(turns=False), Dialect(turns=False, updates=False, stock=False)]

@@ -53,7 +53,7 @@ class SecretiveTable(NoughtsTable):
 
     def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
         super().message(message, row, sound, frame)
-        self.state["latest"] = row.name
+        self.context.state["latest"] = row.name
 
 
 class WideCodec(DelimitedCodec):

@@ -17,9 +17,8 @@ from typing import NamedTuple
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.dissectors.records import End, Findings, Item, Stream
+from kiebitz.dissectors.records import End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import installed
-from kiebitz.dissectors.table import Ids
 from kiebitz.proxy.processes import start_child
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.rows import Row, Rows, no_rows

@@ -13,9 +13,8 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Gap, Item, Message, Stream
+from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Gap, Ids, Item, Message, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
-from kiebitz.dissectors.table import Ids
 from kiebitz.storage.sentences import describe
 from kiebitz.storage.traffic import Stretch
 

@@ -10,7 +10,7 @@ from kiebitz.dissectors.catan.game import COSTS, PIECES, Building, CatanGame, Pl
 from kiebitz.dissectors.catan.ledger import START, Claim
 from kiebitz.dissectors.catan.phrases import where_words
 from kiebitz.dissectors.catan.placing import THROUGH, objection
-from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.play import Play
 from kiebitz.dissectors.catan.resources import Resources
 from kiebitz.dissectors.catan.roads import longest_road
 from kiebitz.dissectors.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
@@ -24,8 +24,8 @@ _MOST = 1000
 class Builder:
     """Takes what is built."""
 
-    def __init__(self, table: PlayTable, resources: Resources) -> None:
-        self._table = table
+    def __init__(self, play: Play, resources: Resources) -> None:
+        self._play = play
         self._resources = resources
 
     def bauvorgang(self, fact: Fact) -> None:
@@ -35,12 +35,12 @@ class Builder:
 
     def build(self, fact: Fact, owner: int, typ: str, where: Spot, path: tuple[str, ...]) -> None:
         """A building stands now; `path` is where the message tells of it."""
-        table = self._table
-        player = table.player(owner)
+        play = self._play
+        player = play.player(owner)
         data = {"type": typ, "place": [{"x": x, "y": y} for x, y in where]}
-        game = table.game
+        game = play.game
         if game is None:
-            table.tell(fact, "built", player, data)
+            play.tell(fact, "built", player, data)
             return
         if game.buildings.get(where) == Building(owner, typ):
             # A card that names its roads may be followed by a message for each.
@@ -48,8 +48,8 @@ class Builder:
         self._check(fact, game, player, typ, where, path)
         if where in game.buildings or len(game.buildings) < _MOST:
             game.buildings[where] = Building(owner, typ)
-            table.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        table.tell(fact, "built", player, data)
+            play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        play.tell(fact, "built", player, data)
         if game.in_setup:
             self._settled(fact, game, player, typ, where)
         elif typ == STRASSE and player.free_roads:
@@ -74,35 +74,33 @@ class Builder:
     def _check(
         self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot, path: tuple[str, ...]
     ) -> None:
-        table = self._table
+        play = self._play
         if not game.whole or game.board is None:
             return
         problem = objection(game, game.board, player.id, typ, where)
         if problem is not None:
             key, place = "road-through" if problem == THROUGH else "bad-place", where_words(where)
-            table.flaw_of(
-                fact, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem
-            )
+            play.flaw_of(fact, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem)
         elif not game.in_setup and game.roller not in (None, player.id):
-            key, whose = "out-of-turn/build", table.name(game.roller)
-            table.flaw_of(fact, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller)
+            key, whose = "out-of-turn/build", play.name(game.roller)
+            play.flaw_of(fact, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller)
         elif len(game.owned(player.id, typ)) >= PIECES[typ]:
             key, most = "too-many-pieces", PIECES[typ]
-            table.flaw_of(fact, key, *path, "Typ", player=player.name, piece=typ, most=most)
+            play.flaw_of(fact, key, *path, "Typ", player=player.name, piece=typ, most=most)
 
     # The longest road.
 
     def longest(self, fact: Fact) -> None:
         """The longest road changes hands."""
-        table = self._table
+        play = self._play
         number: int | None = fact.fields.get("Spieler")
-        player = table.player(number) if number is not None else None
-        game = table.game
+        player = play.player(number) if number is not None else None
+        game = play.game
         if game is not None:
             game.longest_road = number
             game.longest_fact = fact
-            table.put_in(number, "longest_road")
-        table.tell(fact, "longest_road", player, {} if player is not None else {"player": None})
+            play.put_in(number, "longest_road")
+        play.tell(fact, "longest_road", player, {} if player is not None else {"player": None})
 
     def lengths(self, game: CatanGame) -> dict[int, int] | None:
         """How long each player's longest road is; None if that is not known."""
@@ -125,13 +123,13 @@ class Builder:
         lengths = self.lengths(game) if fact is not None else None
         if fact is None or lengths is None or _may_hold(game.longest_road, lengths):
             return
-        table = self._table
+        play = self._play
         longest = max(lengths.values(), default=0)
-        whose = [table.name(number) or "" for number in lengths if lengths[number] == longest]
+        whose = [play.name(number) or "" for number in lengths if lengths[number] == longest]
         holder = game.longest_road
-        ours = f"{table.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
+        ours = f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
         others, expected = " and ".join(whose), ", ".join(whose)
-        table.flaw_of(
+        play.flaw_of(
             fact, "longest-road", "Spieler", holder=ours, others=others, longest=longest, expected=expected
         )
 

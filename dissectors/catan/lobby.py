@@ -8,7 +8,7 @@ from kiebitz.dissectors.catan.game import Player
 from kiebitz.dissectors.catan.hand import Counts, total
 from kiebitz.dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER
 from kiebitz.dissectors.catan.phrases import words
-from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.play import Play
 from kiebitz.dissectors.catan.words import (
     BAUEN,
     DORF_BAUEN,
@@ -33,13 +33,13 @@ _HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "larg
 class Lobby:
     """Takes what is said of players."""
 
-    def __init__(self, table: PlayTable) -> None:
-        self._table = table
+    def __init__(self, play: Play) -> None:
+        self._play = play
 
     def hallo(self, fact: Fact) -> None:
         """The server greets: who it is."""
         if fact.message.direction == "s2c":
-            self._table.put({"version": fact.fields["Version"][:200]}, "server")
+            self._play.put({"version": fact.fields["Version"][:200]}, "server")
 
     def willkommen(self, fact: Fact) -> None:
         """A client gets his number."""
@@ -47,90 +47,90 @@ class Lobby:
         self._join(fact, number)
         if fact.event is None:
             # The others have heard of him first.
-            fact.event = self._table.players[number].joined
+            fact.event = self._play.players[number].joined
 
     def _join(self, fact: Fact, number: int, plays: bool = False) -> Player:
         """A player who is connected; who `plays` is in the game that is on, if there is one."""
-        table = self._table
-        before = table.players.get(number)
-        known = table.known(number)
+        play = self._play
+        before = play.players.get(number)
+        known = play.known(number)
         if before is None or before.gone:
             known.gone = False
-            table.put_lobby(known)
-            known.joined = table.tell(fact, "joined", known, {})
+            play.put_lobby(known)
+            known.joined = play.tell(fact, "joined", known, {})
         # A latecomer waits for the next game.
-        in_game = table.game is not None and number in table.game.players
-        return table.player(number) if plays or in_game else known
+        in_game = play.game is not None and number in play.game.players
+        return play.player(number) if plays or in_game else known
 
     def statusupdate(self, fact: Fact) -> None:
         """A player as the server sees him now."""
-        table = self._table
+        play = self._play
         told = fact.fields["Spieler"]
         status = told.get("Status")
-        known = table.players.get(told["id"])
+        known = play.players.get(told["id"])
         if status == VERBINDUNG_VERLOREN and (known is None or known.gone):
             return
         player = self._join(fact, told["id"], self._plays(status))
         self._configured(fact, player, told)
-        if table.game is not None:
-            table.game.ledger.forget(MONOPOLY)
-        pending = len(table.pending_changes)
+        if play.game is not None:
+            play.game.ledger.forget(MONOPOLY)
+        pending = len(play.pending_changes)
         before = player.status
-        if table.game is not None and player.id in table.game.players:
+        if play.game is not None and player.id in play.game.players:
             self._in_game(fact, player, told)
         if status is not None and status != before:
             player.status = status
-            known = table.players[player.id]
+            known = play.players[player.id]
             known.status = status
-            table.put_lobby(known)
-            table.put_player(player, "status", status)
+            play.put_lobby(known)
+            play.put_player(player, "status", status)
             self._turn(fact, player, status)
-        elif len(table.pending_changes) == pending:
+        elif len(play.pending_changes) == pending:
             return
         if status == VERBINDUNG_VERLOREN and status != before:
             self._gone(fact, player, LOST)
         elif status == WARTET_AUF_BEGINN and status != before:
-            table.tell(fact, "ready", player, {})
+            play.tell(fact, "ready", player, {})
         else:
-            table.tell(fact, "status", player, {"status": player.status, "points": player.points})
+            play.tell(fact, "status", player, {"status": player.status, "points": player.points})
 
     def _plays(self, status: str | None) -> bool:
         """Whether a status shows that somebody plays; in a game that was met in its middle, waiting does."""
-        game = self._table.game
+        game = self._play.game
         if game is not None and not game.whole:
             return status not in (SPIEL_STARTEN, WARTET_AUF_BEGINN)
         return status in _HAS_THE_TURN or status == KARTEN_ABGEBEN
 
     def _configured(self, fact: Fact, player: Player, told: dict[str, Any]) -> None:
         name, colour = told.get("Name"), told.get("Farbe")
-        known = self._table.players[player.id]
+        known = self._play.players[player.id]
         before = known.name, known.colour
         if name or colour:
-            self._table.rename(known, name or None, colour)
+            self._play.rename(known, name or None, colour)
         if (known.name, known.colour) == before:
             return
         if player is not known:
-            self._table.put_in(None, "private", player.name)
+            self._play.put_in(None, "private", player.name)
             player.name, player.colour = known.name, known.colour
-            self._table.put_player(player, "name", player.name)
-            self._table.put_player(player, "colour", player.colour)
-            self._table.put_hand(player)
-            self._table.put_cards(player)
+            self._play.put_player(player, "name", player.name)
+            self._play.put_player(player, "colour", player.colour)
+            self._play.put_hand(player)
+            self._play.put_cards(player)
         named = {"before": before[0]} if known.name != before[0] else {}
-        self._table.tell(fact, "configured", known, {"colour": known.colour, **named})
+        self._play.tell(fact, "configured", known, {"colour": known.colour, **named})
 
     def _turn(self, fact: Fact, player: Player, status: str) -> None:
-        game = self._table.game
+        game = self._play.game
         if game is not None and status == HANDELN_ODER_BAUEN:
             game.yielding = False
         if game is not None and status in _HAS_THE_TURN:
             game.has_turn(player, fact.ts_ns)
-            self._table.put_in(player.id, "turn")
-            self._table.put_in(status, "phase")
+            self._play.put_in(player.id, "turn")
+            self._play.put_in(status, "phase")
 
     def _in_game(self, fact: Fact, player: Player, told: dict[str, Any]) -> None:
         """Compare with what is known, and take over what is new."""
-        table = self._table
+        play = self._play
         # His own copy has the points that others are not shown, so the most is what he has.
         points = max(
             (
@@ -143,20 +143,20 @@ class Lobby:
         for what, value in (("points", points), ("knights", told.get("Rittermacht"))):
             if value is not None and value != getattr(player, what):
                 setattr(player, what, value)
-                table.put_player(player, what, value)
-                table.count_points()
-        if table.game is not None and not table.game.whole:
+                play.put_player(player, what, value)
+                play.count_points()
+        if play.game is not None and not play.game.whole:
             # How it came about was not seen; from its beginning on, it is told when it changes.
             for what, place in _HONOURS.items():
                 if told.get(what):
-                    table.put_in(player.id, place)
+                    play.put_in(player.id, place)
         if "Rohstoffe" in told:
             self._resources(fact, player, told["Rohstoffe"])
         if "Entwicklungskarten" in told:
             self._cards(fact, player)
 
     def _resources(self, fact: Fact, player: Player, counts: Counts) -> None:
-        table = self._table
+        play = self._play
         hand = player.hand
         ours = hand.total
         if ours is not None and ours != total(counts):
@@ -165,9 +165,9 @@ class Lobby:
                 ours = hand.total
         was_known = hand.is_known
         agrees = hand.tell(counts)
-        if not agrees and table.is_whole():
+        if not agrees and play.is_whole():
             known = words(ours) if ours is not None and ours != total(counts) else "other cards"
-            table.flaw_of(
+            play.flaw_of(
                 fact,
                 "total-mismatch",
                 "Spieler",
@@ -178,11 +178,11 @@ class Lobby:
                 count=ours,
             )
         if not agrees or not was_known or ours is None:
-            table.put_hand(player)
+            play.put_hand(player)
 
     def _untold_theft(self, fact: Fact, player: Player, told: int) -> bool:
         """Whether the difference is one card that was stolen, as some servers tell only the two of them."""
-        game, hand = self._table.game, player.hand
+        game, hand = self._play.game, player.hand
         assert hand.total is not None
         sign = told - hand.total
         if game is None or not game.ledger.take_theft(player.id, sign):
@@ -191,14 +191,14 @@ class Lobby:
             hand.gain(1)
         else:
             hand.pay(1)
-        self._table.put_hand(player)
+        self._play.put_hand(player)
         kind = "gained" if sign > 0 else "paid"
-        self._table.tell(fact, kind, player, {"resources": 1, "why": ROBBER, "inferred": True})
+        self._play.tell(fact, kind, player, {"resources": 1, "why": ROBBER, "inferred": True})
         return True
 
     def _untold_discard(self, fact: Fact, player: Player, told: int) -> bool:
         """Whether what is missing was given up because of the robber, as some servers tell nobody."""
-        table = self._table
+        play = self._play
         hand = player.hand
         assert hand.total is not None
         counts: Counts | None = None
@@ -209,13 +209,13 @@ class Lobby:
         if counts is None:
             return False
         player.discard = None
-        if table.game is not None:
-            table.game.ledger.forget(DISCARD, player.id)
+        if play.game is not None:
+            play.game.ledger.forget(DISCARD, player.id)
         hand.pay(counts)
-        table.put_hand(player)
+        play.put_hand(player)
         hidden = {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-        table.tell(fact, "discarded", player, {"resources": counts, **hidden})
-        table.flaw_of(fact, "untold-discard", "Spieler", "Rohstoffe")
+        play.tell(fact, "discarded", player, {"resources": counts, **hidden})
+        play.flaw_of(fact, "untold-discard", "Spieler", "Rohstoffe")
         return True
 
     def _cards(self, fact: Fact, player: Player) -> None:
@@ -234,7 +234,7 @@ class Lobby:
         cards = player.cards
         if cards.total is None or (cards.total == most and not cards.is_known):
             cards.tell(own)
-            self._table.put_cards(player)
+            self._play.put_cards(player)
         player.cards_told = own
 
     # Talk.
@@ -242,40 +242,34 @@ class Lobby:
     def chat(self, fact: Fact) -> None:
         """Somebody says something; the server, if nobody is named."""
         number = fact.fields.get("Absender")
-        known = self._table.players.get(number) if number is not None else None
+        known = self._play.players.get(number) if number is not None else None
         name = known.name if known is not None else "the server"
         data = {"from": number, "name": name, "text": fact.fields["Nachricht"][:1000]}
-        game = self._table.game
-        event = self._table.emit(
-            "chat",
-            fact.ts_ns,
-            known.name if known is not None else None,
-            data,
-            game.game if game is not None else None,
-        )
-        fact.event = event
+        actor = known.name if known is not None else None
+        game = self._play.game.game if self._play.game is not None else None
+        fact.event = self._play.emit("chat", fact.ts_ns, actor, data, game)
 
     def refused(self, fact: Fact, number: int | None, request: Message | None) -> None:
         """The server does not do what was asked."""
-        table = self._table
-        player = table.players.get(number) if number is not None else None
+        play = self._play
+        player = play.players.get(number) if number is not None else None
         what = request.name if request is not None else None
-        table.tell(fact, "refused", player, {"what": what, "why": fact.fields["Meldung"][:1000]})
+        play.tell(fact, "refused", player, {"what": what, "why": fact.fields["Meldung"][:1000]})
 
     # Leaving.
 
     def _gone(self, fact: Fact, player: Player, reason: str) -> None:
-        self._table.tell(fact, "left", player, {"reason": reason})
+        self._play.tell(fact, "left", player, {"reason": reason})
         self.remove(player.id)
-        self._table.abort(fact.ts_ns, reason)
+        self._play.abort(fact.ts_ns, reason)
 
     def remove(self, number: int) -> None:
         """A player is no longer connected; one who is in the game is still known there."""
-        table = self._table
-        known = table.players.get(number)
+        play = self._play
+        known = play.players.get(number)
         if known is None:
             return
-        table.put(None, "players", known.name)
+        play.put(None, "players", known.name)
         known.gone = True
-        if table.game is None or number not in table.game.players:
-            del table.players[number]
+        if play.game is None or number not in play.game.players:
+            del play.players[number]

@@ -1,4 +1,4 @@
-"""What all parts of the Catan table share: its players, the game that is on, the state, events, verdicts."""
+"""The context of the Catan table and of its parts: players, the game that is on, their events and flaws."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kiebitz.dissectors.catan.game import CatanGame, Player
 from kiebitz.dissectors.catan.grammar import GRAMMAR, Nachricht
 from kiebitz.dissectors.catan.hand import Hand
 from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
+from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Findings, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Event, Findings, Ids, Stream, TableInfo
 
 _LONGEST_NAME = 200
 _MOST_PLAYERS = 100
@@ -25,13 +25,11 @@ _TOLD = 3
 """So many errors of one kind are told: what a server does all the time is its way, not a slip."""
 
 
-class PlayTable(GameTable):
+class Play(GameContext):
     """A Catan server's players and games, without what its messages mean."""
 
-    rules = GRAMMAR.rules
-
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        super().__init__(info, ids, findings, GRAMMAR.rules)
         self.conversations: dict[int, Conversation] = {}
         self.players: dict[int, Player] = {}
         """Who is connected."""
@@ -39,7 +37,14 @@ class PlayTable(GameTable):
         self._games = 0
         self._told: dict[str, int] = {}
 
-    # Players.
+    # Conversations and players.
+
+    def conversation(self, stream: Stream) -> Conversation:
+        """The conversation on a stream."""
+        found = self.conversations.get(stream.id)
+        if found is None:
+            found = self.conversations[stream.id] = Conversation(stream.id)
+        return found
 
     def known(self, number: int) -> Player:
         """A player as he is known outside games; one that was never heard of is new."""

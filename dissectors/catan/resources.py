@@ -12,7 +12,7 @@ from kiebitz.dissectors.catan.game import CARD_COST, COSTS, CatanGame, Player, T
 from kiebitz.dissectors.catan.hand import Counts, plain, total
 from kiebitz.dissectors.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
 from kiebitz.dissectors.catan.phrases import words
-from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.play import Play
 from kiebitz.dissectors.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
 from kiebitz.dissectors.hearing import Fact
 
@@ -22,8 +22,8 @@ _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], 
 class Resources:
     """Takes the gains and the payments."""
 
-    def __init__(self, table: PlayTable) -> None:
-        self._table = table
+    def __init__(self, play: Play) -> None:
+        self._play = play
 
     def ertrag(self, fact: Fact) -> None:
         """A player gains resources."""
@@ -35,7 +35,7 @@ class Resources:
 
     def claim(self, *claims: Claim) -> None:
         """Something must, or may, come or go; several claims together are of one fact."""
-        game = self._table.game
+        game = self._play.game
         if game is not None:
             found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
             # Only the last can complete what was claimed.
@@ -43,61 +43,61 @@ class Resources:
                 self._explained(entry, claim)
 
     def _enter(self, fact: Fact, sign: int) -> None:
-        table = self._table
-        player = table.player(fact.fields["Spieler"])
+        play = self._play
+        player = play.player(fact.fields["Spieler"])
         counts: Counts = fact.fields["Rohstoffe"]
         if not (counts if isinstance(counts, int) else any(counts.values())):
             # Some servers tell every player what he gains, even if it is nothing.
-            if table.game is not None:
-                fact.event = table.game.roll
+            if play.game is not None:
+                fact.event = play.game.roll
             return
         if not isinstance(counts, int):
             counts = plain(counts)
         kind = "gained" if sign > 0 else "paid"
-        if table.game is None:
-            table.tell(fact, kind, player, {"resources": counts})
+        if play.game is None:
+            play.tell(fact, kind, player, {"resources": counts})
             return
         data: dict[str, Any] = {"resources": counts}
         if isinstance(counts, int):
-            expected = table.game.ledger.expected(player.id, sign, counts)
+            expected = play.game.ledger.expected(player.id, sign, counts)
             if expected is not None and not isinstance(expected, int):
                 counts = dict(expected)
                 data = {"resources": counts, "inferred": True}
         if sign < 0:
-            table.game.yielding = False
-            if player.id == table.game.turn:
+            play.game.yielding = False
+            if player.id == play.game.turn:
                 # Whoever trades or builds has got already what he could.
-                table.game.ledger.forget(ROBBER)
-                table.game.ledger.forget(MONOPOLY)
-        entry = Entry(fact, player.id, sign, counts, of_roll=table.game.yielding)
-        claim = table.game.ledger.enter(entry)
+                play.game.ledger.forget(ROBBER)
+                play.game.ledger.forget(MONOPOLY)
+        entry = Entry(fact, player.id, sign, counts, of_roll=play.game.yielding)
+        claim = play.game.ledger.enter(entry)
         if sign > 0:
             player.hand.gain(counts)
-        elif not player.hand.pay(counts) and table.game.whole:
-            table.flaw_of(fact, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
-        table.put_hand(player)
-        why = entry.why or _likely(table.game, player, sign, counts)
+        elif not player.hand.pay(counts) and play.game.whole:
+            play.flaw_of(fact, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
+        play.put_hand(player)
+        why = entry.why or _likely(play.game, player, sign, counts)
         if why == ROBBER:
             # The two of them see it, nobody else.
-            table.game.robbed = player.id if sign < 0 else table.game.robbed
-            both = (table.game.turn, table.game.robbed, player.id)
-            names = sorted({name for name in map(table.name, both) if name is not None})
+            play.game.robbed = player.id if sign < 0 else play.game.robbed
+            both = (play.game.turn, play.game.robbed, player.id)
+            names = sorted({name for name in map(play.name, both) if name is not None})
             data |= {"known_to": names, "others_see": {"resources": total(counts)}}
         if why == DISCARD:
             player.discard = None
             data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-            table.tell(fact, "discarded", player, data)
+            play.tell(fact, "discarded", player, data)
         else:
-            table.tell(fact, kind, player, {**data, "why": why})
+            play.tell(fact, kind, player, {**data, "why": why})
         if claim is not None:
             self._explained(entry, claim)
         else:
-            self._overseas(table.game, entry)
+            self._overseas(play.game, entry)
 
     # Trade overseas: no message of the server's says that it was one.
 
     def _explained(self, entry: Entry, claim: Claim) -> None:
-        game = self._table.game
+        game = self._play.game
         if claim.why != "sea trade" or game is None:
             return
         if all(other.fact is not claim.fact for other in game.ledger.claims):
@@ -126,16 +126,16 @@ class Resources:
     def _sea_trade(
         self, game: CatanGame, entry: Entry, paid: Mapping[str, int], gained: Mapping[str, int]
     ) -> None:
-        table = self._table
-        player = table.player(entry.player)
-        table.tell(entry.fact, "sea_trade", player, {"paid": paid, "gained": gained})
+        play = self._play
+        player = play.player(entry.player)
+        play.tell(entry.fact, "sea_trade", player, {"paid": paid, "gained": gained})
         if game.board is None or not game.whole:
             return
         rates = game.board.rates(game.towns(player.id))
         worth = sum(count // rates[kind] for kind, count in paid.items())
         if total(gained) > worth:
             best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
-            table.flaw_of(
+            play.flaw_of(
                 entry.fact,
                 "trade-rate",
                 "Rohstoffe",

@@ -13,13 +13,13 @@ from kiebitz.dissectors.catan.board import Board, at, spot
 from kiebitz.dissectors.catan.building import Builder
 from kiebitz.dissectors.catan.cards import Cards
 from kiebitz.dissectors.catan.conversation import Conversation, Request
-from kiebitz.dissectors.catan.game import Building, CatanGame, place_text
+from kiebitz.dissectors.catan.game import Building, place_text
 from kiebitz.dissectors.catan.grammar import Nachricht
 from kiebitz.dissectors.catan.hand import Hand, plain
 from kiebitz.dissectors.catan.hearing import OVERTAKEN_NS, Refusal, version_of
 from kiebitz.dissectors.catan.ledger import Claim
 from kiebitz.dissectors.catan.lobby import Lobby
-from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.play import Play
 from kiebitz.dissectors.catan.requests import against
 from kiebitz.dissectors.catan.resources import Resources
 from kiebitz.dissectors.catan.trading import Trading
@@ -28,8 +28,8 @@ from kiebitz.dissectors.catan.verdict import Verdicts
 from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.hearing import Fact, Hearing
-from kiebitz.dissectors.records import LOST, Direction, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable
 
 _OF_A_GAME = frozenset(
     ("Würfelwurf", "Ertrag", "Kosten", "Bauvorgang", "Räuber versetzt", "Handelsangebot", "Handel ausgeführt")
@@ -37,19 +37,19 @@ _OF_A_GAME = frozenset(
 """What is only told in a game: whoever hears it without a beginning has missed that."""
 
 
-class CatanTable(PlayTable):
+class CatanTable(GameTable):
     """One Catan server: its players, and game after game."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        self._play = play = Play(info, ids, findings)
+        super().__init__(play)
         self._hearing = Hearing(self._take, self._may_reveal, OVERTAKEN_NS)
-        self._lobby = Lobby(self)
-        self._resources = Resources(self)
-        self._builder = Builder(self, self._resources)
-        self._verdicts = Verdicts(self)
-        turns = Turns(self, self._resources, self._turn_over)
-        cards = Cards(self, self._resources, turns, self._builder)
-        trading = Trading(self, self._resources)
+        self._lobby = Lobby(play)
+        self._resources = resources = Resources(play)
+        builder = Builder(play, resources)
+        turns = Turns(play, resources, builder, Verdicts(play))
+        cards = Cards(play, resources, turns, builder)
+        trading = Trading(play, resources)
         self._asking: dict[int, Request] = {}
         """By the id of its message, each request that is not taken yet."""
         self._refusals: dict[int, Request | None] = {}
@@ -64,11 +64,11 @@ class CatanTable(PlayTable):
             "Spiel gestartet": self._started,
             "Spiel beendet": self._ended,
             "Würfelwurf": turns.rolled,
-            "Ertrag": self._resources.ertrag,
-            "Kosten": self._resources.kosten,
+            "Ertrag": resources.ertrag,
+            "Kosten": resources.kosten,
             "Räuber versetzt": turns.robber,
-            "Bauvorgang": self._builder.bauvorgang,
-            "Längste Handelsstraße": self._builder.longest,
+            "Bauvorgang": builder.bauvorgang,
+            "Längste Handelsstraße": builder.longest,
             "Größte Rittermacht": cards.army,
             "Entwicklungskarte gekauft": cards.bought,
             "Ritter ausspielen": cards.ritter,
@@ -86,8 +86,8 @@ class CatanTable(PlayTable):
     def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
         assert isinstance(row, Nachricht)
         stream = message.stream
-        conversation = self._conversation(stream)
-        self.remark_dialect(message, row)
+        conversation = self._play.conversation(stream)
+        self._play.remark_dialect(message, row)
         if not sound:
             self.unreadable(stream, message.direction)
             return
@@ -122,7 +122,7 @@ class CatanTable(PlayTable):
             if self._hearing.has(told, message):
                 # A copy of what others were told first.
                 return told
-            asking = [other for other in self.conversations.values() if other.waiting() is not None]
+            asking = [other for other in self._play.conversations.values() if other.waiting() is not None]
             asker = max(asking, key=lambda other: other.latest(), default=conversation)
         self._refusals[message.id] = asker.refused()
         return Refusal(message.fields["Meldung"], asker.stream_id)
@@ -133,7 +133,7 @@ class CatanTable(PlayTable):
             self.missing(stream, direction)
 
     def missing(self, stream: Stream, direction: Direction) -> None:
-        conversation = self._conversation(stream)
+        conversation = self._play.conversation(stream)
         if direction == "c2s":
             return
         conversation.whole = False
@@ -142,59 +142,55 @@ class CatanTable(PlayTable):
         self._hearing.silence(stream.id)
         # What is missing here the others were told at about the same time.
         since = conversation.told_ns - OVERTAKEN_NS
-        players = [other for other in self.conversations.values() if other.player is not None]
+        players = [other for other in self._play.conversations.values() if other.player is not None]
         if all(other.hole_ns is not None and other.hole_ns >= since for other in players):
             self._unsure()
 
     def _unsure(self) -> None:
         """Something is missing that nobody else was heard to be told: from here on counts are not known."""
         self._hearing.finish()
-        game = self.game
+        game = self._play.game
         if game is None:
             return
         game.whole = False
         for player in game.players.values():
             player.hand, player.cards = Hand(ROHSTOFFE, False), Hand(KARTEN, False)
-            self.put_hand(player)
-            self.put_cards(player)
-        self.put_in(["resources", "cards"], "unknown")
+            self._play.put_hand(player)
+            self._play.put_cards(player)
+        self._play.put_in(["resources", "cards"], "unknown")
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._hearing.forget(stream.id)
-        conversation = self.conversations.get(stream.id)
+        conversation = self._play.conversations.get(stream.id)
         if conversation is None:
             return
         if conversation.player is not None:
             # What was told before is taken while he is still among the conversations.
             self._hearing.finish()
-        del self.conversations[stream.id]
+        del self._play.conversations[stream.id]
         if conversation.player is None:
             return
-        known = self.players.get(conversation.player)
-        game = self.game
+        known = self._play.players.get(conversation.player)
+        game = self._play.game
         if known is not None and not known.gone:
             data = {"player": known.id, "name": known.name, "reason": stream.close_reason}
             self._lobby.remove(known.id)
-            self.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
-        if game is not None and all(talk.player not in game.players for talk in self.conversations.values()):
-            self.abort(ts_ns, LOST)
-            self.leave_state()
-        if not self.conversations:
+            self._play.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
+        if game is not None and all(
+            talk.player not in game.players for talk in self._play.conversations.values()
+        ):
+            self._play.abort(ts_ns, LOST)
+            self._play.leave_state()
+        if not self._play.conversations:
             # Whoever comes next may find a server that was started anew, with others under these numbers.
             self._hearing.clear()
-            self.players.clear()
+            self._play.players.clear()
 
     def undecided(self) -> int | None:
         return self._hearing.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
         self._hearing.finish()
-
-    def _conversation(self, stream: Stream) -> Conversation:
-        found = self.conversations.get(stream.id)
-        if found is None:
-            found = self.conversations[stream.id] = Conversation(stream.id)
-        return found
 
     def _may_reveal(self, fact: Fact) -> set[int]:
         """On which streams a copy may come that hides nothing."""
@@ -204,7 +200,7 @@ class CatanTable(PlayTable):
         by_both = fact.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
         return {
             talk.stream_id
-            for talk in self.conversations.values()
+            for talk in self._play.conversations.values()
             if talk.whole and (talk.player == owner or (by_both and talk.player is not None))
         }
 
@@ -214,19 +210,19 @@ class CatanTable(PlayTable):
         if fact.message.direction == "c2s":
             self._asked(fact)
         else:
-            if self.game is None and fact.name in _OF_A_GAME:
+            if self._play.game is None and fact.name in _OF_A_GAME:
                 self._met(fact)
             handler = self._handlers.get(fact.name)
             if handler is not None:
                 handler(fact)
-        if self.game is not None:
-            fact.game_id = self.game.game.id
+        if self._play.game is not None:
+            fact.game_id = self._play.game.game.id
 
     def _asked(self, fact: Fact) -> None:
         """A client asks for something; some of it the server will not tell as it was asked."""
         request = self._asking.pop(fact.message.id, None)
-        number = self._conversation(fact.message.stream).player
-        game = self.game
+        number = self._play.conversation(fact.message.stream).player
+        game = self._play.game
         if request is None or game is None or number not in game.players:
             return
         player = game.players[number]
@@ -246,32 +242,27 @@ class CatanTable(PlayTable):
         if _confirms(fact.message):
             return
         asked = request.message if request is not None else None
-        number = self._conversation(asked.stream if asked is not None else fact.message.stream).player
-        if asked is not None and self.game is not None:
-            self.game.ledger.refuse(asked)
+        number = self._play.conversation(asked.stream if asked is not None else fact.message.stream).player
+        if asked is not None and self._play.game is not None:
+            self._play.game.ledger.refuse(asked)
         self._lobby.refused(fact, number, asked)
         if request is not None and request.fact is not None and request.objection is not None:
             key, path, values = request.objection
-            self.flaw_of(request.fact, key, *path, request=request.message.name, **values)
-
-    def _turn_over(self, game: CatanGame) -> None:
-        self._verdicts.close(game)
-        if game.whole:
-            self._builder.verdict(game)
+            self._play.flaw_of(request.fact, key, *path, request=request.message.name, **values)
 
     # Games.
 
     def _started(self, fact: Fact) -> None:
         """A game begins."""
-        self.abort(fact.ts_ns, "another game began")
-        self.leave_state()
-        for talk in self.conversations.values():
+        self._play.abort(fact.ts_ns, "another game began")
+        self._play.leave_state()
+        for talk in self._play.conversations.values():
             # What was missing before does not matter any more.
             talk.whole = not talk.in_hole
-        game = self.begin(fact.ts_ns, whole=True)
+        game = self._play.begin(fact.ts_ns, whole=True)
         karte = fact.fields["Karte"]
         board = game.board = Board.from_karte(karte)
-        self.put_in(
+        self._play.put_in(
             {
                 "fields": [
                     {
@@ -291,34 +282,35 @@ class CatanTable(PlayTable):
         )
         if "Räuber" in karte:
             game.robber = at(karte["Räuber"])
-            self.put_in(list(game.robber), "robber")
+            self._play.put_in(list(game.robber), "robber")
         for told in karte.get("Gebäude", ()):
             where = spot(map(at, told["Ort"]))
-            game.buildings[where] = Building(told["Eigentümer"], told["Typ"])
-            self.put_in({"owner": told["Eigentümer"], "type": told["Typ"]}, "buildings", place_text(where))
-        self.tell(fact, "started", None, {"map": karte})
+            owner, typ = told["Eigentümer"], told["Typ"]
+            game.buildings[where] = Building(owner, typ)
+            self._play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        self._play.tell(fact, "started", None, {"map": karte})
 
     def _met(self, fact: Fact) -> None:
         """A game is met in its middle, if its beginning can have been missed."""
-        if any(not talk.whole for talk in self.conversations.values()):
-            self.begin(fact.ts_ns, whole=False)
+        if any(not talk.whole for talk in self._play.conversations.values()):
+            self._play.begin(fact.ts_ns, whole=False)
 
     def _ended(self, fact: Fact) -> None:
         """The game is over; some servers go on, and some say so again."""
         winner: int = fact.fields["Sieger" if "Sieger" in fact.fields else "Spieler"]
-        game = self.game
+        game = self._play.game
         if game is None or game.ended:
             return
         if winner < 0:
-            self.abort(fact.ts_ns, fact.fields.get("Nachricht", LOST)[:200])
-            self.tell(fact, "ended", None, {"winner": None, "name": None})
+            self._play.abort(fact.ts_ns, fact.fields.get("Nachricht", LOST)[:200])
+            self._play.tell(fact, "ended", None, {"winner": None, "name": None})
             return
         game.ended = True
         game.game.ended_ns = fact.ts_ns
         game.winner = winner
-        self.put_in(winner, "winner")
-        points = self.count_points()
-        self.tell(fact, "ended", self.player(winner), {"winner": winner, "points": points})
+        self._play.put_in(winner, "winner")
+        points = self._play.count_points()
+        self._play.tell(fact, "ended", self._play.player(winner), {"winner": winner, "points": points})
 
 
 def _confirms(message: Message) -> bool:

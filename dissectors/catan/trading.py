@@ -7,7 +7,7 @@ from typing import Any
 from kiebitz.dissectors.catan.game import CatanGame, Trade
 from kiebitz.dissectors.catan.hand import plain
 from kiebitz.dissectors.catan.ledger import Claim
-from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.play import Play
 from kiebitz.dissectors.catan.resources import Resources
 from kiebitz.dissectors.hearing import Fact
 
@@ -19,16 +19,16 @@ _MOST = 100
 class Trading:
     """Takes what is said of trades."""
 
-    def __init__(self, table: PlayTable, resources: Resources) -> None:
-        self._table = table
+    def __init__(self, play: Play, resources: Resources) -> None:
+        self._play = play
         self._resources = resources
 
     def offered(self, fact: Fact) -> None:
         """Somebody offers a trade."""
         fields = fact.fields
-        player = self._table.player(fields["Spieler"])
+        player = self._play.player(fields["Spieler"])
         offer, demand = plain(fields["Angebot"]), plain(fields["Nachfrage"])
-        game = self._table.game
+        game = self._play.game
         if game is not None:
             trade = Trade(fields["Handel id"], player.id, offer, demand)
             game.trades[trade.id] = trade
@@ -36,12 +36,12 @@ class Trading:
             if len(game.trades) > _MOST:
                 self._drop(game, next(iter(game.trades.values())))
         data = {"trade": fields["Handel id"], "offer": offer, "demand": demand}
-        self._table.tell(fact, "trade_offered", player, data)
+        self._play.tell(fact, "trade_offered", player, data)
 
     def accepted(self, fact: Fact) -> None:
         """Somebody would take it; or, in a dialect, would not."""
         fields = fact.fields
-        player = self._table.player(fields["Mitspieler"] if "Mitspieler" in fields else fields["Spieler"])
+        player = self._play.player(fields["Mitspieler"] if "Mitspieler" in fields else fields["Spieler"])
         takes = fields.get("Annehmen", True)
         trade = self._trade(fact)
         if trade is not None:
@@ -52,36 +52,36 @@ class Trading:
                 trade.accepted.remove(player.id)
                 self._put(trade)
         kind = "trade_accepted" if takes else "trade_declined"
-        self._table.tell(fact, kind, player, {"trade": fields["Handel id"]})
+        self._play.tell(fact, kind, player, {"trade": fields["Handel id"]})
 
     def cancelled(self, fact: Fact) -> None:
         """The offer, or an acceptance, is taken back."""
-        player = self._table.player(fact.fields["Spieler"])
+        player = self._play.player(fact.fields["Spieler"])
         trade = self._trade(fact)
-        game = self._table.game
+        game = self._play.game
         if trade is not None and game is not None:
             if trade.player == player.id:
                 self._drop(game, trade)
             elif player.id in trade.accepted:
                 trade.accepted.remove(player.id)
                 self._put(trade)
-        self._table.tell(fact, "trade_cancelled", player, {"trade": fact.fields["Handel id"]})
+        self._play.tell(fact, "trade_cancelled", player, {"trade": fact.fields["Handel id"]})
 
     def done(self, fact: Fact) -> None:
         """A trade is done: each of the two pays what the other gains."""
-        table = self._table
+        play = self._play
         fields = fact.fields
-        player, partner = table.player(fields["Spieler"]), table.player(fields["Mitspieler"])
-        game = table.game
+        player, partner = play.player(fields["Spieler"]), play.player(fields["Mitspieler"])
+        game = play.game
         trade = self._concluded(fact, player.id, partner.id)
         data: dict[str, Any] = {"partner": partner.id, "partner_name": partner.name}
         if trade is not None and game is not None:
             data["trade"] = trade.id
             self._drop(game, trade)
-        table.tell(fact, "trade_done", player, data)
+        play.tell(fact, "trade_done", player, data)
         if trade is None:
             if game is not None and game.whole:
-                table.flaw_of(fact, "no-trade", player=player.name, partner=partner.name)
+                play.flaw_of(fact, "no-trade", player=player.name, partner=partner.name)
             return
         for owner, sign, counts in (
             (player.id, -1, trade.offer),
@@ -94,7 +94,7 @@ class Trading:
 
     def _concluded(self, fact: Fact, player: int, partner: int) -> Trade | None:
         """Which of the open offers was taken."""
-        game = self._table.game
+        game = self._play.game
         if game is None:
             return None
         if "Handel id" in fact.fields:
@@ -105,7 +105,7 @@ class Trading:
         )
 
     def _trade(self, fact: Fact) -> Trade | None:
-        game = self._table.game
+        game = self._play.game
         return game.trades.get(fact.fields["Handel id"]) if game is not None else None
 
     def _put(self, trade: Trade) -> None:
@@ -115,8 +115,8 @@ class Trading:
             "demand": trade.demand,
             "accepted": list(trade.accepted),
         }
-        self._table.put_in(shown, "trades", str(trade.id))
+        self._play.put_in(shown, "trades", str(trade.id))
 
     def _drop(self, game: CatanGame, trade: Trade) -> None:
         del game.trades[trade.id]
-        self._table.put_in(None, "trades", str(trade.id))
+        self._play.put_in(None, "trades", str(trade.id))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kiebitz.dissectors.catan.board import at
+from kiebitz.dissectors.catan.building import Builder
 from kiebitz.dissectors.catan.game import CatanGame, Player
 from kiebitz.dissectors.catan.ledger import DISCARD, ROBBER, ROLL, Claim
 from kiebitz.dissectors.catan.phrases import where_words
-from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.play import Play
 from kiebitz.dissectors.catan.resources import Resources
+from kiebitz.dissectors.catan.verdict import Verdicts
 from kiebitz.dissectors.catan.words import DORF, LAND, STADT
 from kiebitz.dissectors.hearing import Fact
 
@@ -17,39 +17,42 @@ _YIELD = {DORF: 1, STADT: 2}
 
 
 class Turns:
-    """Takes the dice, and the moves of the robber; `at_end` is called when a turn is over."""
+    """Takes the dice, and the moves of the robber; and sees to the verdicts when a turn is over."""
 
-    def __init__(self, table: PlayTable, resources: Resources, at_end: Callable[[CatanGame], None]) -> None:
-        self._table = table
+    def __init__(self, play: Play, resources: Resources, builder: Builder, verdicts: Verdicts) -> None:
+        self._play = play
         self._resources = resources
-        self._at_end = at_end
+        self._builder = builder
+        self._verdicts = verdicts
 
     # Dice.
 
     def rolled(self, fact: Fact) -> None:
         """Somebody has rolled: for the order of the turns, or in his turn."""
-        table = self._table
-        game = table.game
-        player = table.player(fact.fields["Spieler"])
+        play = self._play
+        game = play.game
+        player = play.player(fact.fields["Spieler"])
         dice: list[int] = fact.fields["Wurf"]
         if game is None:
-            table.tell(fact, "rolled", player, {"dice": dice})
+            play.tell(fact, "rolled", player, {"dice": dice})
             return
         if game.in_setup and game.buildings:
             game.in_setup = False
         if not game.in_setup:
             game.moved = None
-            self._at_end(game)
+            self._verdicts.close(game)
+            if game.whole:
+                self._builder.verdict(game)
             self._order(fact, game, player)
             for other in game.players.values():
                 other.bought, other.played, other.free_roads = {}, 0, 0
             game.trades.clear()
-            table.put_in(None, "trades")
+            play.put_in(None, "trades")
             game.roller = player.id
             game.has_turn(player, fact.ts_ns)
-            table.put_in(player.id, "turn")
-        table.put_in(dice, "dice")
-        event = table.tell(fact, "rolled", player, {"dice": dice})
+            play.put_in(player.id, "turn")
+        play.put_in(dice, "dice")
+        event = play.tell(fact, "rolled", player, {"dice": dice})
         game.roll = event
         if not game.in_setup:
             game.yielding = True
@@ -67,8 +70,8 @@ class Turns:
             return
         expected = order[(order.index(game.roller) + 1) % len(order)]
         if player.id != expected and game.whole:
-            whose = self._table.name(expected)
-            self._table.flaw_of(
+            whose = self._play.name(expected)
+            self._play.flaw_of(
                 fact, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
             )
 
@@ -105,23 +108,23 @@ class Turns:
 
     def robber(self, fact: Fact) -> None:
         """The robber was moved; after a 7, or by a knight."""
-        table = self._table
+        play = self._play
         fields = fact.fields
-        number = fields.get("Spieler", table.game.turn if table.game is not None else None)
-        player = table.player(number) if number is not None else None
+        number = fields.get("Spieler", play.game.turn if play.game is not None else None)
+        player = play.player(number) if number is not None else None
         target: int | None = fields.get("Ziel")
         moved = (number, at(fields["Ort"]), target)
-        data = {"to": fields["Ort"], "from_player": target, "from_name": table.name(target)}
-        if table.game is not None:
-            if table.game.moved != moved:
+        data = {"to": fields["Ort"], "from_player": target, "from_name": play.name(target)}
+        if play.game is not None:
+            if play.game.moved != moved:
                 self.move_robber(fact, player, fields["Ort"], target)
-            table.game.moved = None
-        table.tell(fact, "robber", player, data)
+            play.game.moved = None
+        play.tell(fact, "robber", player, data)
 
     def move_robber(self, fact: Fact, player: Player | None, ort: dict[str, int], target: int | None) -> None:
         """The robber goes to a field, and whoever is robbed loses one card to whoever moves it."""
-        table = self._table
-        game = table.game
+        play = self._play
+        game = play.game
         if game is None:
             return
         place = at(ort)
@@ -129,19 +132,19 @@ class Turns:
         if board is not None and game.whole:
             where = where_words((place,))
             if place == game.robber:
-                table.flaw_of(fact, "robber-stays", "Ort", place=where)
+                play.flaw_of(fact, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):
-                table.flaw_of(fact, "bad-place/robber", "Ort", place=where)
+                play.flaw_of(fact, "bad-place/robber", "Ort", place=where)
             elif target is not None and target >= 0 and not game.lives_at(target, place):
-                table.flaw_of(fact, "bad-target", "Ziel", player=table.name(target), place=where)
+                play.flaw_of(fact, "bad-target", "Ziel", player=play.name(target), place=where)
         game.robber = place
         game.robbed_by = player.id if player is not None else None
-        table.put_in(list(place), "robber")
+        play.put_in(list(place), "robber")
         game.robbed = target
         if target is None or target < 0 or player is None:
             return
         was_told = any(entry.player == target and entry.sign < 0 for entry in game.ledger.entries)
-        if was_told or table.player(target).hand.total != 0:
+        if was_told or play.player(target).hand.total != 0:
             # Some servers tell only those two what is stolen, so it need not come.
             self._resources.claim(Claim(fact, target, -1, 1, ROBBER, firm=False))
             self._resources.claim(Claim(fact, player.id, 1, 1, ROBBER, firm=False))

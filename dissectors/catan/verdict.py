@@ -6,14 +6,14 @@ from kiebitz.dissectors.catan.game import CatanGame
 from kiebitz.dissectors.catan.hand import total
 from kiebitz.dissectors.catan.ledger import ROLL, START, Claim, Entry
 from kiebitz.dissectors.catan.phrases import words
-from kiebitz.dissectors.catan.play import PlayTable
+from kiebitz.dissectors.catan.play import Play
 
 
 class Verdicts:
     """Gives the verdicts on what is left in the ledger."""
 
-    def __init__(self, table: PlayTable) -> None:
-        self._table = table
+    def __init__(self, play: Play) -> None:
+        self._play = play
 
     def close(self, game: CatanGame) -> None:
         """A turn is over."""
@@ -22,7 +22,7 @@ class Verdicts:
         if not game.whole:
             return
         for claim in unmet:
-            if not self._table.is_heard(claim.player):
+            if not self._play.is_heard(claim.player):
                 # Some servers tell nobody else what he pays.
                 continue
             other = next((entry for entry in loose if _meant(claim, entry)), None)
@@ -37,19 +37,19 @@ class Verdicts:
                 game.ledger.keep(entry)
                 continue
             key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
-            name, counts = self._table.name(entry.player), words(entry.counts)
-            self._table.flaw_of(entry.fact, key, "Rohstoffe", player=name, counts=counts)
+            name, counts = self._play.name(entry.player), words(entry.counts)
+            self._play.flaw_of(entry.fact, key, "Rohstoffe", player=name, counts=counts)
 
     def _may_be_early(self, entry: Entry) -> bool:
         """Whether the dice that it came of were told on its stream, too, but are missing there."""
-        talk = self._table.conversations.get(entry.fact.messages[0].stream.id)
+        talk = self._play.conversations.get(entry.fact.messages[0].stream.id)
         return talk is not None and not talk.whole and not entry.early
 
     def _no_start(self, claim: Claim) -> None:
         """Some servers give nothing for the second village."""
         assert claim.counts is not None
-        name, counts = self._table.name(claim.player), words(claim.counts)
-        self._table.flaw_of(claim.fact, "no-start-yield", player=name, counts=counts)
+        name, counts = self._play.name(claim.player), words(claim.counts)
+        self._play.flaw_of(claim.fact, "no-start-yield", player=name, counts=counts)
 
     def _compare_cards(self, game: CatanGame) -> None:
         """What the server says of development cards is right in the end."""
@@ -59,17 +59,17 @@ class Verdicts:
             # Some show a player fewer than he has bought: the victory points are left out.
             if told is not None and (ours is None or ours < total(told) or not game.whole):
                 player.cards.tell(told)
-                self._table.put_cards(player)
+                self._play.put_cards(player)
 
     def _wrong(self, claim: Claim, entry: Entry | None) -> None:
-        table = self._table
-        name, due = table.name(claim.player), words(claim.due)
+        play = self._play
+        name, due = play.name(claim.player), words(claim.due)
         of = "yield" if claim.sign > 0 else "cost"
         if entry is None:
-            table.flaw_of(claim.fact, f"missing-{of}", player=name, due=due, why=claim.why)
+            play.flaw_of(claim.fact, f"missing-{of}", player=name, due=due, why=claim.why)
             return
         key, counts = f"wrong-{of}", words(entry.counts)
-        table.flaw_of(entry.fact, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
+        play.flaw_of(entry.fact, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
 
 
 def _meant(claim: Claim, entry: Entry) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.cgml.cards import HAND, LADDER, TALON, WITH_A_SEVEN, WITH_TWO_SEVENS, has_trumps
+from kiebitz.dissectors.cgml.groups import Groups, private
 from kiebitz.dissectors.cgml.hand import MOST_TOLD, Hand, level_of
-from kiebitz.dissectors.cgml.seats import SeatTable, private
 from kiebitz.dissectors.hearing import Fact
 from kiebitz.dissectors.records import OPPOSITE
 
@@ -14,8 +14,8 @@ from kiebitz.dissectors.records import OPPOSITE
 class Bidding:
     """What messages before the first card mean. Each method takes one fact and its hand."""
 
-    def __init__(self, table: SeatTable) -> None:
-        self._table = table
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
 
     # The deal.
 
@@ -23,7 +23,7 @@ class Bidding:
         """Cards from the desk, in one packet or in several."""
         cards: list[str | None] = fact.fields["card"]
         if fact.fields["to"] == "talon":
-            self._table.put_in(hand, len(cards), "talon")
+            self._groups.put_in(hand, len(cards), "talon")
             return
         if player is None or fact.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
             return
@@ -31,7 +31,7 @@ class Bidding:
             if card is not None and hand.whole:
                 whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
                 if whose is not None:
-                    self._table.flaw_of(fact, "dealt-twice", part="text", path=(place,), card=card)
+                    self._groups.flaw_of(fact, "dealt-twice", part="text", path=(place,), card=card)
         held = hand.dealt.setdefault(player, [])
         held += cards[: HAND + TALON]
         if len(held) >= HAND:
@@ -39,18 +39,18 @@ class Bidding:
 
     def _all_dealt(self, fact: Fact, hand: Hand, player: int) -> None:
         key = ("dealt", player)
-        if self._table.told_before(hand, key, fact):
+        if self._groups.told_before(hand, key, fact):
             return
         cards = hand.dealt[player]
         if len(cards) > HAND and hand.whole:
-            self._table.flaw_of(fact, "wrong-count/more", player=player, count=len(cards))
-        self._table.put_in(hand, len(cards), "hands", str(player))
+            self._groups.flaw_of(fact, "wrong-count/more", player=player, count=len(cards))
+        self._groups.put_in(hand, len(cards), "hands", str(player))
         if None not in cards:
-            self._table.put_in(hand, cards.copy(), "private", str(player), "hand")
+            self._groups.put_in(hand, cards.copy(), "private", str(player), "hand")
         data = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        hand.told[key] = self._table.tell(fact, "dealt", player, data, hand)
+        hand.told[key] = self._groups.tell(fact, "dealt", player, data, hand)
 
     def deal_is_over(self, fact: Fact, hand: Hand) -> None:
         """Something else is told: whoever has fewer cards than he should gets no more."""
@@ -59,7 +59,7 @@ class Bidding:
         for player, cards in hand.dealt.items():
             if len(cards) < HAND and ("dealt", player) not in hand.told:
                 if hand.whole:
-                    self._table.flaw_of(fact, "wrong-count/fewer", player=player, count=len(cards))
+                    self._groups.flaw_of(fact, "wrong-count/fewer", player=player, count=len(cards))
                 self._all_dealt(fact, hand, player)
         hand.dealing = False
 
@@ -72,18 +72,18 @@ class Bidding:
             # The server will tell what he has said yes to.
             return
         if asked and answer not in ("YES", "NO"):
-            self._table.flaw_of(fact, "wrong-answer/bid", part="text", answer=answer, asked=asked)
+            self._groups.flaw_of(fact, "wrong-answer/bid", part="text", answer=answer, asked=asked)
             return
         if asked == "" and answer in ("YES", "NO"):
-            self._table.flaw_of(fact, "wrong-answer/no-bid", part="text", answer=answer)
+            self._groups.flaw_of(fact, "wrong-answer/no-bid", part="text", answer=answer)
             return
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
-        if self._table.foretold(hand, ("bid", player, call), fact):
+        if self._groups.foretold(hand, ("bid", player, call), fact):
             return
         standing = _standing(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
-            self._table.flaw_of(
+            self._groups.flaw_of(
                 fact, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
             )
         self._bid(fact, hand, player, call)
@@ -96,19 +96,19 @@ class Bidding:
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
             bid = heard[-1][1]
-            self._table.flaw_of(fact, "told-otherwise/bid", part="text", call=call, player=player, bid=bid)
+            self._groups.flaw_of(fact, "told-otherwise/bid", part="text", call=call, player=player, bid=bid)
         hand.awaited.discard(player)
         self._bid(fact, hand, player, call, by_server=True)
 
     def _bid(self, fact: Fact, hand: Hand, player: int, call: str, by_server: bool = False) -> None:
         key = ("bid", player, call)
-        if self._table.told_before(hand, key, fact):
+        if self._groups.told_before(hand, key, fact):
             return
         hand.bids.append((player, call))
-        bids = self._table.part(hand).get("bidding", ())
-        self._table.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
-        self._table.put_in(hand, None, "turn")
-        hand.told[key] = self._table.tell(fact, "bid", player, {"player": player, "call": call}, hand)
+        bids = self._groups.part(hand).get("bidding", ())
+        self._groups.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
+        self._groups.put_in(hand, None, "turn")
+        hand.told[key] = self._groups.tell(fact, "bid", player, {"player": player, "call": call}, hand)
         if by_server:
             hand.foretold.add(key)
         else:
@@ -117,59 +117,58 @@ class Bidding:
     def result(self, fact: Fact, hand: Hand) -> None:
         player: int = fact.fields["playerid"]
         game: str = fact.fields["licite"]
-        if self._table.told_before(hand, "contract", fact):
+        if self._groups.told_before(hand, "contract", fact):
             return
         # Where all pass, a server may let somebody play all the same.
         if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
             bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
-            self._table.flaw_of(fact, "not-bid", part="text", player=player, game=game, bids=bids)
+            self._groups.flaw_of(fact, "not-bid", part="text", player=player, game=game, bids=bids)
         hand.declarer = player
         self._contract(hand, player, game)
-        hand.told["contract"] = self._table.tell(
-            fact, "contract", player, {"player": player, "game": game}, hand
-        )
+        data = {"player": player, "game": game}
+        hand.told["contract"] = self._groups.tell(fact, "contract", player, data, hand)
 
     def _contract(self, hand: Hand, player: int, game: str) -> None:
         hand.contract = game
-        self._table.put_in(hand, player, "declarer")
-        self._table.put_in(hand, game, "contract")
-        self._table.put_known(hand, "contract")
+        self._groups.put_in(hand, player, "declarer")
+        self._groups.put_in(hand, game, "contract")
+        self._groups.put_known(hand, "contract")
 
     # The talon.
 
     def takes_talon(self, fact: Fact, hand: Hand, player: int | None) -> None:
-        if player is None or self._table.told_before(hand, "talon", fact):
+        if player is None or self._groups.told_before(hand, "talon", fact):
             return
         cards: list[str | None] = fact.fields["card"]
         if hand.whole and len(cards) != TALON:
-            self._table.flaw_of(fact, "wrong-count/talon", count=len(cards))
+            self._groups.flaw_of(fact, "wrong-count/talon", count=len(cards))
         if hand.whole and hand.declarer not in (None, player):
-            self._table.flaw_of(fact, "wrong-player", player=player, declarer=hand.declarer)
+            self._groups.flaw_of(fact, "wrong-player", player=player, declarer=hand.declarer)
         hand.talon = cards.copy()
-        self._table.put_in(hand, None, "talon")
+        self._groups.put_in(hand, None, "talon")
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        self._table.put_hands(hand, player)
-        hand.told["talon"] = self._table.tell(fact, "talon_taken", player, data, hand)
+        self._groups.put_hands(hand, player)
+        hand.told["talon"] = self._groups.tell(fact, "talon_taken", player, data, hand)
 
     def discards(self, fact: Fact, hand: Hand, player: int) -> None:
         """Two cards go to the talon: whoever discards says which, the others are told that he did."""
         cards: list[str | None] = fact.fields["card"]
-        if self._table.told_before(hand, "discards", fact):
+        if self._groups.told_before(hand, "discards", fact):
             if hand.discards is not None and None in hand.discards and None not in cards:
                 # The others were heard to be told before the player was heard to say which.
                 self._put_discards(hand, player, cards)
-                self._table.put_hands(hand, player)
+                self._groups.put_hands(hand, player)
             return
         held = hand.cards_of(player)
         if len(cards) != TALON:
-            self._table.flaw_of(fact, "wrong-count/discards", count=len(cards))
+            self._groups.flaw_of(fact, "wrong-count/discards", count=len(cards))
             if len(cards) > TALON:
                 return
         for place, card in enumerate(cards):
             if hand.whole and held is not None and card is not None and card not in held:
-                self._table.flaw_of(
+                self._groups.flaw_of(
                     fact,
                     "not-in-hand/discarded",
                     part="text",
@@ -180,17 +179,17 @@ class Bidding:
                 )
                 return
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
-        self._table.put_in(hand, len(cards), "talon")
+        self._groups.put_in(hand, len(cards), "talon")
         self._put_discards(hand, player, cards)
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        self._table.put_hands(hand, player)
-        hand.told["discards"] = self._table.tell(fact, "discarded", player, data, hand)
+        self._groups.put_hands(hand, player)
+        hand.told["discards"] = self._groups.tell(fact, "discarded", player, data, hand)
 
     def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
         hand.discards = cards.copy()
         if None not in cards:
-            self._table.put_in(hand, cards.copy(), "private", str(player), "talon")
+            self._groups.put_in(hand, cards.copy(), "private", str(player), "talon")
 
     # Trumps.
 
@@ -212,7 +211,7 @@ class Bidding:
         else:
             return
         part, path = ("text", (1,)) if trumf else ("tag", (0,))
-        self._table.flaw_of(fact, broken, part=part, path=path, game=game)
+        self._groups.flaw_of(fact, broken, part=part, path=path, game=game)
 
     def game(self, fact: Fact, hand: Hand) -> None:
         """The server tells what is played: once when trumps are named, once more before the first card."""
@@ -226,28 +225,30 @@ class Bidding:
         before = hand.told.get(key)
         if before is not None and hand.whole and before.data != said:
             now, then = _spoken(said), _spoken(before.data)
-            self._table.flaw_of(fact, "told-otherwise/trumps", said=now, before=then)
-        if self._table.told_before(hand, key, fact):
+            self._groups.flaw_of(fact, "told-otherwise/trumps", said=now, before=then)
+        if self._groups.told_before(hand, key, fact):
             return
         if hand.whole and not hand.named:
             self._fits_the_game(fact, hand)
         hand.declarer = player
         hand.trump, hand.second = trump or None, second or None
         self._contract(hand, player, game)
-        self._table.put_in(hand, hand.trump, "trump")
-        self._table.put_in(hand, hand.second, "second")
-        self._table.put_known(hand, "trump")
-        self._table.put_hands(hand, player)
-        hand.told[key] = self._table.tell(fact, "trump", player, said, hand)
+        self._groups.put_in(hand, hand.trump, "trump")
+        self._groups.put_in(hand, hand.second, "second")
+        self._groups.put_known(hand, "trump")
+        self._groups.put_hands(hand, player)
+        hand.told[key] = self._groups.tell(fact, "trump", player, said, hand)
 
     def _summary(self, fact: Fact, hand: Hand, said: dict[str, Any]) -> None:
         level = level_of(fact.fields["flek"])
         if hand.whole and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
             told, known = fact.fields["flek"], _written(hand.level)
-            self._table.flaw_of(fact, "told-otherwise/level", part="text", path=path, level=told, known=known)
+            self._groups.flaw_of(
+                fact, "told-otherwise/level", part="text", path=path, level=told, known=known
+            )
         hand.level = level
-        self._table.put_in(hand, fact.fields["flek"], "flek")
+        self._groups.put_in(hand, fact.fields["flek"], "flek")
 
     # Doubling.
 
@@ -256,11 +257,11 @@ class Bidding:
         text: str = fact.fields["flek"]
         level, before = level_of(text), level_of(asked or "0:0")
         if level[0] < before[0] or level[1] < before[1]:
-            self._table.flaw_of(fact, "flek-lowered", part="text", level=text, asked=asked)
+            self._groups.flaw_of(fact, "flek-lowered", part="text", level=text, asked=asked)
             return
         without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
         if hand.whole and without and ":" in text and ":" not in (asked or ":"):
-            self._table.flaw_of(fact, "flek-against", part="text", game=hand.contract)
+            self._groups.flaw_of(fact, "flek-against", part="text", game=hand.contract)
             return
         self._level(fact, hand, player, text)
 
@@ -280,11 +281,11 @@ class Bidding:
             return
         else:
             hand.level = level_of(text)
-            fleks = self._table.part(hand).get("fleks", ())
-            self._table.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
-            self._table.put_in(hand, text, "flek")
-            self._table.put_in(hand, None, "turn")
-            self._table.tell(fact, "flek", player, {"player": player, "level": text}, hand)
+            fleks = self._groups.part(hand).get("fleks", ())
+            self._groups.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
+            self._groups.put_in(hand, text, "flek")
+            self._groups.put_in(hand, None, "turn")
+            self._groups.tell(fact, "flek", player, {"player": player, "level": text}, hand)
         assert fact.event is not None
         told.append(fact.event)
 

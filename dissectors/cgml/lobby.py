@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from kiebitz.dissectors.cgml.cards import SEATS
 from kiebitz.dissectors.cgml.conversation import Conversation
+from kiebitz.dissectors.cgml.groups import MOST_GROUPS, Announced, Groups, short
 from kiebitz.dissectors.cgml.hand import Group
-from kiebitz.dissectors.cgml.seats import MOST_GROUPS, SeatTable, short
 from kiebitz.dissectors.hearing import Fact
 from kiebitz.dissectors.records import Event, Message
 
@@ -17,57 +13,41 @@ _COPIES_NS = 100_000_000
 """All players are told of their group within this time."""
 
 
-class Announced(msgspec.Struct, eq=False):
-    """A group that the login server has announced, with where it plays."""
-
-    url: str
-    players: list[int]
-    told: dict[str, dict[str, Any]]
-    """What was said of each player, by id."""
-    told_ns: int
-    formed: Event | None = None
-    """Its event, once all of its players are known."""
-    hearers: set[int] = msgspec.field(default_factory=set)
-    """On which streams it was told."""
-
-
 class Lobby:
     """What messages before the first hand and after the last one mean. Each method takes one fact."""
 
-    def __init__(self, table: SeatTable) -> None:
-        self._table = table
-        self.announced: dict[int, Announced] = {}
-        """The groups that this server has announced, by id."""
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
 
     # The login server.
 
     def connect_server(self, fact: Fact) -> None:
         url = fact.fields["url"]
-        self._table.put({"numplayers": fact.fields["numplayers"]}, "servers", short(url))
+        self._groups.put({"numplayers": fact.fields["numplayers"]}, "servers", short(url))
         data = {"name": None, "id": None, "role": "server", "url": short(url)}
-        self._table.tell(fact, "connected", None, data, None)
+        self._groups.tell(fact, "connected", None, data, None)
 
     def connect_player(self, fact: Fact) -> None:
         player = fact.fields["player"]
-        number = self._table.put_player(player)
+        number = self._groups.put_player(player)
         assert number is not None
-        conversation = self._table.conversation_of(fact)
+        conversation = self._groups.conversation_of(fact)
         if number not in conversation.logins and len(conversation.logins) < MOST_GROUPS:
             conversation.logins.append(number)
-        if str(number) in self._table.state.get("players", {}):
-            self._table.put(fact.fields["status"], "players", str(number), "status")
+        if str(number) in self._groups.state.get("players", {}):
+            self._groups.put(fact.fields["status"], "players", str(number), "status")
         data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
-        self._table.tell(fact, "connected", number, data, None)
+        self._groups.tell(fact, "connected", number, data, None)
 
     def announce(self, message: Message, conversation: Conversation) -> None:
         """A group is complete: note it at once, as the game server hears of it next."""
         number: int = message.fields["id"]
-        known = self.announced.get(number)
+        known = self._groups.announced.get(number)
         if known is None or self._is_another(known, message):
-            self.announced.pop(number, None)
-            known = self.announced[number] = Announced(message.fields["url"], [], {}, message.ts_ns)
-            if len(self.announced) > MOST_GROUPS:
-                del self.announced[next(iter(self.announced))]
+            self._groups.announced.pop(number, None)
+            known = self._groups.announced[number] = Announced(message.fields["url"], [], {}, message.ts_ns)
+            if len(self._groups.announced) > MOST_GROUPS:
+                del self._groups.announced[next(iter(self._groups.announced))]
         known.hearers.add(message.stream.id)
         for player in message.fields["player"]:
             known.told[str(player["id"])] = player
@@ -82,73 +62,93 @@ class Lobby:
         """Whether a number is given to another group, by a server that was started anew: nobody is there any
         more who was told of the one before."""
         is_late = message.ts_ns - known.told_ns >= _COPIES_NS
-        return is_late and known.hearers.isdisjoint(self._table.conversations)
+        return is_late and known.hearers.isdisjoint(self._groups.conversations)
 
     def complete(self, fact: Fact) -> None:
         number: int = fact.fields["id"]
-        known = self.announced.get(number)
+        known = self._groups.announced.get(number)
         if known is None or len(known.players) < SEATS:
             return
         if known.formed is not None:
             fact.event = known.formed
             return
         for player in known.told.values():
-            self._table.put_player(player)
+            self._groups.put_player(player)
         group = {"players": known.players.copy(), "url": short(known.url)}
-        if len(self._table.state.get("groups", {})) < MOST_GROUPS:
-            self._table.put(group, "groups", str(number))
+        if len(self._groups.state.get("groups", {})) < MOST_GROUPS:
+            self._groups.put(group, "groups", str(number))
         data = {"group": number, "players": known.players.copy()}
-        known.formed = self._table.tell(fact, "group_formed", None, data, None)
+        known.formed = self._groups.tell(fact, "group_formed", None, data, None)
 
     def load(self, fact: Fact) -> None:
         load: int = fact.fields["load"]
         client = fact.message.stream.client
-        if (
-            client in self._table.state.get("loads", {})
-            or len(self._table.state.get("loads", {})) < MOST_GROUPS
-        ):
-            self._table.put(load, "loads", client)
-        self._table.tell(fact, "load", None, {"load": load}, None)
+        known = self._groups.state.get("loads", {})
+        if client in known or len(known) < MOST_GROUPS:
+            self._groups.put(load, "loads", client)
+        self._groups.tell(fact, "load", None, {"load": load}, None)
 
     # The game server.
 
     def joins(self, fact: Fact) -> None:
+        """A player joins a group, of which a login server may have told more."""
+        self._look_up(fact)
         group, player = self._member(fact)
         group.accepted.add(player)
         if group.players and len(group.accepted) < SEATS:
             group.joins(player)
-        self._table.put(group.players.copy(), "groups", group.key, "players")
-        self._table.put(sorted(group.accepted), "groups", group.key, "accepted")
+        self._groups.put(group.players.copy(), "groups", group.key, "players")
+        self._groups.put(sorted(group.accepted), "groups", group.key, "accepted")
         data = {"player": player, "group": group.number, "what": "group"}
-        self._table.tell(fact, "accepted", player, data, None)
+        self._groups.tell(fact, "accepted", player, data, None)
+
+    def _look_up(self, fact: Fact) -> None:
+        number: int = fact.fields["id"]
+        group = self._groups.group(str(number), number)
+        here = self._groups.info.server
+        announcing = False
+        for neighbour in self._groups.neighbours:
+            assert isinstance(neighbour, Groups)
+            announced = neighbour.announced
+            announcing = announcing or any(other.url == here for other in announced.values())
+            known = announced.get(number)
+            if known is not None and known.url == here:
+                for player in known.players:
+                    group.joins(player)
+                for said in known.told.values():
+                    self._groups.put_player(said)
+                break
+        else:
+            if announcing:
+                self._groups.flaw_of(fact, "unknown-group", part="=id", group=number)
 
     def declines(self, fact: Fact) -> None:
         group, player = self._member(fact)
         data = {"player": player, "group": group.number, "what": "group"}
-        self._table.tell(fact, "rejected", player, data, None)
+        self._groups.tell(fact, "rejected", player, data, None)
 
     def _member(self, fact: Fact) -> tuple[Group, int]:
-        player = self._table.put_player(fact.fields["player"])
+        player = self._groups.put_player(fact.fields["player"])
         assert player is not None
-        group = self._table.group(str(fact.fields["id"]), fact.fields["id"])
+        group = self._groups.group(str(fact.fields["id"]), fact.fields["id"])
         group.joins(player)
         return group, player
 
     def asked(self, fact: Fact) -> None:
         """Another hand? Whoever is asked is in the group, in the order in which they will play."""
-        conversation = self._table.conversation_of(fact)
+        conversation = self._groups.conversation_of(fact)
         assert conversation.group is not None
-        group = self._table.group(conversation.group, None)
-        players = [self._table.put_player(player) for player in fact.fields["player"]]
+        group = self._groups.group(conversation.group, None)
+        players = [self._groups.put_player(player) for player in fact.fields["player"]]
         ids = [player for player in players if player is not None]
         if group.asked is not None and group.asked_players == ids:
             fact.event = group.asked
             return
-        self._table.close_hand(group, None, fact.ts_ns)
+        self._groups.close_hand(group, None, fact.ts_ns)
         group.players = group.asked_players = ids
-        self._table.put(ids.copy(), "groups", group.key, "players")
+        self._groups.put(ids.copy(), "groups", group.key, "players")
         data = {"group": group.number, "players": ids.copy()}
-        group.asked = self._table.tell(fact, "hand_asked", None, data, None)
+        group.asked = self._groups.tell(fact, "hand_asked", None, data, None)
 
     def plays_on(self, fact: Fact) -> None:
         self._answers(fact, "accepted")
@@ -157,15 +157,15 @@ class Lobby:
         self._answers(fact, "rejected")
 
     def _answers(self, fact: Fact, kind: str) -> None:
-        player = self._table.put_player(fact.fields["player"])
-        key = self._table.conversation_of(fact).group
-        number = self._table.group(key, None).number if key is not None else None
-        self._table.tell(fact, kind, player, {"player": player, "group": number, "what": "hand"}, None)
+        player = self._groups.put_player(fact.fields["player"])
+        key = self._groups.conversation_of(fact).group
+        number = self._groups.group(key, None).number if key is not None else None
+        self._groups.tell(fact, kind, player, {"player": player, "group": number, "what": "hand"}, None)
 
     # Leaving.
 
     def disconnect(self, fact: Fact) -> None:
-        conversation = self._table.conversation_of(fact)
+        conversation = self._groups.conversation_of(fact)
         for event in self.gone(conversation, short(fact.fields.get("disconnect", "")), fact.ts_ns):
             fact.event = event
 
@@ -174,21 +174,21 @@ class Lobby:
         if conversation.left:
             return []
         conversation.left = True
-        table = self._table
+        groups = self._groups
         others = [
-            other for other in table.conversations.values() if other is not conversation and not other.left
+            other for other in groups.conversations.values() if other is not conversation and not other.left
         ]
-        group = table.groups.get(conversation.group or "")
+        group = groups.by_key.get(conversation.group or "")
         events = []
         players = conversation.logins.copy()
         if conversation.player is not None:
             players.append(conversation.player)
         if group is not None and all(other.group != group.key for other in others):
             # Nobody of the group is heard any more.
-            table.close_hand(group, {"aborted": why}, ts_ns)
-            table.leave(group)
+            groups.close_hand(group, {"aborted": why}, ts_ns)
+            groups.leave(group)
         for player in players:
             if all(other.player != player and player not in other.logins for other in others):
-                table.put(None, "players", str(player))
-            events.append(table.emit("left", ts_ns, str(player), {"player": player, "why": why}, None))
+                groups.put(None, "players", str(player))
+            events.append(groups.emit("left", ts_ns, str(player), {"player": player, "why": why}, None))
         return events

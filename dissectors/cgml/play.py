@@ -6,8 +6,8 @@ from typing import Any
 
 from kiebitz.dissectors.broadcast import LATEST_COPY_NS
 from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, SEATS
+from kiebitz.dissectors.cgml.groups import Groups, private, short
 from kiebitz.dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
-from kiebitz.dissectors.cgml.seats import SeatTable, private, short
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.hearing import Fact
 from kiebitz.dissectors.records import Event
@@ -18,15 +18,15 @@ _MOST_PAUSES = 16
 class Play:
     """What messages from the first card on mean. Each method takes one fact and its hand."""
 
-    def __init__(self, table: SeatTable) -> None:
-        self._table = table
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
 
     # Cards.
 
     def plays(self, fact: Fact, hand: Hand, player: int) -> None:
         """A client plays a card, or lays down all that he has left."""
         cards: list[str] = fact.fields["card"]
-        if self._table.foretold(hand, ("played", player, *cards), fact):
+        if self._groups.foretold(hand, ("played", player, *cards), fact):
             return
         if self._objection(fact, hand, player, cards):
             return
@@ -40,12 +40,12 @@ class Play:
         for place, card in enumerate(cards):
             if card not in held:
                 path, known = (place,), "one of " + ", ".join(held) if held else "no card"
-                self._table.flaw_of(
+                self._groups.flaw_of(
                     fact, "not-in-hand/played", part="text", path=path, card=card, player=player, held=known
                 )
                 return True
         if len(cards) > 1 and len(cards) != len(held):
-            self._table.flaw_of(fact, "not-all-cards", path=(1,), count=len(cards), held=len(held))
+            self._groups.flaw_of(fact, "not-all-cards", path=(1,), count=len(cards), held=len(held))
             return True
         rules = hand.rules
         if rules is None:
@@ -55,7 +55,7 @@ class Play:
         if cards[0] in allowed:
             return False
         is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps
-        self._table.flaw_of(
+        self._groups.flaw_of(
             fact,
             "renonc" if is_sure else "renonc/unsure",
             part="text",
@@ -74,7 +74,7 @@ class Play:
         self._played(fact, hand, fact.fields["playerid"], [card for card in cards if card is not None])
 
     def _played(self, fact: Fact, hand: Hand, player: int, cards: list[str]) -> None:
-        if not cards or self._table.told_before(hand, ("played", player, *cards), fact):
+        if not cards or self._groups.told_before(hand, ("played", player, *cards), fact):
             return
         for place, card in enumerate(cards):
             whose = hand.played.get(card)
@@ -82,7 +82,9 @@ class Play:
                 # The trick was told before the card.
                 return
             if whose is not None and hand.whole:
-                self._table.flaw_of(fact, "played-twice", part="text", path=(place,), card=card, player=whose)
+                self._groups.flaw_of(
+                    fact, "played-twice", part="text", path=(place,), card=card, player=whose
+                )
                 return
         if len(hand.table) >= SEATS:
             hand.waiting.append(hand.table)
@@ -93,20 +95,20 @@ class Play:
             hand.played[card] = player
         if len(cards) > 1:
             hand.laid |= dict.fromkeys(cards, player)
-            self._table.put_in(hand, {"player": player, "cards": cards.copy()}, "laid")
+            self._groups.put_in(hand, {"player": player, "cards": cards.copy()}, "laid")
         hand.refused.pop(player, None)
         self._put_table(hand)
         self._next_turn(hand, player, len(cards) > 1)
-        self._table.put_hands(hand, player)
+        self._groups.put_hands(hand, player)
         data = {"player": player, "cards": cards.copy()}
         key = ("played", player, *cards)
-        hand.told[key] = self._table.tell(fact, "played", player, data, hand)
+        hand.told[key] = self._groups.tell(fact, "played", player, data, hand)
         if fact.message.direction == "s2c":
             hand.foretold.add(key)
 
     def _put_table(self, hand: Hand) -> None:
         table = [{"player": player, "card": card} for player, card in hand.table]
-        self._table.put_in(hand, table or None, "table")
+        self._groups.put_in(hand, table or None, "table")
 
     def _next_turn(self, hand: Hand, player: int, laid: bool) -> None:
         """Whose turn it must be: the next one's, until the trick is complete."""
@@ -117,14 +119,14 @@ class Play:
             self._infer_turn(hand, following[1])
 
     def _infer_turn(self, hand: Hand, player: int | None) -> None:
-        self._table.put_in(hand, player, "turn")
-        self._table.put_in(hand, None if player is None else ["turn"], "inferred")
+        self._groups.put_in(hand, player, "turn")
+        self._groups.put_in(hand, None if player is None else ["turn"], "inferred")
 
     def turn(self, fact: Fact, hand: Hand, player: int) -> None:
         """The server asks a player to bid, to name trumps, to double or to play."""
-        self._table.put_in(hand, player, "turn")
-        self._table.put_in(hand, None, "inferred")
-        self._table.tell(fact, "turn", player, {"player": player}, hand)
+        self._groups.put_in(hand, player, "turn")
+        self._groups.put_in(hand, None, "inferred")
+        self._groups.tell(fact, "turn", player, {"player": player}, hand)
 
     # Tricks.
 
@@ -132,7 +134,7 @@ class Play:
         number: int = fact.fields["number"]
         winner: int = fact.fields["playerid"]
         cards: list[str] = fact.fields["card"]
-        if self._table.told_before(hand, ("trick", number), fact):
+        if self._groups.told_before(hand, ("trick", number), fact):
             return
         table = hand.waiting.pop(0) if hand.waiting else hand.table
         players = self._players(hand, table, cards)
@@ -148,9 +150,8 @@ class Play:
             if refused is not None and refused[0] == card:
                 # He has been let off: the card counts after all.
                 del hand.refused[player]
-                self._table.emit(
-                    "played", fact.ts_ns, str(player), {"player": player, "cards": [card]}, hand.game
-                )
+                data = {"player": player, "cards": [card]}
+                self._groups.emit("played", fact.ts_ns, str(player), data, hand.game)
             hand.played.setdefault(card, player)
         played = list(zip(players, cards, strict=True))
         hand.tricks.append(Trick(number, played, winner))
@@ -159,11 +160,11 @@ class Play:
             "cards": [{"player": player, "card": card} for player, card in played],
             "winner": winner,
         }
-        self._table.put_in(hand, [*self._table.part(hand).get("tricks", ()), trick], "tricks")
+        self._groups.put_in(hand, [*self._groups.part(hand).get("tricks", ()), trick], "tricks")
         self._infer_turn(hand, winner if winner in hand.seats else None)
-        self._table.put_hands(hand, *(player for player in players if player is not None))
+        self._groups.put_hands(hand, *(player for player in players if player is not None))
         data = {"number": number, "cards": cards.copy(), "winner": winner}
-        hand.told["trick", number] = self._table.tell(fact, "trick", winner, data, hand)
+        hand.told["trick", number] = self._groups.tell(fact, "trick", winner, data, hand)
 
     def _is_as_played(
         self, fact: Fact, hand: Hand, number: int, table: list[tuple[int, str]], cards: list[str]
@@ -173,7 +174,7 @@ class Play:
         expected = len(hand.tricks) + 1
         if len(known) == SEATS and not hand.laid and known != cards:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
-            self._table.flaw_of(
+            self._groups.flaw_of(
                 fact,
                 "told-otherwise/trick",
                 part="text",
@@ -184,7 +185,7 @@ class Play:
                 cards=", ".join(known),
             )
         elif number != expected:
-            self._table.flaw_of(
+            self._groups.flaw_of(
                 fact, "wrong-number", part="=number", number=number, before=len(hand.tricks), next=expected
             )
         else:
@@ -217,12 +218,12 @@ class Play:
         if players[place] == winner or cards[place] not in seen or len({*players}) < SEATS:
             return
         card, player = cards[place], players[place]
-        self._table.flaw_of(fact, "wrong-winner", part="=playerid", winner=winner, card=card, player=player)
+        self._groups.flaw_of(fact, "wrong-winner", part="=playerid", winner=winner, card=card, player=player)
 
     # The end of a hand.
 
     def result(self, fact: Fact, hand: Hand, group: Group) -> None:
-        if self._table.told_before(hand, "result", fact):
+        if self._groups.told_before(hand, "result", fact):
             return
         winners = {one["playerid"]: one["money"]["money"] for one in fact.fields["winer"]}
         losers = {one["playerid"]: one["money"]["money"] for one in fact.fields.get("loser", ())}
@@ -236,10 +237,10 @@ class Play:
                 group.money[player] = group.money.get(player, 0) + amount
         game: str = fact.fields["licite"]
         result = {"contract": game, "declarer": hand.declarer, "money": money}
-        self._table.close_hand(group, result, fact.ts_ns)
-        self._table.put(group.money.copy(), "groups", group.key, "money")
+        self._groups.close_hand(group, result, fact.ts_ns)
+        self._groups.put(group.money.copy(), "groups", group.key, "money")
         data = {"game": game, "winners": [*winners], "losers": [*losers], "money": money}
-        hand.told["result"] = self._table.tell(fact, "result", None, data, hand)
+        hand.told["result"] = self._groups.tell(fact, "result", None, data, hand)
 
     def _check_money(self, fact: Fact, winners: dict[int, int], losers: dict[int, int]) -> None:
         first = sum(name in fact.fields for name in ("game", "licite", "trumf", "flek"))
@@ -247,11 +248,11 @@ class Play:
         both = [player for player in winners if player in losers]
         won, lost = sum(winners.values()), sum(losers.values())
         if both:
-            self._table.flaw_of(fact, "twice-in-result", path=(first,), player=both[0])
+            self._groups.flaw_of(fact, "twice-in-result", path=(first,), player=both[0])
         elif len(winners) < len(fact.fields["winer"]) or len(losers) < len(fact.fields.get("loser", ())):
-            self._table.flaw_of(fact, "twice-in-result/player", path=(first,))
+            self._groups.flaw_of(fact, "twice-in-result/player", path=(first,))
         elif won != lost:
-            self._table.flaw_of(fact, "money", path=(first,), won=won, lost=lost)
+            self._groups.flaw_of(fact, "money", path=(first,), won=won, lost=lost)
 
     def _check_result(self, fact: Fact, hand: Hand) -> None:
         """What the result sums up must be what was told."""
@@ -278,19 +279,19 @@ class Play:
         if problem is not None:
             said, was, path = problem
             part = "text" if len(path) == 1 and path[0] <= at else "tag"
-            self._table.flaw_of(fact, "told-otherwise/result", part=part, path=path, said=said, known=was)
+            self._groups.flaw_of(fact, "told-otherwise/result", part=part, path=path, said=said, known=was)
 
     def renonc(self, fact: Fact, hand: Hand) -> None:
         """The server says that somebody has broken the rule of play."""
         player: int | None = fact.fields.get("player", {}).get("id")
-        if self._table.told_before(hand, ("renonc", player), fact):
+        if self._groups.told_before(hand, ("renonc", player), fact):
             return
         card, should = hand.refused.get(player, (None, None)) if player is not None else (None, None)
         data: dict[str, Any] = {"player": player, "card": card, "should": should}
         if player is not None and card is not None:
             # The others are not shown the card, and do not know what else he has.
             data |= private(player, card=None, should=None)
-        hand.told["renonc", player] = self._table.tell(fact, "renonc", player, data, hand)
+        hand.told["renonc", player] = self._groups.tell(fact, "renonc", player, data, hand)
 
     def cancelled(self, fact: Fact, hand: Hand | None, group: Group) -> None:
         why = short(fact.fields.get("cancelgame", ""))
@@ -315,12 +316,12 @@ class Play:
     ) -> None:
         if hand is None or (hand.ended and kind not in hand.told):
             # Between two hands: the group itself is given up.
-            self._table.tell(fact, kind, player, data, None)
+            self._groups.tell(fact, kind, player, data, None)
             return
-        if self._table.told_before(hand, kind, fact):
+        if self._groups.told_before(hand, kind, fact):
             return
-        self._table.close_hand(group, result, fact.ts_ns)
-        hand.told[kind] = self._table.tell(fact, kind, player, data, hand)
+        self._groups.close_hand(group, result, fact.ts_ns)
+        hand.told[kind] = self._groups.tell(fact, kind, player, data, hand)
 
     # Pauses.
 
@@ -335,9 +336,9 @@ class Play:
                 fact.event, fact.game_id = known.event, known.event.game_id
                 return
         if hand is not None:
-            self._table.put_in(hand, {"player": player, "message": message}, "pause")
+            self._groups.put_in(hand, {"player": player, "message": message}, "pause")
         data = {"player": player, "message": message}
-        event = self._table.tell(fact, "paused", player, data, hand)
+        event = self._groups.tell(fact, "paused", player, data, hand)
         stream_id = fact.message.stream.id if player is not None else None
         group.pauses.append(Pause(stream_id, player, message, event, told=player is None))
         del group.pauses[:-_MOST_PAUSES]
@@ -359,8 +360,8 @@ class Play:
                 fact.event, fact.game_id = ended.over, ended.over.game_id
                 return
         if hand is not None:
-            self._table.put_in(hand, None, "pause")
-        event = self._table.tell(fact, "resumed", player, {"player": player}, hand)
+            self._groups.put_in(hand, None, "pause")
+        event = self._groups.tell(fact, "resumed", player, {"player": player}, hand)
         if on and player is not None:
             on[0].over = event
         elif on:

@@ -14,39 +14,39 @@ from kiebitz.dissectors.cgml.bidding import Bidding
 from kiebitz.dissectors.cgml.cards import SEATS
 from kiebitz.dissectors.cgml.conversation import Conversation, is_answer
 from kiebitz.dissectors.cgml.grammar import VERSION, ElementType, Server
+from kiebitz.dissectors.cgml.groups import Groups
 from kiebitz.dissectors.cgml.hand import Group, Hand
 from kiebitz.dissectors.cgml.lobby import Lobby
 from kiebitz.dissectors.cgml.places import place_of
 from kiebitz.dissectors.cgml.play import Play
-from kiebitz.dissectors.cgml.seats import SeatTable
 from kiebitz.dissectors.grammar import MessageType, to_json
 from kiebitz.dissectors.hearing import Fact, Hearing, Version
-from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable
 
 _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
 
 
-class CgmlTable(SeatTable):
+class CgmlTable(GameTable):
     """One CGML server: who is there, and group by group, hand after hand."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        self._groups = groups = Groups(info, ids, findings)
+        super().__init__(groups)
         self._hearing = Hearing(self._take, self._may_reveal, overtaken_ns=0)
-        self.lobby = Lobby(self)
-        self._bidding = Bidding(self)
-        self._play = Play(self)
+        self._lobby = lobby = Lobby(groups)
+        self._bidding = bidding = Bidding(groups)
+        self._play = play = Play(groups)
         self._roles: set[Server | None] = {None}
         """What this server has shown itself to be; nothing forbids that it is both."""
         self._asked: dict[int, str] = {}
         """By the id of its message, what the question said that a client answers."""
-        lobby, bidding, play = self.lobby, self._bidding, self._play
         self._of_nobody: dict[tuple[str, str], Callable[[Fact], None]] = {
             ("connect", "server"): lobby.connect_server,
             ("connect", "passive"): lobby.connect_player,
             ("connect", "active"): lobby.connect_player,
             ("connect", "complete"): lobby.complete,
-            ("newgroup", "accept"): self._joins,
+            ("newgroup", "accept"): lobby.joins,
             ("newgroup", "reject"): lobby.declines,
             ("newgame", "ask"): lobby.asked,
             ("newgame", "accept"): lobby.plays_on,
@@ -76,14 +76,14 @@ class CgmlTable(SeatTable):
             return
         if self._is_of_another_server(message, row, frame):
             return
-        conversation = self._conversation(message.stream)
+        conversation = self._groups.conversation(message.stream)
         if message.direction == "s2c":
             self._roles.add(row.server)
             conversation.asks(message, row)
             if row.mark == ("status", "complete"):
-                self.lobby.announce(message, conversation)
+                self._lobby.announce(message, conversation)
             if row.name == "newgame" or not conversation.whole:
-                self._find_group(conversation, _heard_of(message))
+                self._groups.find_group(conversation, _heard_of(message))
             self._hearing.hear(message, row, frame, self._version(message, row, conversation))
             return
         if row.name in ("newgroup", "newgame") and "player" in message.fields:
@@ -92,11 +92,11 @@ class CgmlTable(SeatTable):
             if row.name == "newgroup":
                 conversation.group = str(message.fields["id"])
             elif not conversation.whole:
-                self._find_group(conversation, [player])
+                self._groups.find_group(conversation, [player])
         if is_answer(row):
             asked = conversation.answers(message, row)
-            if asked is None and conversation.sure and not self._has_flaw(message):
-                self._unasked(message, row, frame)
+            if asked is None and conversation.sure and not self._groups.has_flaw(message):
+                self._groups.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
                 return
             if asked is not None:
                 self._asked[message.id] = asked
@@ -106,21 +106,15 @@ class CgmlTable(SeatTable):
         """Tell of a message that belongs to the other kind of server."""
         if message.direction == "s2c" or row.server in self._roles or self._roles == {None}:
             return False
-        if any(known.url == self.info.server for known in self.lobby.announced.values()):
+        if any(known.url == self._groups.info.server for known in self._groups.announced.values()):
             # It sends the players of a group to itself.
             return False
         assert row.server is not None
         role = _OF_A_SERVER[row.server]
-        self.flaw(message, "wrong-server", at=place_of(frame), clause=row.clause, name=row.name, role=role)
+        self._groups.flaw(
+            message, "wrong-server", at=place_of(frame), clause=row.clause, name=row.name, role=role
+        )
         return True
-
-    def _unasked(self, message: Message, row: ElementType, frame: bytes) -> None:
-        self.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
-
-    def _has_flaw(self, message: Message) -> bool:
-        """Whether something was told of this message already: one flaw is enough."""
-        told = self._findings.diagnostics
-        return bool(told) and told[-1].message_id == message.id
 
     def _version(self, message: Message, row: ElementType, conversation: Conversation) -> Hashable:
         """What makes messages copies of each other; None for one that is told to one client alone."""
@@ -149,20 +143,20 @@ class CgmlTable(SeatTable):
             return set()
         return {
             talk.stream_id
-            for talk in self.conversations.values()
+            for talk in self._groups.conversations.values()
             if talk.player == fields["playerid"] and talk.sure and not talk.left
         }
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         # It may have been a question, or its answer.
-        conversation = self._conversation(stream)
+        conversation = self._groups.conversation(stream)
         conversation.sure = False
         conversation.asked.clear()
         if direction == "s2c":
             self._unsure(stream)
 
     def missing(self, stream: Stream, direction: Direction) -> None:
-        conversation = self._conversation(stream)
+        conversation = self._groups.conversation(stream)
         conversation.sure = conversation.whole = False
         conversation.asked.clear()
         self._unsure(stream)
@@ -170,19 +164,19 @@ class CgmlTable(SeatTable):
     def _unsure(self, stream: Stream) -> None:
         """Something is missing: what a hand's messages contradict from here on may be that."""
         self._hearing.silence(stream.id)
-        group = self.groups.get(self._conversation(stream).group or "")
+        group = self._groups.by_key.get(self._groups.conversation(stream).group or "")
         if group is not None and group.hand is not None:
             group.hand.whole = False
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        conversation = self.conversations.get(stream.id)
+        conversation = self._groups.conversations.get(stream.id)
         if conversation is None:
             return
         self._hearing.finish()
         self._hearing.forget(stream.id)
-        self.lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
-        del self.conversations[stream.id]
-        if not self.conversations:
+        self._lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
+        del self._groups.conversations[stream.id]
+        if not self._groups.conversations:
             self._hearing.clear()
 
     def undecided(self) -> int | None:
@@ -190,61 +184,6 @@ class CgmlTable(SeatTable):
 
     def finish(self, ts_ns: int) -> None:
         self._hearing.finish()
-
-    # Who is in which group.
-
-    def _conversation(self, stream: Stream) -> Conversation:
-        found = self.conversations.get(stream.id)
-        if found is None:
-            found = self.conversations[stream.id] = Conversation(stream.id)
-        return found
-
-    def _find_group(self, conversation: Conversation, players: list[int]) -> None:
-        """After a start in mid-stream the group is not known: it is the one of whoever is heard of."""
-        known = self.groups.get(conversation.group or "")
-        if known is None or known.number is None:
-            for player in players:
-                known = self._with(player, known)
-                conversation.group = known.key
-
-    def _with(self, player: int, known: Group | None) -> Group:
-        """The group that has a player, `known` if no other has."""
-        groups = (group for group in self.groups.values() if player in group.players and group is not known)
-        other = next(groups, None)
-        if other is None or (known is not None and player in known.players):
-            known = known or self.group(f"?{player}", None)
-            known.joins(player)
-            return known
-        if known is None:
-            return other
-        # Two that were heard of apart are one.
-        for talk in self.conversations.values():
-            if talk.group == known.key:
-                talk.group = other.key
-        self.leave(known)
-        return other
-
-    def _joins(self, fact: Fact) -> None:
-        """A player joins a group, of which a login server may have told more."""
-        number: int = fact.fields["id"]
-        group = self.group(str(number), number)
-        here = self.info.server
-        announcing = False
-        for neighbour in self.neighbours:
-            assert isinstance(neighbour, CgmlTable)
-            announced = neighbour.lobby.announced
-            announcing = announcing or any(other.url == here for other in announced.values())
-            known = announced.get(number)
-            if known is not None and known.url == here:
-                for player in known.players:
-                    group.joins(player)
-                for said in known.told.values():
-                    self.put_player(said)
-                break
-        else:
-            if announcing:
-                self.flaw_of(fact, "unknown-group", part="=id", group=number)
-        self.lobby.joins(fact)
 
     # What is taken, in order.
 
@@ -257,14 +196,14 @@ class CgmlTable(SeatTable):
         if lobby is not None:
             lobby(fact)
             return
-        conversation = self.conversation_of(fact)
+        conversation = self._groups.conversation_of(fact)
         if row.name == "dial":
             self._dealt(fact, conversation)
             return
         if row.name in ("pause", "cancelgame", "abort", "result"):
             self._of_the_group(fact, key, conversation)
             return
-        hand = self.hand_of(fact)
+        hand = self._groups.hand_of(fact)
         if hand is None:
             return
         self._bidding.deal_is_over(fact, hand)
@@ -300,23 +239,23 @@ class CgmlTable(SeatTable):
     def _dealt(self, fact: Fact, conversation: Conversation) -> None:
         if conversation.group is None:
             return
-        group = self.group(conversation.group, None)
+        group = self._groups.group(conversation.group, None)
         player: int | None = fact.fields.get("playerid", conversation.player)
         hand = group.hand
         if fact.fields["from"] == "talon":
-            hand = self.hand_of(fact)
+            hand = self._groups.hand_of(fact)
             if hand is not None:
                 self._bidding.deal_is_over(fact, hand)
                 self._bidding.takes_talon(fact, hand, player)
             return
         if hand is None or hand.ended or group.asked is not None:
-            hand = self.open_hand(group, fact, whole=group.asked is not None or conversation.whole)
+            hand = self._groups.open_hand(group, fact, whole=group.asked is not None or conversation.whole)
         elif not hand.dealing:
             if hand.whole:
                 # A copy that comes late.
                 return
             # The end of the hand before was missed.
-            hand = self.open_hand(group, fact, whole=False)
+            hand = self._groups.open_hand(group, fact, whole=False)
         hand.dealing = True
         fact.game_id = hand.game.id
         self._bidding.dealt(fact, hand, player)
@@ -325,7 +264,7 @@ class CgmlTable(SeatTable):
         """What may also be told between two hands."""
         if conversation.group is None:
             return
-        group: Group = self.group(conversation.group, None)
+        group: Group = self._groups.group(conversation.group, None)
         hand = group.hand
         if hand is not None:
             fact.game_id = hand.game.id
@@ -338,7 +277,7 @@ class CgmlTable(SeatTable):
         elif key[0] == "abort":
             self._play.aborted(fact, hand, group)
         else:
-            found = self.hand_of(fact)
+            found = self._groups.hand_of(fact)
             if found is not None:
                 self._play.result(fact, found, group)
 

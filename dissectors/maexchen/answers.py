@@ -23,8 +23,9 @@ from kiebitz.dissectors.maexchen.questions import (
     Seat,
     first_difference,
 )
+from kiebitz.dissectors.maexchen.round import Round
+from kiebitz.dissectors.maexchen.rounds import Rounds
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import GameTable
 
 PATIENCE_NS = 2_000_000_000
 """How long an answer to an unseen question waits for any sign that the server knows this client."""
@@ -40,8 +41,8 @@ class _Unsure(msgspec.Struct, eq=False):
 class Answers:
     """The questions that are open at a table, and the verdicts on what came in answer."""
 
-    def __init__(self, table: GameTable) -> None:
-        self._table = table
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
         self._owners: OrderedDict[Hashable, Seat] = OrderedDict()
         self.unsure: list[_Unsure] = []
         """Answers to questions that were not seen, which `look_back` will judge."""
@@ -71,14 +72,15 @@ class Answers:
             seat.fumbled()
         elif question.kind != kind:
             asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
-            self._table.flaw(message, "wrong-answer", name=message.name, question=asked, answer=answer)
+            self._rounds.flaw(message, "wrong-answer", name=message.name, question=asked, answer=answer)
             question.tried = True
         elif question.answer is not None:
-            self._table.flaw(message, "used-token", answer=question.answer.name)
+            self._rounds.flaw(message, "used-token", answer=question.answer.name)
         elif question.over:
             self._late(message, question)
         else:
             question.answer = message
+            message.game_id = question.game_id
             return question
         return None
 
@@ -94,9 +96,16 @@ class Answers:
                 self._late(question.answer, question)
             else:
                 took, answer = took_ns // 1_000_000, question.answer.name
-                self._table.flaw(verdict, "answer-ignored", answer=answer, took=took, question=asked.name)
+                self._rounds.flaw(verdict, "answer-ignored", answer=answer, took=took, question=asked.name)
         elif not question.tried:
-            self._table.flaw(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
+            self._rounds.flaw(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
+
+    def close(self, kind: QuestionKind, played: Round) -> None:
+        """The server goes on: whoever has not answered yet is too late."""
+        for seat in self._rounds.seats.values():
+            question = seat.open.get(kind)
+            if question is not None and question.game_id == played.game.id:
+                question.over = True
 
     def look_back(self, ts_ns: int | None) -> None:
         """Give the verdict on answers that have waited long enough; on all of them if `ts_ns` is None."""
@@ -106,7 +115,7 @@ class Answers:
                 waiting.append(unsure)
             # Who was seen to register may have been answered where the capture does not look.
             elif self._server_speaks and not unsure.seat.registering:
-                self._table.flaw(unsure.message, "not-registered/unseen")
+                self._rounds.flaw(unsure.message, "not-registered/unseen")
         self.unsure = waiting
 
     def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
@@ -114,7 +123,7 @@ class Answers:
         open_question = seat.open.get(kind)
         if owner is not None and owner is not seat:
             whose = f"{owner.name}'s" if owner.name is not None else "another player's"
-            self._table.flaw(message, "foreign-token", whose=whose)
+            self._rounds.flaw(message, "foreign-token", whose=whose)
         elif open_question is not None and not open_question.over and open_question.answer is None:
             right = open_question.asked.fields["token"]
             same = first_difference(token, right)
@@ -122,14 +131,16 @@ class Answers:
             # The token stands last, but for surplus fields, which only the shorter messages are known to get.
             start = message.length - length if kind == "announce" else len(message.name) + 1
             at, question = (start + same, length - same), ASKED_BY[kind]
-            self._table.flaw(message, "wrong-token", at=at, question=question, name=message.name, token=right)
+            self._rounds.flaw(
+                message, "wrong-token", at=at, question=question, name=message.name, token=right
+            )
         elif seat.refused and not seat.names:
-            self._table.flaw(message, "not-registered")
+            self._rounds.flaw(message, "not-registered")
         elif not seat.addressed and len(self.unsure) < UNSURE_KEPT:
             self.unsure.append(_Unsure(message, seat))
         elif seat.questions:
-            self._table.flaw(message, "unasked", question=ASKED_BY[kind])
+            self._rounds.flaw(message, "unasked", question=ASKED_BY[kind])
 
     def _late(self, message: Message, question: Question) -> None:
         took_ms = (message.ts_ns - question.asked.ts_ns) // 1_000_000
-        self._table.flaw(message, "late", took=took_ms, question=question.asked.name)
+        self._rounds.flaw(message, "late", took=took_ms, question=question.asked.name)

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Collection
 
 from kiebitz.dissectors.maexchen.questions import Seat
+from kiebitz.dissectors.maexchen.rounds import Rounds
 from kiebitz.dissectors.maexchen.rules import LONGEST_NAME
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import GameTable
 
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
 
@@ -23,9 +23,8 @@ _MOST_HERE = 64
 class Registration:
     """The players of a table. A name belongs to the conversation that registered it last."""
 
-    def __init__(self, table: GameTable, seats: dict[int, Seat]) -> None:
-        self._table = table
-        self._seats = seats
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
         self._owner: dict[str, Seat] = {}
         self._absent: OrderedDict[str, None] = OrderedDict()
         """Players without a conversation that is open; who was heard of last comes last."""
@@ -41,18 +40,17 @@ class Registration:
         if seat.registering:
             request, row = seat.registering.popleft()
             # Told here, not when it was sent: a request that is refused has its own diagnostic.
-            self._table.remark_dialect(request, row)
+            self._rounds.remark_dialect(request, row)
             name = request.fields["name"]
             spectator = request.name == "REGISTER_SPECTATOR"
         elif seat.nameless:
             name = "undefined"
         if name is not None:
             self.learn(seat, name)
-            self._table.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
+            self._rounds.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
             if "," in name:
                 self._with_commas.add(name)
-        event = self._table.emit("registered", message.ts_ns, name, {"name": name}, None)
-        message.event_id = event.id
+        self._rounds.emit_of(message, "registered", name, {"name": name}, None)
 
     def rejected(self, message: Message, seat: Seat) -> None:
         """REJECTED: the request was refused; a name that no newer server takes is pointed at."""
@@ -60,16 +58,15 @@ class Registration:
         seat.refused = True
         name: str | None = request.fields["name"] if request is not None else None
         reason: str | None = message.fields.get("reason")
-        event = self._table.emit("rejected", message.ts_ns, name, {"name": name, "reason": reason}, None)
-        message.event_id = event.id
+        self._rounds.emit_of(message, "rejected", name, {"name": name, "reason": reason}, None)
         if request is None or name is None:
             return
         if reason == "INVALID_NAME":
             start = len(request.name) + 1
             offset, length, problem = _name_flaw(name)
-            self._table.flaw(request, "invalid-name", at=(start + offset, length), problem=problem)
+            self._rounds.flaw(request, "invalid-name", at=(start + offset, length), problem=problem)
         else:
-            self._table.flaw(request, "name-taken")
+            self._rounds.flaw(request, "name-taken")
 
     def unregistered(self, message: Message, seat: Seat) -> str | None:
         """UNREGISTERED: who is here is gone; returns the name, None if it is not known which."""
@@ -98,8 +95,8 @@ class Registration:
             seat.names.remove(name)
         self._absent.pop(name, None)
         self._with_commas.discard(name)
-        if name in self._table.state.get("players", {}):
-            self._table.put(None, "players", name)
+        if name in self._rounds.state.get("players", {}):
+            self._rounds.put(None, "players", name)
 
     def learn(self, seat: Seat, name: str) -> None:
         """This player sits here, and nowhere else."""
@@ -126,8 +123,8 @@ class Registration:
         if len(self._absent) > MOST_ABSENT:
             forgotten = next(iter(self._absent))
             self._forget(forgotten)
-            if forgotten in self._table.state.get("scores", {}):
-                self._table.put(None, "scores", forgotten)
+            if forgotten in self._rounds.state.get("scores", {}):
+                self._rounds.put(None, "scores", forgotten)
 
     def learn_from_turn(self, name: str) -> None:
         """Somebody has just taken his turn: if one conversation without a name did so, it is his."""
@@ -135,7 +132,7 @@ class Registration:
             return
         nameless = [
             seat
-            for seat in self._seats.values()
+            for seat in self._rounds.seats.values()
             if not seat.names
             and (question := seat.open.get("turn")) is not None
             and not question.over
@@ -149,7 +146,7 @@ class Registration:
         if name in self._absent:
             self._absent.move_to_end(name)
         elif name not in self._owner and name not in self._gone:
-            self._table.put({}, "players", name)
+            self._rounds.put({}, "players", name)
             self._miss(name)
 
     def seat_of(self, name: str) -> Seat | None:

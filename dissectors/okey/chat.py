@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.broadcast import EventLog, text_key
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.okey.conversation import Conversation, Request
 from kiebitz.dissectors.okey.hall import Hall
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import label
 
 _OVERTAKEN_NS = 2_000_000_000
 """Who is busy hears late: real servers write to each client in a thread of its own."""
@@ -55,8 +55,8 @@ class Chat:
         data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
         if to is not None:
             data |= {"known_to": [sender, to], "others_see": {"text": None}}
-        game = talk.game if scope == "l" else None
-        event = self._hall.tell(message, "chat", sender, data, game)
+        game = talk.game.game if scope == "l" and talk.game is not None else None
+        event = self._hall.emit_of(message, "chat", sender, data, game)
         self._log.add(hearer, key, event)
 
     def clear(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.okey.codec import argument_place
 from kiebitz.dissectors.okey.conversation import Conversation
@@ -11,7 +12,6 @@ from kiebitz.dissectors.okey.moves import Moves
 from kiebitz.dissectors.okey.objections import wrong_start
 from kiebitz.dissectors.okey.tiles import DECK, tiles
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import label
 
 
 class Deals:
@@ -54,7 +54,7 @@ class Deals:
                 place.sure, place.count = False, None
         hidden = {"known_to": [talk.name], "others_see": {"deck": None}}
         data = {"seat": seat, "name": talk.name, "deck": tiles(deck), **hidden}
-        hall.tell(message, "returned" if returns else "dealt", talk.name, data, game)
+        hall.emit_of(message, "returned" if returns else "dealt", talk.name, data, game.game)
 
     def _deal(self, room: LobbyRoom, seat: int, message: Message) -> OkeyGame:
         """The deal that this is a part of: the first of the last moments in which this seat has no deck."""
@@ -123,4 +123,4 @@ class Deals:
             return
         self._hall.put_in(game, True, "drawn_game")
         self._hall.end(game, message.ts_ns, {"draw": True})
-        game.ending = self._hall.tell(message, "drawn_game", None, {}, game)
+        game.ending = self._hall.emit_of(message, "drawn_game", None, {}, game.game)

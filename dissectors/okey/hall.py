@@ -1,6 +1,7 @@
 """What holds outside games: conversations, players, lobbies and who is in them, and the games by lobby.
 
-What messages change is told by this table's parts: `lobby.py`, `deals.py`, `moves.py`, `status.py`.
+It is the context of the table and of its parts, which say what messages change: `lobby.py`, `chat.py`,
+`deals.py`, `moves.py`, `status.py`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.broadcast import EventLog
+from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.okey.conversation import Conversation
 from kiebitz.dissectors.okey.game import OkeyGame
 from kiebitz.dissectors.okey.grammar import GRAMMAR
 from kiebitz.dissectors.okey.tiles import SEATS
-from kiebitz.dissectors.records import Event, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Findings, Ids, Stream, TableInfo
 
 _MOST_OTHERS = 1000
 """So many lobbies are remembered of which nobody's conversation is in the capture."""
@@ -42,13 +43,11 @@ class LobbyRoom(msgspec.Struct, eq=False):
         return self.games[-1] if self.games else None
 
 
-class Hall(GameTable):
+class Hall(GameContext):
     """An Okey server's players, lobbies and games, without what its messages mean."""
 
-    rules = GRAMMAR.rules
-
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        super().__init__(info, ids, findings, GRAMMAR.rules)
         self.log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
         self.conversations: dict[int, Conversation] = {}
         self.lobbies: dict[int | None, LobbyRoom] = {}
@@ -67,15 +66,6 @@ class Hall(GameTable):
     def named(self, name: str | None) -> Conversation | None:
         """The conversation of a player."""
         return next((talk for talk in self.conversations.values() if talk.name == name), None)
-
-    def tell(
-        self, message: Message, kind: str, actor: str | None, data: dict[str, Any], game: OkeyGame | None
-    ) -> Event:
-        """Make the event that a message tells of."""
-        event = self.emit(kind, message.ts_ns, actor, data, game.game if game is not None else None)
-        message.event_id = event.id
-        message.game_id = event.game_id
-        return event
 
     # Lobbies.
 

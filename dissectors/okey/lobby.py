@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.okey.conversation import Conversation, Request
 from kiebitz.dissectors.okey.hall import Hall, LobbyRoom
 from kiebitz.dissectors.okey.tiles import SEATS
 from kiebitz.dissectors.records import Message
-from kiebitz.dissectors.table import label
 
 
 class Lobbies:
@@ -26,7 +26,7 @@ class Lobbies:
             return
         talk.name = label(message.fields["actualname"])
         self._hall.put_player(talk)
-        self._hall.tell(message, "logged_in", talk.name, {"name": talk.name}, None)
+        self._hall.emit_of(message, "logged_in", talk.name, {"name": talk.name}, None)
 
     def renamed(self, message: Message, talk: Conversation, request: Request | None) -> None:
         before, talk.name = talk.name, label(message.fields["actualname"])
@@ -41,7 +41,7 @@ class Lobbies:
         if talk.game is not None and talk.seat is not None:
             self._hall.put_place(talk.game, talk.seat, talk.name)
         data = {"name": talk.name, "before": before}
-        self._hall.tell(message, "renamed", talk.name, data, None)
+        self._hall.emit_of(message, "renamed", talk.name, data, None)
 
     # Coming and going.
 
@@ -58,9 +58,8 @@ class Lobbies:
         if self._hall.log.is_copy(message, key):
             talk.joined = message.event_id
             return
-        event = self._hall.tell(
-            message, "joined_lobby", talk.name, {"name": talk.name, "lobby": number}, None
-        )
+        data = {"name": talk.name, "lobby": number}
+        event = self._hall.emit_of(message, "joined_lobby", talk.name, data, None)
         self._hall.log.add(message.stream.id, key, event)
         talk.joined = event.id
 
@@ -84,7 +83,7 @@ class Lobbies:
         if room is not None:
             self._seat(room, name)
             hall.put_lobby(room)
-        event = hall.tell(message, "joined_lobby", name, {"name": name, "lobby": talk.lobby}, None)
+        event = hall.emit_of(message, "joined_lobby", name, {"name": name, "lobby": talk.lobby}, None)
         hall.log.add(message.stream.id, key, event)
 
     def left_lobby(self, message: Message, talk: Conversation, request: Request | None) -> None:
@@ -107,7 +106,7 @@ class Lobbies:
         if room is not None:
             hall.vacate(room, name)
         data = {"name": name, "lobby": talk.lobby, "reason": "LEFT"}
-        event = hall.tell(message, "left", name, data, None)
+        event = hall.emit_of(message, "left", name, data, None)
         hall.log.add(message.stream.id, key, event)
 
     def goes(self, message: Message | None, talk: Conversation, reason: str, ts_ns: int) -> None:
@@ -134,7 +133,7 @@ class Lobbies:
             return
         data = {"name": name, "lobby": number, "reason": reason}
         if message is not None:
-            event = hall.tell(message, "left", name, data, None)
+            event = hall.emit_of(message, "left", name, data, None)
         else:
             event = hall.emit("left", ts_ns, name, data, None)
         hall.log.add(talk.stream.id, key, event)
@@ -183,4 +182,4 @@ class Lobbies:
             room.ready.append(talk.name)
             self._hall.put_lobby(room)
         data: dict[str, Any] = {"name": talk.name, "lobby": talk.lobby}
-        self._hall.tell(message, "ready", talk.name, data, None)
+        self._hall.emit_of(message, "ready", talk.name, data, None)

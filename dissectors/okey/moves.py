@@ -234,4 +234,4 @@ class Moves:
             "known_to": [talk.name],
             "others_see": {"deck": None},
         }
-        self._hall.tell(message, "cheated", talk.name, data, game)
+        self._hall.emit_of(message, "cheated", talk.name, data, game.game)

@@ -15,7 +15,7 @@ from kiebitz.dissectors.okey.game import OkeyGame
 from kiebitz.dissectors.okey.hall import Hall
 from kiebitz.dissectors.okey.moves import Moves
 from kiebitz.dissectors.okey.tiles import DECK, SEATS, Slots
-from kiebitz.dissectors.records import Event, Message
+from kiebitz.dissectors.records import Message
 
 Move = Literal["nothing", "drew m", "drew e", "put"]
 """What leads from one status to the next. A draw from the main stack changes nothing that is told."""
@@ -169,9 +169,8 @@ class Status:
         else:
             hall.put_in(game, None, "unknown")
         name = game.places[turn].name
-        event: Event = hall.tell(
-            message, "status", name, {"exchange": stacks, "turn": turn, "name": name}, game
-        )
+        data = {"exchange": stacks, "turn": turn, "name": name}
+        event = hall.emit_of(message, "status", name, data, game.game)
         game.status, game.status_stream = event, message.stream.id
         hall.log.add(message.stream.id, ("status", game.game.id, tuple(stacks), turn), event)
 

@@ -16,8 +16,8 @@ from kiebitz.dissectors.okey.hall import Hall
 from kiebitz.dissectors.okey.lobby import Lobbies
 from kiebitz.dissectors.okey.moves import Moves
 from kiebitz.dissectors.okey.status import Status
-from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import Ids
+from kiebitz.dissectors.records import Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")
@@ -29,17 +29,17 @@ _NEEDED = ("JLOB", *_REFUSED)
 _CLAUSE = "Einige Eigenheiten unseres Protokolls"
 
 
-class OkeyTable(Hall):
+class OkeyTable(GameTable):
     """One Okey server: its players, its lobbies, and the games in them."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
-        self._chat = Chat(self)
-        self._moves = Moves(self)
-        self._deals = Deals(self, self._moves)
-        status = Status(self, self._moves)
-        lobbies = Lobbies(self)
-        self._lobbies = lobbies
+        self._hall = hall = Hall(info, ids, findings)
+        super().__init__(hall)
+        self._chat = Chat(hall)
+        self._moves = Moves(hall)
+        self._deals = Deals(hall, self._moves)
+        self._lobbies = lobbies = Lobbies(hall)
+        status = Status(hall, self._moves)
         self._responses: dict[str, Callable[[Message, Conversation, Request | None], None]] = {
             "+LOGI": lobbies.logged_in,
             "+NAME": lobbies.renamed,
@@ -67,14 +67,14 @@ class OkeyTable(Hall):
         }
 
     def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        talk = self.conversation(message.stream)
-        self.remark_dialect(message, row)
+        talk = self._hall.conversation(message.stream)
+        self._hall.remark_dialect(message, row)
         if message.direction == "s2c" and b'%"' in frame:
-            self._remark_padding(message, frame)
+            self._hall.remark(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
         if message.direction == "c2s":
             self._from_client(message, row, sound, talk, frame)
         elif not sound:
-            self.lose_sight(talk)
+            self._hall.lose_sight(talk)
         elif message.name.startswith("+"):
             self._response(message, row, talk)
         else:
@@ -83,10 +83,6 @@ class OkeyTable(Hall):
                 self._deals.dealt(message, row, talk, frame)
             elif message.name in self._pushes:
                 self._pushes[message.name](message, talk)
-
-    def _remark_padding(self, message: Message, frame: bytes) -> None:
-        at = frame.index(b'%"')
-        self.remark(message, _PADDING, _CLAUSE, (at, 1))
 
     def _from_client(
         self, message: Message, row: MessageType, sound: bool, talk: Conversation, frame: bytes
@@ -104,7 +100,9 @@ class OkeyTable(Hall):
         if talk.pushed[name]:
             talk.pushed[name] -= 1
         elif talk.whole:
-            self.flaw(message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name)
+            self._hall.flaw(
+                message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name
+            )
 
     def _response(self, message: Message, row: MessageType, talk: Conversation) -> None:
         request = talk.answered(message.name[1:], _is_refusal(message))
@@ -112,34 +110,36 @@ class OkeyTable(Hall):
             # What it answers was not seen; he may have come back to a game that was dealt before.
             talk.since_deal = False
         if request is None and talk.whole:
-            self.flaw(message, "unasked", clause=row.clause, name=message.name, request=message.name[1:])
+            self._hall.flaw(
+                message, "unasked", clause=row.clause, name=message.name, request=message.name[1:]
+            )
         if message.name in self._responses:
             self._responses[message.name](message, talk, request)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         # What a client has not said right gets no response; of the server, something is not known.
         if direction == "s2c":
-            self.lose_sight(self.conversation(stream))
+            self._hall.lose_sight(self._hall.conversation(stream))
 
     def missing(self, stream: Stream, direction: Direction) -> None:
-        talk = self.conversation(stream)
+        talk = self._hall.conversation(stream)
         if direction == "s2c":
-            self.lose_sight(talk)
+            self._hall.lose_sight(talk)
         else:
             talk.unsure()
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        talk = self.conversations.get(stream.id)
+        talk = self._hall.conversations.get(stream.id)
         if talk is not None:
             assert stream.close_reason is not None
             # While he is still among the conversations, his name is known to be his.
             self._lobbies.goes(None, talk, stream.close_reason, ts_ns)
-            del self.conversations[stream.id]
+            del self._hall.conversations[stream.id]
         # That he has gone was logged as told on his stream.
-        self.log.forget(stream.id)
+        self._hall.log.forget(stream.id)
         self._chat.forget(stream.id)
-        if not self.conversations:
-            self.log.clear()
+        if not self._hall.conversations:
+            self._hall.log.clear()
             self._chat.clear()
 
 

@@ -6,18 +6,18 @@ from kiebitz.dissectors.records import Message
 from kiebitz.dissectors.schafkopf.cards import NOBODY, SI, mode
 from kiebitz.dissectors.schafkopf.hands import Hands
 from kiebitz.dissectors.schafkopf.round import Conversation, Round
-from kiebitz.dissectors.schafkopf.rounds import RoundTable
+from kiebitz.dissectors.schafkopf.rounds import Rounds
 
 
 class Bidding:
     """What a table's messages before the first card mean. Each method takes one message."""
 
-    def __init__(self, table: RoundTable, hands: Hands) -> None:
-        self._table = table
+    def __init__(self, rounds: Rounds, hands: Hands) -> None:
+        self._rounds = rounds
         self._hands = hands
 
     def knocks(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         answer: str = message.fields["klopft"]
         if conversation.seat is not None:
             played.knocks[conversation.seat] = answer
@@ -28,13 +28,13 @@ class Bidding:
     ) -> None:
         who = played.who(conversation.seat)
         data = {"seat": conversation.seat, "name": who, "question": question, "answer": answer}
-        self._table.tell(message, "answered", who, data, played)
+        self._rounds.emit_of(message, "answered", who, data, played.game)
 
     def geklopft(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["geklopft"]
-        if not self._table.told_before(message, conversation, played, tuple(answers)):
-            self._table.advance(played, "bidding")
+        if not self._rounds.told_before(message, conversation, played, tuple(answers)):
+            self._rounds.advance(played, "bidding")
             self._all_answers(message, played, answers, played.knocks, "knocks", "knocked")
 
     def _all_answers(
@@ -50,14 +50,14 @@ class Bidding:
         self._compare(message, played, said, answers)
         seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
         names = [played.who(seat) for seat in seats]
-        self._table.put_in(played, names, key)
-        self._table.told(message, played, tuple(answers), kind, None, {"seats": seats, "names": names})
+        self._rounds.put_in(played, names, key)
+        self._rounds.told(message, played, tuple(answers), kind, None, {"seats": seats, "names": names})
 
     def _compare(self, message: Message, played: Round, said: dict[int, str], told: list[str]) -> None:
         """What the server tells of the answers must be what was answered."""
         for seat, answer in said.items():
             if told[seat] != answer:
-                self._table.flaw(
+                self._rounds.flaw(
                     message,
                     "told-otherwise/answer",
                     name=message.name,
@@ -67,48 +67,48 @@ class Bidding:
                 )
 
     def bestesspiel(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         best: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or best == "HOCHZEIT"
         told = played.told.get(f"{message.name} {best}")
         if told is not None:
             message.event_id = told[1]
             return
-        self._table.put_in(played, best, "best_bid")
-        event = self._table.tell(message, "best_bid", None, {"mode": best}, played)
+        self._rounds.put_in(played, best, "best_bid")
+        event = self._rounds.emit_of(message, "best_bid", None, {"mode": best}, played.game)
         played.told[f"{message.name} {best}"] = (best, event.id)
 
     def bids(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         bid: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or bid == "HOCHZEIT"
         seat = conversation.seat
         who = played.who(seat)
         if seat is not None:
             played.bids[seat] = bid
-            self._table.put_in(played, bid, "private", str(who), "bid")
+            self._rounds.put_in(played, bid, "private", str(who), "bid")
             hand = played.dealt.get(seat)
             if bid == "SI" and hand is not None and set(hand) != SI:
-                self._table.flaw(message, "no-si", cards=", ".join(sorted(SI)))
-        self._table.tell(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played)
+                self._rounds.flaw(message, "no-si", cards=", ".join(sorted(SI)))
+        self._rounds.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
 
     def hochzeit(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         seat = conversation.seat
         who = played.who(seat)
         played.hochzeit = True
         proposer = next((other for other, bid in played.bids.items() if bid == "HOCHZEIT"), None)
         data = {"seat": seat, "name": who, "proposer": played.who(proposer), "taken": None}
-        self._table.tell(message, "hochzeit", who, data, played)
+        self._rounds.emit_of(message, "hochzeit", who, data, played.game)
 
     def takes_hochzeit(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         self._answered(message, conversation, played, "HOCHZEIT", message.fields["nimmt"])
         if "karte" in message.fields:
             self.gives(message, conversation)
 
     def gives(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         seat = conversation.seat
         card: str | None = message.fields["karte"]
         if seat is None:
@@ -116,52 +116,52 @@ class Bidding:
         hand = played.dealt.get(seat)
         if hand is not None and card not in hand:
             given, held = card or "no card", ", ".join(hand)
-            self._table.flaw(message, "not-in-hand/given", card=given, hand=held)
+            self._rounds.flaw(message, "not-in-hand/given", card=given, hand=held)
             return
         if card is not None:
             played.given[seat] = card
 
     def spielt(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         player: int = message.fields["spieler"]
         partner: int = message.fields["mitspieler"]
-        if self._table.told_before(message, conversation, played, (player, partner)):
+        if self._rounds.told_before(message, conversation, played, (player, partner)):
             return
         who = played.who(player)
         if played.bids.get(player) == "NICHTS":
-            self._table.flaw(message, "wrong-player/bid", named=who)
+            self._rounds.flaw(message, "wrong-player/bid", named=who)
         played.player = player
-        self._table.put_in(played, who, "player")
-        self._table.known(played, "player")
+        self._rounds.put_in(played, who, "player")
+        self._rounds.known(played, "player")
         if partner != NOBODY:
             self._hands.partner(played, partner)
-        self._table.told(message, played, (player, partner), "player", who, {"seat": player, "name": who})
+        self._rounds.told(message, played, (player, partner), "player", who, {"seat": player, "name": who})
 
     def modus(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         name: str = message.fields["modus"]
-        if self._table.told_before(message, conversation, played, name):
+        if self._rounds.told_before(message, conversation, played, name):
             return
         played.play.mode = mode(name)
-        self._table.put_in(played, name, "mode")
-        self._table.advance(played, "playing")
+        self._rounds.put_in(played, name, "mode")
+        self._rounds.advance(played, "playing")
         if not name.startswith(("SAUSPIEL", "HOCHZEIT")):
-            self._table.known(played, "partner")
+            self._rounds.known(played, "partner")
         if name == "HOCHZEIT":
             self._hands.exchange(played)
         self._hands.see_called(played)
         data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
-        self._table.told(message, played, name, "declared", played.who(played.player), data)
+        self._rounds.told(message, played, name, "declared", played.who(played.player), data)
 
     def says_kontra(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         answer: str = message.fields["kontra"]
         if conversation.seat is not None:
             played.kontras[conversation.seat] = answer
         self._answered(message, conversation, played, "KONTRA", answer)
 
     def kontra(self, message: Message, conversation: Conversation) -> None:
-        played = self._table.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         answers: list[str] = message.fields["kontra"]
-        if not self._table.told_before(message, conversation, played, tuple(answers)):
+        if not self._rounds.told_before(message, conversation, played, tuple(answers)):
             self._all_answers(message, played, answers, played.kontras, "kontra", "kontra")

@@ -9,27 +9,27 @@ from __future__ import annotations
 from kiebitz.dissectors.records import Message
 from kiebitz.dissectors.schafkopf.cards import HAND
 from kiebitz.dissectors.schafkopf.round import Conversation, Round
-from kiebitz.dissectors.schafkopf.rounds import RoundTable, cards_of
+from kiebitz.dissectors.schafkopf.rounds import Rounds, cards_of
 
 
 class Hands:
     """The hands of a table's rounds."""
 
-    def __init__(self, table: RoundTable) -> None:
-        self._table = table
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
 
     def dealt(self, message: Message, conversation: Conversation, played: Round) -> None:
         """A hand of three or of six cards, before anything is played."""
-        self._table.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
+        self._rounds.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
         hand = cards_of(message, "spielerhand")
-        self._table.seat_by_turn(conversation)
+        self._rounds.seat_by_turn(conversation)
         seat = conversation.seat
-        if self._table.is_impossible(message, played) or seat is None:
+        if self._rounds.is_impossible(message, played) or seat is None:
             return
         known = played.dealt.get(seat)
         if known is not None and conversation.sure and not set(known) <= set(hand):
             lost = next(card for card in known if card not in hand)
-            self._table.card_flaw(message, played, "hand-changed/dealt", "spielerhand", 0, card=lost)
+            self._rounds.card_flaw(message, played, "hand-changed/dealt", "spielerhand", 0, card=lost)
             if not conversation.doubted:
                 conversation.doubted = True
                 return
@@ -37,11 +37,10 @@ class Hands:
         if self._held_elsewhere(message, played, seat, hand) or known == hand:
             return
         played.dealt[seat] = hand
-        table = self._table
-        table.put_hand(played, seat)
+        self._rounds.put_hand(played, seat)
         self._see_called(played, seat)
         who = played.who(seat)
-        table.tell(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played)
+        self._rounds.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
 
     def compare(
         self, message: Message, conversation: Conversation, played: Round, news: list[tuple[int, str]]
@@ -79,7 +78,7 @@ class Hands:
         else:
             # It is a card on the table that was not in the hand, and told as such.
             return
-        self._table.card_flaw(message, played, key, "spielerhand", place, card=card)
+        self._rounds.card_flaw(message, played, key, "spielerhand", place, card=card)
 
     def _learn(self, played: Round, seat: int, hand: list[str]) -> None:
         """A hand is known now; what was thought of others that have a card of it was wrong."""
@@ -87,7 +86,7 @@ class Hands:
             if not set(hand).isdisjoint(played.dealt[other]):
                 del played.dealt[other]
         played.dealt[seat] = hand
-        self._table.put_hand(played, seat)
+        self._rounds.put_hand(played, seat)
         self._see_called(played, seat)
 
     def _is_refused(self, message: Message, conversation: Conversation, played: Round) -> bool:
@@ -106,7 +105,7 @@ class Hands:
             for place, card in enumerate(hand):
                 if other != seat and card in cards:
                     key, who = "card-twice/hands", played.who(other)
-                    self._table.card_flaw(message, played, key, "spielerhand", place, card=card, player=who)
+                    self._rounds.card_flaw(message, played, key, "spielerhand", place, card=card, player=who)
                     return True
         return False
 
@@ -114,15 +113,15 @@ class Hands:
         """Everybody knows now who plays with the player."""
         if played.partner != seat and played.player is not None:
             played.partner = seat
-            self._table.put_in(played, played.who(seat), "partner")
-            self._table.known(played, "partner")
+            self._rounds.put_in(played, played.who(seat), "partner")
+            self._rounds.known(played, "partner")
 
     def _see_called(self, played: Round, seat: int) -> None:
         """Who has the called Sau in his hand knows that he is the partner."""
         mode = played.play.mode
         who = played.who(seat)
         if mode is not None and mode.called in played.dealt.get(seat, ()) and who is not None:
-            self._table.put_in(played, True, "private", who, "partner")
+            self._rounds.put_in(played, True, "private", who, "partner")
 
     def exchange(self, played: Round) -> None:
         """A Hochzeit is played: the player and his partner have given each other a card."""
@@ -138,7 +137,7 @@ class Hands:
             else:
                 # It is known again when the server shows it.
                 del played.dealt[giver]
-            self._table.put_hand(played, giver)
+            self._rounds.put_hand(played, giver)
 
     def see_called(self, played: Round) -> None:
         """The mode is known now: look for the called Sau in all hands that are known."""

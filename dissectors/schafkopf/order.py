@@ -13,7 +13,7 @@ from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.records import Message
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, notation
 from kiebitz.dissectors.schafkopf.round import Conversation, Question, Round
-from kiebitz.dissectors.schafkopf.rounds import RoundTable
+from kiebitz.dissectors.schafkopf.rounds import Rounds
 
 _ANYTIME = ("NAME", "BEENDEN")
 
@@ -51,8 +51,8 @@ _STEPS = {
 class Order:
     """Judges the order of a table's messages."""
 
-    def __init__(self, table: RoundTable) -> None:
-        self._table = table
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
 
     def asked(self, message: Message, conversation: Conversation) -> None:
         """The server says something: look whether it may now, and what it asks for."""
@@ -61,12 +61,12 @@ class Order:
         if step is not None and name != "ID":
             if step < conversation.step and not conversation.sure:
                 # What is missing was the end of one round and the beginning of the next.
-                self._table.enter(conversation, None, message.ts_ns)
+                self._rounds.enter(conversation, None, message.ts_ns)
             elif step < conversation.step:
-                self._table.flaw(message, "out-of-order", name=name, step=_name_of(conversation.step))
+                self._rounds.flaw(message, "out-of-order", name=name, step=_name_of(conversation.step))
                 if conversation.round is not None and conversation.round.ended:
                     # It is the next round all the same.
-                    self._table.enter(conversation, None, message.ts_ns)
+                    self._rounds.enter(conversation, None, message.ts_ns)
             # From here on it counts from there: one message out of place is one flaw.
             conversation.step = step
         question = _ASKS.get(name)
@@ -84,7 +84,7 @@ class Order:
             return True
         wanted = conversation.asked
         if name != wanted:
-            if self._table.is_unfinished(message.stream, "s2c"):
+            if self._rounds.is_unfinished(message.stream, "s2c"):
                 # A question that lacks its end is not a message yet when it is answered.
                 conversation.whole = conversation.synced = False
             if conversation.whole:
@@ -101,13 +101,13 @@ class Order:
         name = message.name
         if wanted is not None:
             answer = notation(GRAMMAR.rows_named("c2s", wanted)[0])
-            self._table.flaw(message, "wrong-answer", clause=row.clause, name=name, wanted=answer)
+            self._rounds.flaw(message, "wrong-answer", clause=row.clause, name=name, wanted=answer)
         elif name == "MODEL" and conversation.dran not in (None, conversation.seat):
             whose = _who(conversation.round, conversation.dran)
-            self._table.flaw(message, "out-of-turn", clause=row.clause, whose=whose)
+            self._rounds.flaw(message, "out-of-turn", clause=row.clause, whose=whose)
         else:
             key = "answered-twice" if conversation.answered == name else "unasked"
-            self._table.flaw(message, key, clause=row.clause, name=name)
+            self._rounds.flaw(message, key, clause=row.clause, name=name)
 
 
 def _what_follows(message: Message) -> Question | None:

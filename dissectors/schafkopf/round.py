@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.records import Game, Stream
 from kiebitz.dissectors.schafkopf.play import Play
-from kiebitz.dissectors.table import label
 
 Question = Literal["NAME", "ERSTE3", "SPIELSTDU", "KONTRA", "HOCHZEIT", "KARTE", "MODEL"]
 """What a client is asked for, by the message that answers it."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.broadcast import EventLog
+from kiebitz.dissectors.context import GameContext, label
 from kiebitz.dissectors.grammar import shortened
-from kiebitz.dissectors.records import Blame, Event, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Blame, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.schafkopf.cards import SEATS
 from kiebitz.dissectors.schafkopf.codec import card_place
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.schafkopf.play import Play, Trick
 from kiebitz.dissectors.schafkopf.round import PHASES, Conversation, Phase, Round
 from kiebitz.dissectors.state import State
-from kiebitz.dissectors.table import GameTable, Ids, label
 
 _REMEMBERED = 4
 """How many rounds a conversation may be behind the others."""
@@ -29,24 +29,22 @@ _JOIN_NS = 30_000_000_000
 """All clients of a round hear of its beginning within this time."""
 
 
-class RoundTable(GameTable):
-    """What a Schafkopf server's table knows of its rounds."""
-
-    rules = GRAMMAR.rules
+class Rounds(GameContext):
+    """A Schafkopf server's rounds and conversations, without what its messages mean."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        super().__init__(info, ids, findings, GRAMMAR.rules)
         self.log = EventLog(doubled=False, overtaken_ns=0)
-        self.rounds: list[Round] = []
+        self._latest: list[Round] = []
         """The latest rounds, the newest last."""
         self._count = 0
-        self._conversations: dict[int, Conversation] = {}
+        self.conversations: dict[int, Conversation] = {}
 
     def conversation(self, stream: Stream) -> Conversation:
         """The conversation on a stream."""
-        known = self._conversations.get(stream.id)
+        known = self.conversations.get(stream.id)
         if known is None:
-            known = self._conversations[stream.id] = Conversation(stream)
+            known = self.conversations[stream.id] = Conversation(stream)
         return known
 
     # Rounds.
@@ -54,11 +52,11 @@ class RoundTable(GameTable):
     def enter(self, conversation: Conversation, names: list[str] | None, ts_ns: int) -> Round:
         """The round that a client's seat and its names belong to, which may be a new one."""
         known = conversation.round
-        after = self.rounds.index(known) + 1 if known in self.rounds else 0
+        after = self._latest.index(known) + 1 if known in self._latest else 0
         seat = conversation.id
         conversation.id = None
         found = None
-        for candidate in self.rounds[after:]:
+        for candidate in self._latest[after:]:
             taken_by = candidate.taken.get(seat) if seat is not None else None
             if (
                 not candidate.ended
@@ -90,7 +88,7 @@ class RoundTable(GameTable):
         if conversation.id is not None:
             return self.enter(conversation, None, ts_ns)
         if conversation.round is None:
-            latest = self.rounds[-1] if self.rounds and not self.rounds[-1].ended else None
+            latest = self._latest[-1] if self._latest and not self._latest[-1].ended else None
             conversation.round = latest or self._begin(ts_ns, whole=False)
             conversation.sure = False
         return conversation.round
@@ -99,12 +97,12 @@ class RoundTable(GameTable):
         self._count += 1
         game = self.open_game(f"round {self._count}", ts_ns)
         started = Round(game, self._count, None, Play(whole))
-        self.rounds.append(started)
-        kept = self.rounds[-_REMEMBERED:]
-        for older in self.rounds[:-1]:
+        self._latest.append(started)
+        kept = self._latest[-_REMEMBERED:]
+        for older in self._latest[:-1]:
             if older.ended or older not in kept:
                 self.leave_state(older)
-        self.rounds = kept
+        self._latest = kept
         self.put_in(started, self._count, "round")
         self.advance(started, "dealing")
         self.put_in(started, ["names", "player", "partner"], "unknown")
@@ -131,7 +129,7 @@ class RoundTable(GameTable):
             for what, value in dict(part.get("private", {}).get(seat, {})).items():
                 self.put_in(played, value, "private", str(name), what)
             self.put_in(played, None, "private", str(seat))
-        for conversation in self._conversations.values():
+        for conversation in self.conversations.values():
             if conversation.round is played:
                 self.sit(conversation, conversation.seat)
 
@@ -220,22 +218,6 @@ class RoundTable(GameTable):
             counted[str(played.who(trick.winner))] += trick.points
         return counted
 
-    # Events.
-
-    def tell(
-        self,
-        message: Message,
-        kind: str,
-        actor: str | None,
-        data: dict[str, Any],
-        played: Round | None,
-    ) -> Event:
-        """Make the event that a message tells of."""
-        event = self.emit(kind, message.ts_ns, actor, data, played.game if played is not None else None)
-        message.event_id = event.id
-        message.game_id = event.game_id
-        return event
-
     # What everybody is told: the first copy is news, the others must say the same.
 
     def told_before(
@@ -261,7 +243,7 @@ class RoundTable(GameTable):
         actor: str | None,
         data: dict[str, Any],
     ) -> None:
-        event = self.tell(message, kind, actor, data, played)
+        event = self.emit_of(message, kind, actor, data, played.game)
         played.told[message.name] = (content, event.id)
 
     # Cards.

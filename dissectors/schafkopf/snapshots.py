@@ -14,22 +14,22 @@ from kiebitz.dissectors.schafkopf.cards import HAND, PACK
 from kiebitz.dissectors.schafkopf.hands import Hands
 from kiebitz.dissectors.schafkopf.play import Contradiction, Trick
 from kiebitz.dissectors.schafkopf.round import Conversation, Round
-from kiebitz.dissectors.schafkopf.rounds import RoundTable, cards_of
+from kiebitz.dissectors.schafkopf.rounds import Rounds, cards_of
 
 
 class Snapshots:
     """Reads the MODELs of a table's conversations."""
 
-    def __init__(self, table: RoundTable, hands: Hands) -> None:
-        self._table = table
+    def __init__(self, rounds: Rounds, hands: Hands) -> None:
+        self._rounds = rounds
         self._hands = hands
 
     def shown(self, message: Message, conversation: Conversation, played: Round) -> None:
         """The server shows the cards."""
-        self._table.advance(played, "playing")
+        self._rounds.advance(played, "playing")
         if message.fields["flag"] == "SPIEL":
-            self._table.seat_by_turn(conversation)
-        if self._table.is_impossible(message, played):
+            self._rounds.seat_by_turn(conversation)
+        if self._rounds.is_impossible(message, played):
             return
         try:
             news = self._news(message, played)
@@ -37,11 +37,11 @@ class Snapshots:
             if conversation.synced and not conversation.doubted:
                 conversation.doubted = True
                 place = error.field, error.place
-                self._table.card_flaw(message, played, "contradiction", *place, problem=str(error))
+                self._rounds.card_flaw(message, played, "contradiction", *place, problem=str(error))
                 return
             # It insists, or something was missed.
             played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
-            self._table.unsure(played, "tricks")
+            self._rounds.unsure(played, "tricks")
             played.contested = True
             try:
                 news = self._news(message, played)
@@ -56,7 +56,7 @@ class Snapshots:
         """A client plays a card."""
         seat = conversation.seat
         table: list[str | None] = message.fields["tisch"]
-        if self._table.is_impossible(message, played) or seat is None:
+        if self._rounds.is_impossible(message, played) or seat is None:
             return
         if not conversation.synced:
             # What he was shown before is missing, so what he shows is news.
@@ -67,10 +67,10 @@ class Snapshots:
         now = cards_of(message, "spielerhand")
         before = played.play.current.by_seat[seat]
         if card is None or card == before:
-            self._table.card_flaw(message, played, "no-card", "tisch", seat, seat=seat)
+            self._rounds.card_flaw(message, played, "no-card", "tisch", seat, seat=seat)
             return
         if hand is not None and card not in hand:
-            self._table.card_flaw(
+            self._rounds.card_flaw(
                 message, played, "not-in-hand", "tisch", seat, card=card, hand=", ".join(hand)
             )
             return
@@ -79,18 +79,20 @@ class Snapshots:
             place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
             left = ", ".join(other for other in hand if other != card) or "no card"
             place = min(place, HAND - 1)
-            self._table.card_flaw(message, played, "hand-changed", "spielerhand", place, card=card, left=left)
+            self._rounds.card_flaw(
+                message, played, "hand-changed", "spielerhand", place, card=card, left=left
+            )
             return
         try:
             news = self._news(message, played)
         except Contradiction as error:
             where = error.field, error.place
-            self._table.card_flaw(message, played, "table-changed", *where, problem=str(error))
+            self._rounds.card_flaw(message, played, "table-changed", *where, problem=str(error))
             return
         others = [step for step in news if step[0] != seat]
         if others:
             other, laid = others[0]
-            self._table.card_flaw(
+            self._rounds.card_flaw(
                 message, played, "table-changed/seat", "tisch", other, card=laid, seat=other
             )
             return
@@ -128,10 +130,10 @@ class Snapshots:
         played.play.current.leader = seat
         if trick.winner is None:
             trick.winner = seat
-            self._table.put_tricks(played)
+            self._rounds.put_tricks(played)
         elif trick.winner != seat and not trick.disputed:
             trick.disputed = True
-            self._table.flaw(
+            self._rounds.flaw(
                 message,
                 "trick-winner",
                 player=played.who(seat),
@@ -149,7 +151,7 @@ class Snapshots:
         inferred: bool = False,
     ) -> bool:
         """Make events of the cards that were played, up to one that cannot be; whether there was none."""
-        table = self._table
+        rounds = self._rounds
         for seat, card in news:
             if not inferred and self._cannot_be(message, conversation, played, seat, card):
                 return False
@@ -158,24 +160,24 @@ class Snapshots:
                 self._breaks_suit(message, played, seat, card, trick)
             done = played.play.add(seat, card)
             who = played.who(seat)
-            table.put_hand(played, seat)
-            table.put_table(played)
+            rounds.put_hand(played, seat)
+            rounds.put_table(played)
             if played.play.mode is not None and card == played.play.mode.called:
                 self._hands.partner(played, seat)
             data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
             if inferred:
                 data["inferred"] = True
-            event = table.tell(message, "played", who, data, played)
+            event = rounds.emit_of(message, "played", who, data, played.game)
             (done or played.play.current).cards[-1].event_id = event.id
             if done is not None:
                 self._tell_trick(message, played, done)
         return True
 
     def _tell_trick(self, message: Message, played: Round, trick: Trick) -> None:
-        table = self._table
-        table.put_tricks(played)
-        data = table.trick(played, trick)
-        trick.event_id = table.tell(message, "trick", data["winner"], data, played).id
+        rounds = self._rounds
+        rounds.put_tricks(played)
+        data = rounds.trick(played, trick)
+        trick.event_id = rounds.emit_of(message, "trick", data["winner"], data, played.game).id
 
     def _cannot_be(
         self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
@@ -189,7 +191,7 @@ class Snapshots:
                 played.play.whole = False
                 return False
             key, who = "card-twice/played", played.who(earlier.seat)
-            self._table.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
+            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
             return True
         holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
         if holder is not None and holder != seat:
@@ -197,14 +199,14 @@ class Snapshots:
                 del played.dealt[holder]
                 return False
             key, who = "card-twice/held", played.who(holder)
-            self._table.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
+            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
             return True
         if holder is None and seat in played.dealt:
             if insists:
                 del played.dealt[seat]
                 return False
             key = "not-in-hand/laid" if message.direction == "c2s" else "not-in-hand/shown"
-            self._table.card_flaw(message, played, key, "tisch", seat, card=card, player=played.who(seat))
+            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=played.who(seat))
             return True
         return False
 
@@ -240,7 +242,7 @@ class Snapshots:
         # Whose card another client is shown is not known to be a client's or one of the server's own bots'.
         blame: Blame = "client" if message.direction == "c2s" else "unknown"
         who = played.who(seat)
-        self._table.card_flaw(message, played, key, "tisch", seat, blame=blame, player=who, **values)
+        self._rounds.card_flaw(message, played, key, "tisch", seat, blame=blame, player=who, **values)
 
     # Places.
 

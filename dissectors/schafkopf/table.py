@@ -10,31 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kiebitz.dissectors.context import label
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Direction, Findings, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.schafkopf.bidding import Bidding
 from kiebitz.dissectors.schafkopf.cards import NOBODY, SEATS
 from kiebitz.dissectors.schafkopf.hands import Hands
 from kiebitz.dissectors.schafkopf.order import Order
 from kiebitz.dissectors.schafkopf.round import Conversation, Round
-from kiebitz.dissectors.schafkopf.rounds import RoundTable
+from kiebitz.dissectors.schafkopf.rounds import Rounds
 from kiebitz.dissectors.schafkopf.snapshots import Snapshots
 from kiebitz.dissectors.schafkopf.verdict import verdict
-from kiebitz.dissectors.table import Ids, label
+from kiebitz.dissectors.table import GameTable
 
 _MAX_NAMES = 1000
 """So many players are known after they have left, and their accounts."""
 
 
-class SchafkopfTable(RoundTable):
+class SchafkopfTable(GameTable):
     """One Schafkopf server: its players, and round after round."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
-        self._order = Order(self)
-        self._hands = Hands(self)
-        self._snapshots = Snapshots(self, self._hands)
-        bidding = Bidding(self, self._hands)
+        self._rounds = rounds = Rounds(info, ids, findings)
+        super().__init__(rounds)
+        self._order = Order(rounds)
+        self._hands = Hands(rounds)
+        self._snapshots = Snapshots(rounds, self._hands)
+        bidding = Bidding(rounds, self._hands)
         self._server: dict[str, Callable[[Message, Conversation], None]] = {
             "NAME": lambda message, conversation: None,
             "ID": self._id,
@@ -65,9 +67,9 @@ class SchafkopfTable(RoundTable):
         }
 
     def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        conversation = self.conversation(message.stream)
+        conversation = self._rounds.conversation(message.stream)
         if row.deviation is not None:
-            self.remark_dialect(message, row)
+            self._rounds.remark_dialect(message, row)
         if not sound:
             self._fumbled(conversation, message.direction)
             return
@@ -80,20 +82,20 @@ class SchafkopfTable(RoundTable):
             self._client[row.name](message, conversation)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        self._fumbled(self.conversation(stream), direction)
+        self._fumbled(self._rounds.conversation(stream), direction)
 
     def missing(self, stream: Stream, direction: Direction) -> None:
-        conversation = self.conversation(stream)
+        conversation = self._rounds.conversation(stream)
         conversation.whole = conversation.sure = conversation.synced = conversation.lead_due = False
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        conversation = self._conversations.pop(stream.id, None)
-        self.log.forget(stream.id)
+        conversation = self._rounds.conversations.pop(stream.id, None)
+        self._rounds.log.forget(stream.id)
         if conversation is not None:
             assert stream.close_reason is not None
             self._leaves(None, conversation, stream.close_reason, ts_ns)
-        if not self._conversations:
-            self.log.clear()
+        if not self._rounds.conversations:
+            self._rounds.log.clear()
 
     def _fumbled(self, conversation: Conversation, direction: Direction) -> None:
         """What was meant is not known: it may have been the answer, or the question."""
@@ -108,19 +110,15 @@ class SchafkopfTable(RoundTable):
         self._not_here(conversation)
         name: str = message.fields["name"]
         conversation.name = label(name)
-        self.put(True, "players", conversation.name, "here")
-        self.tell(message, "joined", conversation.name, {"name": name}, None)
+        self._rounds.put(True, "players", conversation.name, "here")
+        self._rounds.emit_of(message, "joined", conversation.name, {"name": name}, None)
 
     def _not_here(self, conversation: Conversation) -> None:
         """A name is no longer here, unless another client has the same."""
         name, conversation.name = conversation.name, None
-        if name is not None and all(other.name != name for other in self._conversations.values()):
-            path = (
-                ("players", name, "here")
-                if len(self.state.get("players", {})) <= _MAX_NAMES
-                else ("players", name)
-            )
-            self.put(None, *path)
+        if name is not None and all(other.name != name for other in self._rounds.conversations.values()):
+            is_kept = len(self._rounds.state.get("players", {})) <= _MAX_NAMES
+            self._rounds.put(None, "players", name, *(("here",) if is_kept else ()))
 
     def _id(self, message: Message, conversation: Conversation) -> None:
         conversation.id = message.fields["id"]
@@ -131,13 +129,13 @@ class SchafkopfTable(RoundTable):
         names: list[str] = message.fields["namen"]
         played = conversation.round
         if conversation.id is not None or played is None or played.ended or played.names not in (None, names):
-            played = self.enter(conversation, names, message.ts_ns)
+            played = self._rounds.enter(conversation, names, message.ts_ns)
         elif played.names is None:
-            self.name(played, names)
+            self._rounds.name(played, names)
         message.game_id = played.game.id
-        if not self.told_before(message, conversation, played, tuple(names)):
+        if not self._rounds.told_before(message, conversation, played, tuple(names)):
             data = {"round": played.number, "names": names}
-            self.told(message, played, tuple(names), "round_started", None, data)
+            self._rounds.told(message, played, tuple(names), "round_started", None, data)
 
     def _leaves(self, message: Message | None, conversation: Conversation, reason: str, ts_ns: int) -> None:
         if conversation.left or (conversation.name is None and conversation.round is None):
@@ -147,35 +145,36 @@ class SchafkopfTable(RoundTable):
         name = conversation.name
         self._not_here(conversation)
         data: dict[str, Any] = {"seat": conversation.seat, "name": name, "reason": reason}
+        game = played.game if played is not None else None
         if message is not None:
-            self.tell(message, "left", name, data, played)
+            self._rounds.emit_of(message, "left", name, data, game)
         else:
-            self.emit("left", ts_ns, name, data, played.game if played is not None else None)
+            self._rounds.emit("left", ts_ns, name, data, game)
 
     def _beenden(self, message: Message, conversation: Conversation) -> None:
         self._leaves(message, conversation, "BEENDEN", message.ts_ns)
 
     def _dran(self, message: Message, conversation: Conversation) -> None:
-        played = self.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         seat: int = message.fields["dran"]
         conversation.dran = seat
         # The first turn after a trick is its winner's; the next may come before his card is shown.
         leads, conversation.lead_due = conversation.lead_due, False
         key = ("turn", played.game.id, seat)
-        if self.log.is_copy(message, key):
+        if self._rounds.log.is_copy(message, key):
             return
         play = played.play
         if leads and conversation.tricks == len(play.tricks) and not play.current.cards and not play.over:
             self._snapshots.leads(message, played, seat)
         who = played.who(seat)
-        self.put_in(played, who, "turn")
-        event = self.tell(message, "turn", who, {"seat": seat, "name": who}, played)
-        self.log.add(message.stream.id, key, event)
+        self._rounds.put_in(played, who, "turn")
+        event = self._rounds.emit_of(message, "turn", who, {"seat": seat, "name": who}, played.game)
+        self._rounds.log.add(message.stream.id, key, event)
 
     # Cards.
 
     def _model(self, message: Message, conversation: Conversation) -> None:
-        played = self.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         message.game_id = played.game.id
         if message.fields["flag"] in ("ERSTE3", "SPIELSTDU"):
             self._hands.dealt(message, conversation, played)
@@ -183,14 +182,14 @@ class SchafkopfTable(RoundTable):
             self._snapshots.shown(message, conversation, played)
 
     def _plays(self, message: Message, conversation: Conversation) -> None:
-        played = self.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         message.game_id = played.game.id
         self._snapshots.move(message, conversation, played)
 
     # The end of a round.
 
     def _ende(self, message: Message, conversation: Conversation) -> None:
-        played = self.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         message.game_id = played.game.id
         conversation.settled = played
         if not played.ended:
@@ -210,11 +209,11 @@ class SchafkopfTable(RoundTable):
             reason = "not played"
         else:
             reason = "broken off"
-        self.advance(played, "over")
-        self.put_in(played, None, "turn")
+        self._rounds.advance(played, "over")
+        self._rounds.put_in(played, None, "turn")
         played.game.ended_ns = message.ts_ns
         self._result(played)
-        self.told(message, played, None, "round_ended", None, {"reason": reason})
+        self._rounds.told(message, played, None, "round_ended", None, {"reason": reason})
 
     def _result(self, played: Round, **more: Any) -> None:
         """What came of a round, as far as it is known by now."""
@@ -224,15 +223,15 @@ class SchafkopfTable(RoundTable):
             "mode": played.mode,
             "player": played.who(played.player),
             "partner": played.who(played.partner),
-            "points": self.points(played) if played.mode is not None else None,
+            "points": self._rounds.points(played) if played.mode is not None else None,
             **more,
         }
         played.game.result = {"winner": None, "accounts": {}, **result}
-        self.changed_game(played.game)
+        self._rounds.changed_game(played.game)
 
     def _konto(self, message: Message, conversation: Conversation) -> None:
         if conversation.id is not None:
-            self.enter(conversation, None, message.ts_ns)
+            self._rounds.enter(conversation, None, message.ts_ns)
         over = conversation.settled
         if over is not None:
             message.game_id = over.game.id
@@ -249,10 +248,8 @@ class SchafkopfTable(RoundTable):
             before == conversation.account and message.name == "KONTO" and played.mode is None
         ):
             return
-        stock = message.fields.get("stock")
-        self.tell(
-            message, "settled", name, {"accounts": {name: conversation.account}, "stock": stock}, played
-        )
+        data = {"accounts": {name: conversation.account}, "stock": message.fields.get("stock")}
+        self._rounds.emit_of(message, "settled", name, data, played.game)
         accounts = {**(played.game.result or {}).get("accounts", {}), name: conversation.account}
         self._result(played, accounts=accounts)
 
@@ -261,20 +258,20 @@ class SchafkopfTable(RoundTable):
         account: int = message.fields["konto"]
         conversation.account = account
         if "stock" in message.fields:
-            self.put(message.fields["stock"], "stock")
+            self._rounds.put(message.fields["stock"], "stock")
         name = conversation.name
-        accounts = self.state.get("accounts", {})
+        accounts = self._rounds.state.get("accounts", {})
         if name is not None and (name in accounts or len(accounts) < _MAX_NAMES):
-            self.put(account, "accounts", name)
+            self._rounds.put(account, "accounts", name)
         return name
 
     def _stock(self, message: Message, conversation: Conversation) -> None:
-        self.put(message.fields["stock"], "stock")
+        self._rounds.put(message.fields["stock"], "stock")
 
     def _sieger(self, message: Message, conversation: Conversation) -> None:
-        played = self.playing(conversation, message.ts_ns)
+        played = self._rounds.playing(conversation, message.ts_ns)
         codes: tuple[int, int] = (message.fields["spieler"], message.fields["mitspieler"])
-        if self.told_before(message, conversation, played, codes):
+        if self._rounds.told_before(message, conversation, played, codes):
             return
         won = [code for code in codes if code < NOBODY]
         lost = [code - 10 for code in codes if code > NOBODY]
@@ -282,12 +279,12 @@ class SchafkopfTable(RoundTable):
         objection = verdict(played, codes)
         if objection is not None:
             key, values = objection
-            self.flaw(message, key, **values)
+            self._rounds.flaw(message, key, **values)
         for seat in party:
             if seat != played.player and len(party) > 1:
                 self._hands.partner(played, seat)
         seats, kind = (sorted(set(won)), "won") if won else (party, "lost")
         names = [played.who(seat) for seat in seats]
         winners = names if won else [played.who(seat) for seat in range(SEATS) if seat not in party]
-        self.told(message, played, codes, kind, None, {"seats": seats, "names": names})
+        self._rounds.told(message, played, codes, kind, None, {"seats": seats, "names": names})
         self._result(played, winner=winners)

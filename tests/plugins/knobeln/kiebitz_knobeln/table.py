@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from kiebitz.dissectors.broadcast import REORDERED_NS, EventLog
+from kiebitz.dissectors.context import GameContext, label
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Findings, Message, Stream, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids, label
+from kiebitz.dissectors.records import Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable
+from kiebitz_knobeln.grammar import GRAMMAR
 
 
 class KnobelnTable(GameTable):
     """One Knobeln server. What is missing from the capture is not told; nobody is accused of anything."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        super().__init__(GameContext(info, ids, findings, GRAMMAR.rules))
         self._log = EventLog(doubled=True, overtaken_ns=REORDERED_NS)
         self._asking: dict[int, str] = {}
         """Stream -> the name that was asked for there, until it is taken in."""
@@ -34,15 +36,13 @@ class KnobelnTable(GameTable):
     def _joined(self, message: Message) -> None:
         name = self._asking.pop(message.stream.id, None)
         if name is not None:
-            self.put({}, "players", name)
-            event = self.emit("joined", message.ts_ns, name, {"name": name}, None)
-            message.event_id = event.id
+            self.context.put({}, "players", name)
+            self.context.emit_of(message, "joined", name, {"name": name}, None)
 
     def _rolled(self, message: Message) -> None:
         name, zahl = label(message.fields["name"]), message.fields["zahl"]
         key = ("rolled", name, zahl)
         if not self._log.is_copy(message, key):  # the first copy: news
-            self.put(zahl, "rolls", name)
-            event = self.emit("rolled", message.ts_ns, name, {"name": name, "zahl": zahl}, None)
+            self.context.put(zahl, "rolls", name)
+            event = self.context.emit_of(message, "rolled", name, {"name": name, "zahl": zahl}, None)
             self._log.add(message.stream.id, key, event)
-            message.event_id = event.id

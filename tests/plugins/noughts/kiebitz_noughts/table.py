@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from kiebitz.dissectors.broadcast import EventLog
+from kiebitz.dissectors.context import GameContext, label
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Direction, Event, Findings, Game, Message, Stream, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids, label
+from kiebitz.dissectors.records import Direction, Event, Findings, Game, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.table import GameTable
 from kiebitz_noughts.grammar import GRAMMAR
 
 
 class NoughtsTable(GameTable):
     """One server, with one game at a time. Without its beginning nobody is accused of anything in a game."""
 
-    rules = GRAMMAR.rules
-
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        super().__init__(GameContext(info, ids, findings, GRAMMAR.rules))
         self._log = EventLog(doubled=False, overtaken_ns=0)
         self._asking: dict[int, str] = {}
         """Stream -> the name that was asked for there, until it is taken in."""
@@ -41,7 +40,7 @@ class NoughtsTable(GameTable):
     def missing(self, stream: Stream, direction: Direction) -> None:
         if direction == "s2c" and self._game is not None:
             self._players = []
-            self.put({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
+            self.context.put({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._log.forget(stream.id)
@@ -56,23 +55,23 @@ class NoughtsTable(GameTable):
                 self._asking[stream.id] = fields["name"]
             case "WELCOME" if stream.id in self._asking:
                 player = self._names[stream.id] = self._asking.pop(stream.id)
-                self.put({}, "players", player)
-                return self.emit("joined", now, player, {"name": player}, None)
+                self.context.put({}, "players", player)
+                return self.context.emit("joined", now, player, {"name": player}, None)
             case "BYE":
                 return self._leaves(stream, now)
             case "START":
                 self._end(None, now)
                 self._players, self._squares = [fields["x"], fields["o"]], [None] * 9
-                self._game = self.open_game(f"{fields['x']} – {fields['o']}", now)
+                self._game = self.context.open_game(f"{fields['x']} – {fields['o']}", now)
                 self._show(self._game)
-                return self.emit("started", now, None, fields, self._game)
+                return self.context.emit("started", now, None, fields, self._game)
             case "MARK":
                 self._mark(message, fields["name"], int(fields["square"]) - 1)
-                return self.emit("marked", now, fields["name"], fields, self._game)
+                return self.context.emit("marked", now, fields["name"], fields, self._game)
             case "WON" | "DRAW":
                 game, winner = self._game, fields.get("name")
                 self._end(winner, now)
-                return self.emit("won" if winner else "drawn", now, winner, fields, game)
+                return self.context.emit("won" if winner else "drawn", now, winner, fields, game)
         return None
 
     def _mark(self, message: Message, player: str, square: int) -> None:
@@ -80,26 +79,25 @@ class NoughtsTable(GameTable):
             return
         turn, other = self._players
         if player != turn:
-            self.flaw(message, "out-of-turn", player=player, turn=turn)
+            self.context.flaw(message, "out-of-turn", player=player, turn=turn)
         if self._squares[square] is not None:
-            self.flaw(message, "square-taken", holder=self._squares[square])
-        self._squares[square] = player
-        self._players = [other, turn]
+            self.context.flaw(message, "square-taken", holder=self._squares[square])
+        self._squares[square], self._players = player, [other, turn]
         self._show(self._game)
 
     def _show(self, game: Game) -> None:
-        self.put({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
+        self.context.put({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
 
     def _end(self, winner: str | None, now: int) -> None:
         if self._game is not None:
             self._game.ended_ns, self._game.result = now, {"winner": winner}
-            self.changed_game(self._game)
-            self.put(None, "games", str(self._game.id))
+            self.context.changed_game(self._game)
+            self.context.put(None, "games", str(self._game.id))
         self._game, self._players = None, []
 
     def _leaves(self, stream: Stream, now: int) -> Event | None:
         name = self._names.pop(stream.id, None)
         if name is None:
             return None
-        self.put(None, "players", name)
-        return self.emit("left", now, name, {"name": name}, None)
+        self.context.put(None, "players", name)
+        return self.context.emit("left", now, name, {"name": name}, None)

@@ -1,18 +1,20 @@
-"""Groups, hands and players of a CGML server, in memory and in its table's state."""
+"""The context of the CGML table and of its parts: groups, hands and players, in memory and in the state."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any
 
+import msgspec
+
 from kiebitz.dissectors.broadcast import SWAPPED_NS
 from kiebitz.dissectors.cgml.conversation import Conversation
 from kiebitz.dissectors.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.cgml.hand import MOST_TOLD, Group, Hand
 from kiebitz.dissectors.cgml.places import place_of
+from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Findings, TableInfo
-from kiebitz.dissectors.table import GameTable, Ids
+from kiebitz.dissectors.records import Event, Findings, Ids, Message, Stream, TableInfo
 
 MOST_PLAYERS = 1000
 MOST_GROUPS = 100
@@ -31,15 +33,64 @@ def private(player: int, **hidden: Any) -> dict[str, Any]:
     return {"known_to": [str(player)], "others_see": hidden}
 
 
-class SeatTable(GameTable):
-    """What a server's table knows of its groups and their hands."""
+class Announced(msgspec.Struct, eq=False):
+    """A group that the login server has announced, with where it plays."""
 
-    rules = GRAMMAR.rules
+    url: str
+    players: list[int]
+    told: dict[str, dict[str, Any]]
+    """What was said of each player, by id."""
+    told_ns: int
+    formed: Event | None = None
+    """Its event, once all of its players are known."""
+    hearers: set[int] = msgspec.field(default_factory=set)
+    """On which streams it was told."""
+
+
+class Groups(GameContext):
+    """What is known of a server's groups and their hands."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(info, ids, findings)
+        super().__init__(info, ids, findings, GRAMMAR.rules)
         self.conversations: dict[int, Conversation] = {}
-        self.groups: dict[str, Group] = {}
+        self.by_key: dict[str, Group] = {}
+        """Each group by its key in the state."""
+        self.announced: dict[int, Announced] = {}
+        """The groups that this server has announced, by id."""
+
+    # Who is in which group.
+
+    def conversation(self, stream: Stream) -> Conversation:
+        """The conversation on a stream."""
+        found = self.conversations.get(stream.id)
+        if found is None:
+            found = self.conversations[stream.id] = Conversation(stream.id)
+        return found
+
+    def find_group(self, conversation: Conversation, players: list[int]) -> None:
+        """After a start in mid-stream the group is not known: it is the one of whoever is heard of."""
+        known = self.by_key.get(conversation.group or "")
+        if known is None or known.number is None:
+            for player in players:
+                known = self._with(player, known)
+                conversation.group = known.key
+
+    def _with(self, player: int, known: Group | None) -> Group:
+        """The group that has a player, `known` if no other has."""
+        groups = (group for group in self.by_key.values() if player in group.players and group is not known)
+        other = next(groups, None)
+        if other is None or (known is not None and player in known.players):
+            known = known or self.group(f"?{player}", None)
+            known.joins(player)
+            return known
+        if known is None:
+            return other
+        # Two that were heard of apart are one.
+        for talk in self.conversations.values():
+            if talk.group == known.key:
+                talk.group = other.key
+        self.leave(known)
+        return other
 
     # Groups and hands.
 
@@ -49,17 +100,17 @@ class SeatTable(GameTable):
 
     def group(self, key: str, number: int | None) -> Group:
         """A group by its key in the state."""
-        found = self.groups.get(key)
+        found = self.by_key.get(key)
         if found is None:
-            found = self.groups[key] = Group(key, number)
-            if len(self.groups) > MOST_GROUPS:
-                oldest = next(iter(self.groups))
-                self.leave(self.groups[oldest])
+            found = self.by_key[key] = Group(key, number)
+            if len(self.by_key) > MOST_GROUPS:
+                oldest = next(iter(self.by_key))
+                self.leave(self.by_key[oldest])
         return found
 
     def leave(self, group: Group) -> None:
         """A group is over; what became of a hand that is still on is not known."""
-        self.groups.pop(group.key, None)
+        self.by_key.pop(group.key, None)
         if group.hand is not None:
             group.hand.ended = True
             self.put(None, "games", str(group.hand.game.id))
@@ -197,3 +248,8 @@ class SeatTable(GameTable):
         """Report that a part of a message, named as in `values.Unfit`, breaks the rule of this key."""
         at = place_of(fact.frame, part, path) if fact.frame else None
         self.flaw(fact.message, key, at=at, clause=fact.row.clause, **values)
+
+    def has_flaw(self, message: Message) -> bool:
+        """Whether something was told of this message already: one flaw is enough."""
+        told = self._findings.diagnostics
+        return bool(told) and told[-1].message_id == message.id
