@@ -129,7 +129,7 @@ def writing(path: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("kind", a_few(SPOILT, [*SPOILT][::4]))
+@pytest.mark.parametrize("kind", a_few(SPOILT, [*SPOILT][::6]))
 def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, SPOILT[kind])
     before = Path(path).read_bytes()
@@ -153,7 +153,7 @@ def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path
     assert kiebitz("redissect", new).status == 0
 
 
-@pytest.mark.parametrize("command", READING, ids=" ".join)
+@pytest.mark.parametrize("command", a_few(READING, READING[::2], " ".join))
 def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tmp_path: Path) -> None:
     expected = kiebitz(command[0], str(sound), *command[1:])
     for kind, statements in SPOILT.items():

@@ -62,7 +62,7 @@ each_name = pytest.mark.parametrize(
         pytest.param(protocol, kind, marks=() if some else pytest.mark.full)
         for protocol in PLAYERS
         for kind in NAMES
-        for some in [protocol == "maexchen" or kind == "controls"]
+        for some in [kind == "controls" or (protocol == "maexchen" and kind in [*NAMES][::2])]
     ],
 )
 

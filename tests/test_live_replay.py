@@ -70,7 +70,7 @@ def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
 ) -> None:
     """Even where the recorded peers did all sorts of things wrong."""
     recorded, relayed = tmp_path / "recorded.db", tmp_path / "relayed.db"
-    kiebitz("import", str(CAPTURES / capture), "-w", str(recorded))
+    assert in_this_process("import", str(CAPTURES / capture), "-w", str(recorded)).status == 0
     serve: list[str] = []
     connect: list[str] = []
     modes: list[str] = []
@@ -81,12 +81,15 @@ def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
         modes += ["-m", f"reverse:{transport}://127.0.0.1:{behind}@{before}"]
         modes += ["-d", f"{transport}.port=={behind},{protocol}"]
     pace = PACED.get(capture, ())
-    with playing(str(recorded), *serve, *pace, "-q") as server:
-        with running(*KIEBITZ, "relay", *modes, "-q", "-w", str(relayed), ready="listening on"):
-            kiebitz("replay", str(recorded), *connect, *pace, "-q")
-            assert ended(server)[0] == 0
-        compared = kiebitz("diff", str(recorded), str(relayed))
-    assert "are the same" in compared.stdout
+    with (
+        playing(str(recorded), *serve, *pace, "-q") as server,
+        running(*KIEBITZ, "relay", *modes, "-q", "-w", str(relayed), ready="listening on"),
+    ):
+        kiebitz("replay", str(recorded), *connect, *pace, "-q")
+        assert ended(server)[0] == 0
+    compared = in_this_process("diff", str(recorded), str(relayed))
+    assert compared.status == 0, compared.out
+    assert "are the same" in compared.out
 
 
 # The clients' side of a game that these tests' own server plays once more, with tokens of its own.

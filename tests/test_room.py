@@ -148,6 +148,7 @@ def test_an_import_keeps_what_was_read_until_there_was_no_more_room(tmp_path: Pa
     assert database.stat().st_size < MOST + SLACK
 
 
+@pytest.mark.full
 def test_a_large_import_in_two_processes_has_the_same_limit(tmp_path: Path) -> None:
     file, database = tmp_path / "large.pcap", tmp_path / "game.db"
     file.write_bytes(gzip.decompress(bomb()))
