@@ -359,7 +359,14 @@ def echoing(machine: str, *ports: int) -> Iterator[None]:
             thread.join(PATIENCE_S)
 
 
-def ask(machine: str, kind: socket.SocketKind, host: str, *ports: int, user: int = 0) -> list[bytes]:
+def ask(
+    machine: str,
+    kind: socket.SocketKind,
+    host: str,
+    *ports: int,
+    user: int = 0,
+    patience_s: float = PATIENCE_S,
+) -> list[bytes]:
     """What servers answer to one user's client, who turns to all of them from one port; or nothing."""
     answers = []
     with inside(machine), ExitStack() as stack:
@@ -372,7 +379,7 @@ def ask(machine: str, kind: socket.SocketKind, host: str, *ports: int, user: int
             finally:
                 os.seteuid(0)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.settimeout(1)
+            sock.settimeout(patience_s)
             sock.bind(local)
             sock.connect((host, port))
             local = sock.getsockname()
@@ -430,7 +437,7 @@ def test_a_loop_is_noticed_and_goes_no_further(tmp_path: Path, kind: socket.Sock
         echoing(net.server, 9000),
         relaying(net.client, tmp_path / "relay.db", "-m", mode) as relay,
     ):
-        assert ask(net.client, kind, SERVER[4], 9000) == [b""]
+        assert ask(net.client, kind, SERVER[4], 9000, patience_s=1) == [b""]
         said = hears(relay, "led back to it, and refused")
     assert f"traffic to {KINDS[kind]} {endpoint(4, 9000)}" in said
     assert len(rows(tmp_path / "relay.db", "SELECT id FROM streams")) == 1
@@ -451,7 +458,7 @@ def test_a_loop_with_a_kept_source(
         inside(net.gateway),
         forwarding(tmp_path, Transparent(None, PORT), max_connections=9, keep_source=True) as relay,
     ):
-        assert ask(net.client, kind, SERVER[4], 9000) == [b""]
+        assert ask(net.client, kind, SERVER[4], 9000, patience_s=1) == [b""]
     ((code, sentence),) = relay.notices
     if kind == socket.SOCK_DGRAM:
         assert code == "loop"
@@ -467,7 +474,7 @@ def test_who_was_not_redirected_is_turned_away(tmp_path: Path, kind: socket.Sock
     skip_unless_possible("setpriv")
     mode = f"transparent@0.0.0.0:{PORT}"
     with network() as net, relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay:
-        assert ask(net.client, kind, GATEWAY_INSIDE[4], PORT) == [b""]
+        assert ask(net.client, kind, GATEWAY_INSIDE[4], PORT, patience_s=1) == [b""]
         assert f"own address, {GATEWAY_INSIDE[4]}:{PORT}" in hears(relay, "only what is redirected")
     assert rows(tmp_path / "relay.db", "SELECT id FROM streams") == []
 
@@ -484,7 +491,7 @@ def test_a_server_on_the_gateway_itself(tmp_path: Path) -> None:
     ):
         assert ask(net.client, socket.SOCK_STREAM, GATEWAY_INSIDE[4], 9000) == [b"hello 9000"]
         assert "here --keep-source does not hold" in hears(relay, "is on this machine")
-        assert ask(net.client, socket.SOCK_DGRAM, GATEWAY_INSIDE[4], 9000) == [b""]
+        assert ask(net.client, socket.SOCK_DGRAM, GATEWAY_INSIDE[4], 9000, patience_s=1) == [b""]
         assert "with -m reverse:udp://" in hears(relay, "only the server can answer")
 
 
@@ -497,9 +504,9 @@ def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> N
         redirecting(net.gateway, "TPROXY by nftables", *rules),
         relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay,
     ):
-        assert ask(net.client, socket.SOCK_STREAM, SERVER[4], 9000) == [b""]
+        assert ask(net.client, socket.SOCK_STREAM, SERVER[4], 9000, patience_s=1) == [b""]
         assert endpoint(4, 9000) in hears(relay, "nobody listens on that port")
-        assert ask(net.client, socket.SOCK_DGRAM, SERVER[4], 9000) == [b""]
+        assert ask(net.client, socket.SOCK_DGRAM, SERVER[4], 9000, patience_s=1) == [b""]
     codes = rows(tmp_path / "relay.db", "SELECT code, blame FROM diagnostics ORDER BY id")
     assert codes == [("refused", "network"), ("port-unreachable", "network")]
 
