@@ -146,6 +146,7 @@ def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) 
     assert list(tmp_path.glob(".*spool*")) == []
 
 
+@pytest.mark.full
 def test_without_a_database_nothing_is_recorded(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")
