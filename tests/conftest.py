@@ -72,8 +72,8 @@ def _settle() -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the search for cyclic garbage away from what is collected, all of which stays.
 
-    It would go through a million objects again and again, for a third of the time that collecting takes, and
-    for an eighth of the tests'.
+    It would go through all of it again and again: for a third of the time that collecting takes, and in each
+    test.
     """
     gc.disable()
     try:
@@ -127,7 +127,7 @@ def _limit(item: pytest.Item) -> None:
     if ceiling is not None and ceiling.args:
         now = time.monotonic()
         if _limited[0] == ceiling.args[0] and now - _limited[1] < GRACE_S / 2:
-            # Each time a thread ends and another begins, which takes longer than most tests.
+            # Each time a thread ends and another begins. On a busy machine that takes longer than most tests.
             return
         _limited = (ceiling.args[0], now)
         faulthandler.dump_traceback_later(ceiling.args[0] + GRACE_S, file=_stderr, exit=True)

@@ -19,7 +19,7 @@ MOST_CHILDREN = 32
 """No element has more elements of one name inside: there are 32 cards."""
 
 _SHOWN = 40
-# xml.sax.saxutils has this, too, and takes every start of Kiebitz a tenth longer: it loads an HTTP client.
+# xml.sax.saxutils has this, too, but with it each start of Kiebitz would load an HTTP client.
 _ENTITIES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"}
 )
