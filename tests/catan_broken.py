@@ -223,7 +223,7 @@ STRUCTURE = [
         "text",
     ),
     syntax(
-        '{"Würfeln":' + "[" * 63 + "⟨[⟩" + "[" * 3000 + "]" * 3064 + "}",
+        '{"Würfeln":' + "[" * 63 + "⟨[⟩" + "[" * 100_000 + "]" * 100_064 + "}",
         '"[" stands here',
         "no more than 64 objects and lists inside each other",
     ),

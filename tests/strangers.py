@@ -12,10 +12,14 @@ STRANGER = 65_534
 """The user id of nobody."""
 
 
-def folder_for_all(path: Path) -> Path:
-    """A folder like /tmp, in which everybody makes files and removes only their own."""
+def _skip_unless_root() -> None:
     if os.geteuid() != 0:
         pytest.skip("files of another user take root to make them")
+
+
+def folder_for_all(path: Path) -> Path:
+    """A folder like /tmp, in which everybody makes files and removes only their own."""
+    _skip_unless_root()
     path.mkdir()
     path.chmod(0o1777)
     return path
@@ -23,6 +27,7 @@ def folder_for_all(path: Path) -> Path:
 
 def strange(path: Path) -> Path:
     """What is there is another user's from now on; a link itself, not what it leads to."""
+    _skip_unless_root()
     os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
     return path
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from recorded import inspected
 
 from kiebitz.dissectors.catan.words import in_ascii
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Ids, Stream
+from kiebitz.dissectors.records import Chunk, Findings, Ids, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.state import State, apply, seen_by
 
@@ -125,13 +126,18 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("ascii", [False, True])
 @pytest.mark.parametrize(("kind", "data"), EVENTS)
 def test_events(kind: str, data: dict[str, Any], ascii: bool) -> None:
+    assert data in told(findings_of_the_eventful(ascii), kind)
+
+
+@cache
+def findings_of_the_eventful(ascii: bool) -> Findings:
     server = eventful()
     if ascii:
         server.steps = [
             step if isinstance(step, Moment) else step._replace(data=in_ascii(step.data.decode()).encode())
             for step in server.steps
         ]
-    assert data in told(found(server.steps), kind)
+    return found(server.steps)
 
 
 @pytest.mark.parametrize("is_told", [True, False])

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from afterwards import closed_afterwards
 from command import ODD, ROOT, TINY, kiebitz, spawn
+from live import PATIENCE_S
 from made_sessions import Conversation, record
 
 from kiebitz.storage.recorder import lock
@@ -274,7 +275,7 @@ def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
         with closed_afterwards(sqlite3.connect(path)) as connection:
             connection.execute("UPDATE sessions SET ended_ns = 1700000000003000000")
         connection.close()
-        out, err = process.communicate(timeout=5)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
@@ -286,9 +287,11 @@ def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
         assert process.stdout is not None
         first = b""
         while b"REGISTER" not in first:
-            first += os.read(process.stdout.fileno(), 65536)
+            piece = os.read(process.stdout.fileno(), 65536)
+            assert piece, first
+            first += piece
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=5)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert [row["name"] for row in json.loads(first + out)] == ["REGISTER"]
     assert b"Traceback" not in err

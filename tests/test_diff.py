@@ -195,8 +195,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_is_altered_is_what_is_told_and_nothing_else(case: Case, tmp_path: Path) -> None:
+@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::2]))
+def test_what_is_altered_is_what_is_told_and_nothing_else(title: str, tmp_path: Path) -> None:
+    case = CASES[title]
     done = compared(tmp_path, case.capture, case.alter, "--json")
     told = done.json
     assert [(one["sort"], one["kind"], tuple(one["fields"])) for one in told["differences"]] == [*case.events]
@@ -209,7 +210,7 @@ def test_what_is_altered_is_what_is_told_and_nothing_else(case: Case, tmp_path: 
     assert done.status == (0 if told["equal"] else 3)
 
 
-@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::4]))
+@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::10]))
 def test_the_sessions_exchanged_exchange_the_sides(title: str, tmp_path: Path) -> None:
     case = CASES[title]
     there = compared(tmp_path, case.capture, case.alter, "--json").json
@@ -264,10 +265,9 @@ NAMES: dict[str, tuple[str, dict[str, str], list[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("capture", "names", "pairs"), NAMES.values(), ids=NAMES)
-def test_players_who_are_called_otherwise_are_matched(
-    capture: str, names: dict[str, str], pairs: list[tuple[str, str]], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("title", a_few(NAMES, [*NAMES][::2]))
+def test_players_who_are_called_otherwise_are_matched(title: str, tmp_path: Path) -> None:
+    capture, names, pairs = NAMES[title]
     done = compared(tmp_path, capture, replaced(names))
     assert (done.status, done.err) == (0, "")
     told = "; players by seat: " + ", ".join(f"{mine} = {other}" for mine, other in pairs) if pairs else ""

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import pytest
 from command import kiebitz
 from descendants import ended
-from live import KIEBITZ, child_of, free_port, kill_all, until
+from live import KIEBITZ, PATIENCE_S, child_of, free_port, kill_all, until
 from test_relay_udp import eventually
 
 CAPTURE = Path(__file__).parent.parent / "captures" / "maexchen-head-port4711.pcap"
@@ -37,9 +37,9 @@ class Echo:
     def __init__(self, database: Path, environment: Mapping[str, str], *options: str) -> None:
         self.server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.server.bind(("127.0.0.1", 0))
-        self.server.settimeout(5)
+        self.server.settimeout(PATIENCE_S)
         self.client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.client.settimeout(5)
+        self.client.settimeout(PATIENCE_S)
         self.port = free_port("udp")
         mode = f"reverse:udp://127.0.0.1:{self.server.getsockname()[1]}@{self.port}"
         self.relay = subprocess.Popen(

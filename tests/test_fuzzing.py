@@ -159,7 +159,7 @@ def campaign(target: Target, number: int, inputs: int) -> None:
 
 @each_target
 def test_nothing_breaks(name: str) -> None:
-    campaign(TARGETS[name], 0, times(INPUTS, quick=150))
+    campaign(TARGETS[name], 0, times(INPUTS, quick=80))
 
 
 @pytest.mark.soak
@@ -176,7 +176,7 @@ def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) ->
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspector.MEMO_SIZE", 16)
     monkeypatch.setattr("kiebitz.dissectors.maexchen.answers.TOKENS_KEPT", 64)
-    inputs = times(GROWTH_INPUTS, quick=25)
+    inputs = times(GROWTH_INPUTS, quick=10)
     draws = random.Random(1)
     servers = servers_of(dissector)
     inspector = Inspector(BUILT_IN, Ids(), dict.fromkeys(servers, dissector))

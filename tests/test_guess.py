@@ -10,7 +10,7 @@ import pytest
 from afterwards import closed_afterwards
 from command import TINY, kiebitz
 from recorded import CAPTURES, errors, inspected
-from strength import few_captures
+from strength import few_captures, times
 
 from kiebitz.cli.importing.packets import PacketRecording
 from kiebitz.dissectors.dissector import recognise
@@ -95,7 +95,7 @@ def test_a_short_talk_of_another_program_is_not_accused_either() -> None:
 )
 def test_another_program_over_tcp_is_not_accused(word: bytes, line: bytes) -> None:
     rest: list[Said] = [("c2s", line), ("s2c", line)]
-    found = inspected(talk([("c2s", word), *rest * 500], "tcp"))
+    found = inspected(talk([("c2s", word), *rest * times(500, quick=100)], "tcp"))
     assert errors(found) == []
     assert protocols(found) == {None}
 

@@ -16,6 +16,7 @@ import pytest
 from command import ODD, TINY, kiebitz
 from live import free_port
 from strength import a_few
+from test_sniff import may_capture
 
 LOSE = "BEGIN DELETE FROM chunks; DELETE FROM messages; END"
 FILL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -124,12 +125,13 @@ def writing(path: str) -> list[list[str]]:
         ["redissect", path],
         ["import", ODD, "-w", path],
         ["relay", "-m", f"reverse:udp://127.0.0.1:{port}@0", "-w", path],
-        ["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"],
+        # Without the right to capture it says only that.
+        *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
         ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
     ]
 
 
-@pytest.mark.parametrize("kind", a_few(SPOILT, [*SPOILT][::4]))
+@pytest.mark.parametrize("kind", a_few(SPOILT, [*SPOILT][::6]))
 def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tmp_path: Path) -> None:
     path = spoilt(sound, tmp_path, SPOILT[kind])
     before = Path(path).read_bytes()
@@ -153,7 +155,7 @@ def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path
     assert kiebitz("redissect", new).status == 0
 
 
-@pytest.mark.parametrize("command", READING, ids=" ".join)
+@pytest.mark.parametrize("command", a_few(READING, READING[::2], " ".join))
 def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tmp_path: Path) -> None:
     expected = kiebitz(command[0], str(sound), *command[1:])
     for kind, statements in SPOILT.items():

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
 from live import KIEBITZ, PATIENCE_S, free_port, kill_all, until
+from strength import a_few
+from test_sniff import may_capture
 
 from kiebitz.storage import surroundings
 
@@ -33,7 +35,8 @@ def writing(path: str) -> list[list[str]]:
     return [
         ["import", TINY, "-w", path],
         ["relay", "-m", f"reverse:udp://127.0.0.1:{free_port('udp')}@0", "-w", path],
-        ["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"],
+        # Without the right to capture it says only that.
+        *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
         ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
     ]
 
@@ -112,11 +115,17 @@ BESIDE: dict[str, Callable[[Path], None]] = {
     "a link to nothing": lambda path: path.symlink_to("nothing"),
     "a folder": Path.mkdir,
 }
+SUFFIXES = ["-wal", "-shm", "-journal"]
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
-@pytest.mark.parametrize("kind", BESIDE)
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    a_few(
+        [(kind, suffix) for kind in BESIDE for suffix in SUFFIXES],
+        lambda row: [*BESIDE].index(row[0]) % 3 == SUFFIXES.index(row[1]),
+    ),
+)
 def test_what_is_no_file_is_not_opened_beside_a_database(kind: str, suffix: str, game: Path) -> None:
     BESIDE[kind](Path(f"{game}{suffix}"))
     for command in (["events", str(game)], ["redissect", str(game)], *writing(str(game))):
@@ -250,7 +259,7 @@ def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
         [
             "sh",
             "-c",
-            f'for i in 1 2 3; do "$@" import {ODD} -w {game}; "$@" redissect {game}; done',
+            f'for i in 1 2; do "$@" import {ODD} -w {game}; "$@" redissect {game}; done',
             "sh",
             *KIEBITZ,
         ],

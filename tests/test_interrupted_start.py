@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from command import ROOT, TINY
 from live import KIEBITZ, kill_all, rows, until
+from strength import a_few
 
 from kiebitz.proxy.held_signals import Interrupted, held_signals, interruptible, look
 
@@ -120,7 +121,7 @@ def opened_by_a_child(process: int, name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("after_s", a_few([0.1, 0.3, 0.5, 0.7], [0.1, 0.5]))
 def test_sigterm_ends_a_background_job_at_any_time(tmp_path: Path, after_s: float) -> None:
     with starting(tmp_path / "game.db", ignored=True) as process:
         time.sleep(after_s)

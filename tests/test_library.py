@@ -15,7 +15,7 @@ import pyarrow.compute
 import pytest
 from command import CAPTURES, ODD, ROOT, TINY
 from command import kiebitz as command
-from live import KIEBITZ, free_port, running
+from live import KIEBITZ, PATIENCE_S, free_port, running, until
 
 import kiebitz
 
@@ -101,18 +101,17 @@ def test_a_live_session_is_followed_to_its_end(tmp_path: Path) -> None:
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
     ):
         there.bind(("127.0.0.1", server))
-        there.settimeout(20)
+        there.settimeout(PATIENCE_S)
         with running(*KIEBITZ, "relay", "-m", mode, "-w", database, "-q", ready="listening on"):
             client.sendto(b"REGISTER;alice", ("127.0.0.1", port))
             _, relay = there.recvfrom(100)
             there.sendto(b"REGISTERED;0", relay)
-            while not any(True for _ in _events(database)):
-                pass
+            until(lambda: bool(_events(database)), "the first event is there")
             reader = threading.Thread(target=follow)
             reader.start()
-            assert first.wait(20)
+            assert first.wait(PATIENCE_S)
             there.sendto(b"ROUND STARTING;b8a8d0d6-8e3b-4ce0-8e86-000000000000", relay)
-        reader.join(20)
+        reader.join(PATIENCE_S)
     assert not reader.is_alive()
     assert [event.kind for event in seen] == ["registered", "round_starting"]
 

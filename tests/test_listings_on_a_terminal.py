@@ -57,17 +57,20 @@ def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
 @pytest.mark.parametrize("columns", a_few(WIDTHS, [80]))
 @pytest.mark.parametrize(
     ("command", "number", "filter_", "keys"),
-    [
-        ("sessions", 0, "", ["id"]),
-        ("streams", 1, "", ["id", "opened", "closed", "client", "server"]),
-        ("streams", 3, "", ["id", "opened", "closed", "client", "server"]),
-        ("games", 1, "", ["id", "started", "ended"]),
-        ("games", 3, "", ["id", "started", "ended"]),
-        ("messages", 1, "", ["id", "time", "stream", "dir", "client"]),
-        ("messages", 3, "time > 60.7 && time < 60.81", ["id", "time", "stream", "dir", "client"]),
-        ("events", 1, "", ["id", "time", "game"]),
-        ("events", 3, "time > 60.7 && time < 60.81", ["id", "time", "game"]),
-    ],
+    a_few(
+        [
+            ("sessions", 0, "", ["id"]),
+            ("streams", 1, "", ["id", "opened", "closed", "client", "server"]),
+            ("streams", 3, "", ["id", "opened", "closed", "client", "server"]),
+            ("games", 1, "", ["id", "started", "ended"]),
+            ("games", 3, "", ["id", "started", "ended"]),
+            ("messages", 1, "", ["id", "time", "stream", "dir", "client"]),
+            ("messages", 3, "time > 60.7 && time < 60.81", ["id", "time", "stream", "dir", "client"]),
+            ("events", 1, "", ["id", "time", "game"]),
+            ("events", 3, "time > 60.7 && time < 60.81", ["id", "time", "game"]),
+        ],
+        lambda row: row[1] != 1,
+    ),
 )
 def test_what_a_row_is_found_by_is_whole(
     database: str, columns: int, command: str, number: int, filter_: str, keys: list[str]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from command import kiebitz
-from live import KIEBITZ, OWN_PORTS, free_port, rows, until
+from live import KIEBITZ, OWN_PORTS, PATIENCE_S, free_port, rows, until
 from test_faults import run
 from test_relay_tcp import LOOPS, NewLoop, connect, receive, serving
 from test_relay_tcp import to as to_tcp
@@ -204,7 +204,7 @@ def test_a_crowd_that_says_the_same_passes(tmp_path: Path) -> None:
     """Nobody answers, all say the same and come at once, as programs do that are started together."""
     with socket.socket(V4, socket.SOCK_DGRAM) as server, ExitStack() as stack:
         server.bind(("127.0.0.1", 0))
-        server.settimeout(5)
+        server.settimeout(PATIENCE_S)
         with relaying(
             tmp_path, Reverse("udp", "127.0.0.1", server.getsockname()[1], "127.0.0.1", 0)
         ) as relay:

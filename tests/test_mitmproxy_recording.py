@@ -19,6 +19,7 @@ from command import kiebitz
 from live import PATIENCE_S, accept, child_of, free_port, receive, rows, speak, story
 from maexchen_live import Player, Server, play
 from mitmproxy_live import assert_recorded, game, listening, relayed_plainly
+from strength import a_few
 from test_relay_udp import eventually
 
 MITMDUMP = str(Path(sys.executable).with_name("mitmdump"))
@@ -82,7 +83,7 @@ def mitmdump(
         process.stdout.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
 def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signals) -> None:
     said = game("Anna", "Bärbel", "Carl")
     with listening() as listener:
@@ -145,6 +146,7 @@ def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) 
     assert list(tmp_path.glob(".*spool*")) == []
 
 
+@pytest.mark.full
 def test_without_a_database_nothing_is_recorded(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")
@@ -155,6 +157,7 @@ def test_without_a_database_nothing_is_recorded(tmp_path: Path) -> None:
     assert not running.database.exists()
 
 
+@pytest.mark.full
 def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
     with mitmdump(
         tmp_path,

@@ -40,7 +40,7 @@ def eventually(true: Callable[[], object]) -> None:
     end = time.monotonic() + SECONDS
     while not true():
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.002)
+        time.sleep(0.01)
 
 
 class Echo:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 import pytest
 from command import ROOT, TINY
+from strength import a_few
 from terminals import PATIENCE_S, OnTerminal
 
 SLOW = ("replay", TINY, "--speed", "0.001")
@@ -36,15 +37,18 @@ def is_drawn(written: bytes) -> bool:
 
 @pytest.mark.parametrize(
     ("arguments", "keys", "status"),
-    [
-        (SLOW, b"q", 0),
-        (SLOW, b"xyz qabc", 0),
-        (SLOW, b"Q", 0),
-        (SLOW, b"\x04", 0),
-        (SLOW, b"jj\x03", 130),
-        (("replay", TINY, "--step"), b"qqq jjj\r", 0),
-        (("replay", TINY, "--speed", "1"), b"jjj\n kkkq", 0),
-    ],
+    a_few(
+        [
+            (SLOW, b"q", 0),
+            (SLOW, b"xyz qabc", 0),
+            (SLOW, b"Q", 0),
+            (SLOW, b"\x04", 0),
+            (SLOW, b"jj\x03", 130),
+            (("replay", TINY, "--step"), b"qqq jjj\r", 0),
+            (("replay", TINY, "--speed", "1"), b"jjj\n kkkq", 0),
+        ],
+        lambda row: row[1] in (b"xyz qabc", b"jj\x03", b"qqq jjj\r"),
+    ),
 )
 def test_keys_do_not_land_on_the_prompt(arguments: tuple[str, ...], keys: bytes, status: int) -> None:
     with OnTerminal(*arguments) as replay:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz, spawn
-from live import kill_all, rows
+from live import PATIENCE_S, kill_all, rows
 from test_faults import CAPTURE, Echo, assert_sound, recorded, relaying, run, small_disk
 from test_relay_udp import eventually
 
@@ -117,7 +117,7 @@ def test_a_flood_is_recorded_as_far_as_there_is_room(tmp_path: Path) -> None:
         with suppress(BlockingIOError):
             while echo.server.recv(65_535):
                 pass
-        echo.server.settimeout(5)
+        echo.server.settimeout(PATIENCE_S)
         echo.round_trip(b"somebody still plays")
         assert echo.stop() == 1
     assert_ended(tmp_path / "game.db")
@@ -148,6 +148,7 @@ def test_an_import_keeps_what_was_read_until_there_was_no_more_room(tmp_path: Pa
     assert database.stat().st_size < MOST + SLACK
 
 
+@pytest.mark.full
 def test_a_large_import_in_two_processes_has_the_same_limit(tmp_path: Path) -> None:
     file, database = tmp_path / "large.pcap", tmp_path / "game.db"
     file.write_bytes(gzip.decompress(bomb()))

@@ -55,6 +55,8 @@ RUNS: dict[str, list[list[str]]] = {
 """Command -> arguments, each list for a run of its own; `{udp}` and `{tcp}` are free ports."""
 
 ENDLESS = {"relay", "mitmdump"}
+QUICK = [["relay"], ["import"], ["state"], ["help"], []]
+"""The commands of which `make test` has all runs; none is mitmdump."""
 
 
 def test_every_command_is_tried() -> None:
@@ -97,7 +99,7 @@ def _runs() -> list[list[str]]:
     return [["kiebitz", *command] for command in commands] + [["mitmdump"]]
 
 
-@pytest.mark.parametrize("command", a_few(_runs(), lambda run: _runs().index(run) % 2 == 0, " ".join))
+@pytest.mark.parametrize("command", a_few(_runs(), lambda run: run[1:2] in QUICK, " ".join))
 def test_nothing_in_the_folder_is_run(command: list[str], folder: Path) -> None:
     ports = {"udp": free_port("udp"), "tcp": free_port("tcp")}
     arguments = [

@@ -146,7 +146,7 @@ def serving(transport: Transport) -> socket.socket:
     return server
 
 
-@counts(20_000, 10_000_000)
+@counts(10_000, 10_000_000)
 def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> None:
     database = tmp_path / "game.db"
     with closing(serving("udp")) as server:
@@ -164,7 +164,7 @@ def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
-@counts(1_000, 100_000)
+@counts(500, 100_000)
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -> None:
     database = tmp_path / "game.db"

@@ -145,7 +145,7 @@ def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     "columns", a_few([None, WIDE], [None], lambda width: "wide" if width else "pipe"), indirect=True
 )
-@pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[::3], ".".join))
+@pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[::6], ".".join))
 def test_no_column_does_anything(
     spot: Spot, columns: str | None, sound: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -159,7 +159,14 @@ def test_all_columns_together_do_nothing(
     runs(sound["maexchen"], tmp_path, [spot for spot in SPOTS if spot.kind in ("text", kind)], columns)
 
 
-@pytest.mark.parametrize("protocol", CAPTURES_OF)
+@pytest.mark.parametrize(
+    ("protocol", "columns"),
+    a_few(
+        [(protocol, columns) for protocol in CAPTURES_OF for columns in (None, NARROW, WIDE)],
+        lambda row: [*CAPTURES_OF].index(row[0]) % 3 == (None, NARROW, WIDE).index(row[1]),
+    ),
+    indirect=["columns"],
+)
 @pytest.mark.parametrize("kind", ["names", "values"])
 def test_nothing_that_is_told_of_a_game_does_anything(
     kind: str, protocol: str, columns: str | None, sound: dict[str, Path], tmp_path: Path

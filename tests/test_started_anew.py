@@ -61,6 +61,9 @@ def from_anew(items: Iterable[Item], after: list[Item], pause_ns: int) -> Iterat
         yield msgspec.structs.replace(item, stream=stream, ts_ns=item.ts_ns + shift)
 
 
+AT_ONCE, LATER = 50_000_000, 5_000_000_000
+
+
 def blamed(found: Findings) -> Counter[tuple[str, str, str]]:
     flaws = (flaw for flaw in found.diagnostics if flaw.severity != "note")
     return Counter((flaw.severity, flaw.code, flaw.text) for flaw in flaws)
@@ -75,8 +78,14 @@ def results(found: Findings) -> list[dict[str, Any] | None]:
     return [game.result for game in {game.id: game for game in found.games}.values()]
 
 
-@pytest.mark.parametrize("pause_ns", [50_000_000, 5_000_000_000], ids=["at once", "after a while"])
-@pytest.mark.parametrize("reason", ["reset", "closed"])
+@pytest.mark.parametrize(
+    ("reason", "pause_ns"),
+    a_few(
+        [("reset", AT_ONCE), ("closed", AT_ONCE), ("reset", LATER), ("closed", LATER)],
+        [("closed", AT_ONCE), ("reset", LATER)],
+        lambda row: f"{row[0]}, {'at once' if row[1] == AT_ONCE else 'after a while'}",
+    ),
+)
 @pytest.mark.parametrize("capture", a_few(CAPTURES, SMALL))
 def test_a_server_that_is_started_anew_is_a_new_table(capture: str, reason: str, pause_ns: int) -> None:
     items = items_of(capture)

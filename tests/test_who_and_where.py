@@ -136,7 +136,7 @@ def test_kiebitz_alone_shows_its_help() -> None:
     assert "For help" not in done.err
 
 
-@pytest.mark.parametrize("variable", ["FORCE_COLOR", "CLICOLOR_FORCE"])
+@pytest.mark.parametrize("variable", a_few(["FORCE_COLOR", "CLICOLOR_FORCE"], ["FORCE_COLOR"]))
 @pytest.mark.parametrize("command", a_few(["state", "check", "follow"], ["state"]))
 def test_colours_may_be_asked_for(variable: str, command: str, tmp_path: Path) -> None:
     catan = str(tmp_path / "catan.db")
