@@ -522,6 +522,14 @@ class WatchApp(App[int], inherit_bindings=False):
             self.viewer.notice = f"#{number} is in the clipboard, if the terminal allows it"
             self.show_status()
 
+    def action_suspend_process(self) -> None:
+        """Stop until `fg`; not beside a recorder, which the shell would go on waiting for."""
+        if self._said is None:
+            super().action_suspend_process()
+            return
+        self.viewer.notice = "Ctrl-Z is not for here: the recording would go on, and no shell would answer"
+        self.show_status()
+
     def action_help(self) -> None:
         """Tell all keys."""
         self.push_screen(Help(told(self._letters)))

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -34,6 +35,11 @@ watch_option = click.option(
 
 _OUTPUTS = (1, 2)
 
+_GIVE_BACK = (
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[m"
+)
+"""Puts an end to all that Textual asks of a terminal: mouse, paste, focus, keys, the other screen, no cursor."""
+
 
 class Beside:
     """As a context: stdout and stderr go into the file, until somebody has quit and all is recorded.
@@ -50,6 +56,7 @@ class Beside:
         flush()
         self._file = tempfile.TemporaryFile()
         self._terminal = [os.dup(number) for number in _OUTPUTS]
+        self._modes = termios.tcgetattr(self._terminal[0])
         self._redirect([self._file.fileno()] * 2)
         return self
 
@@ -89,11 +96,16 @@ class Beside:
         """Wait until the other process is gone."""
         assert self._process is not None
         status = self._process.wait()
-        if status not in (OK, INTERRUPTED):
-            self._redirect(self._terminal)
-            warn(f"the picture has ended with status {status}; the recording goes on: Ctrl-C ends it")
+        if status in (OK, INTERRUPTED):
+            self._on_left()
             return
-        self._on_left()
+        if status < 0:
+            # It could not do so itself.
+            termios.tcsetattr(self._terminal[0], termios.TCSANOW, self._modes)
+            os.write(self._terminal[0], _GIVE_BACK)
+        self._redirect(self._terminal)
+        how = f"was killed by signal {-status}" if status < 0 else f"has ended with status {status}"
+        warn(f"the picture {how}; the recording goes on: Ctrl-C ends it")
 
     def _redirect(self, descriptors: list[int]) -> None:
         flush()

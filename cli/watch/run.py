@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.sessions import is_database
-from kiebitz.cli.terminal.console import is_terminal
+from kiebitz.cli.terminal.console import errors_are_seen, is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.watch.pace import Pace
 from kiebitz.storage.timeline import Timeline
@@ -23,8 +23,17 @@ def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
 
     Where stdin is a pipe, keys may be read from the terminal that the process belongs to.
     """
-    if not (is_terminal() and (has_keyboard() or (may_read_elsewhere and os.path.exists("/dev/tty")))):
-        raise click.UsageError(f"this takes a terminal, its keyboard included: {instead}")
+    # Textual writes to stderr.
+    if not (is_terminal() and errors_are_seen() and (has_keyboard() or (may_read_elsewhere and _has_tty()))):
+        raise click.UsageError(f"this takes a terminal for its keys, its output and its errors: {instead}")
+
+
+def _has_tty() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        return False
+    return True
 
 
 def viewer_of(

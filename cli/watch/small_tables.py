@@ -126,6 +126,7 @@ class SmallTables(Grid):
 
 def _grid(tables: int, width: int, height: int) -> tuple[int, int]:
     """Columns and rows for so many tables: few columns, as long as none becomes too low."""
+    tables = max(tables, 1)
     most = max((width + _GUTTER) // (_WIDTH + _GUTTER), 1)
     columns = next((few for few in range(1, most + 1) if height // math.ceil(tables / few) >= _HEIGHT), most)
     rows = min(math.ceil(tables / columns), max(height // _LOWEST, 1))
