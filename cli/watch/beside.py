@@ -35,7 +35,10 @@ watch_option = click.option(
 
 _OUTPUTS = (1, 2)
 
-_GIVE_BACK = b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[m"
+_GIVE_BACK = (
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l"
+    b"\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[m"
+)
 """Ends all that Textual asks of a terminal: mouse, paste, focus, keys, the other screen, no cursor."""
 
 
