@@ -310,6 +310,9 @@ class WatchApp(App[int], inherit_bindings=False):
         if self._said is not None and self._said.read():
             self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
             self.show_status()
+        if self._said is not None and self._said.is_left_alone:
+            # The shell has the terminal again, and would read every other key.
+            self.exit(FAILED)
 
     _status: object = None
 
