@@ -82,7 +82,8 @@ class _Watched:
         self._beside.start(self._recorder.session, stop)
 
     def leave(self) -> None:
-        """It says by itself that nothing more comes."""
+        """Only a signal, or somebody who quits, ends a relay: the picture ends with it."""
+        self._beside.stop()
 
 
 @contextmanager

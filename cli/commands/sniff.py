@@ -99,7 +99,10 @@ def sniff(
     refuse_if_kept(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     with Beside() if is_watched else ExitStack() as beside:
-        _sniff(interface, bpf_filter, database, name, forced, duration, count, room, filter_, quiet, beside)
+        is_quiet = quiet or is_watched
+        _sniff(
+            interface, bpf_filter, database, name, forced, duration, count, room, filter_, is_quiet, beside
+        )
 
 
 def _sniff(
@@ -131,6 +134,7 @@ def _sniff(
             view = LiveView(recorder, wanted, quiet)
             _show(beside, recorder, end)
             is_whole = _record(pipe, recording, view, count, end, room)
+            _leave(beside, end)
         tell(f"{recording.packets} packets, {summary(recorder)}")
         tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
         room.tell_if_full()
@@ -146,6 +150,7 @@ def _sniff(
         end = _Ending(duration, 0.0)
         _show(beside, recorder, end)
         _record(sniffer, recording, view, count, end, room)
+        _leave(beside, end)
     tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
         warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
@@ -156,6 +161,12 @@ def _show(beside: Beside | ExitStack, recorder: Recorder, end: _Ending) -> None:
     """Show what is recorded from here on, if it is to be shown; who quits ends the recording."""
     if isinstance(beside, Beside):
         beside.start(f"{recorder.path}:{recorder.session_id}", end.come)
+
+
+def _leave(beside: Beside | ExitStack, end: _Ending) -> None:
+    """Where a signal has ended it, the picture ends, too; else that stays until somebody quits."""
+    if isinstance(beside, Beside) and end.was_signal:
+        beside.stop()
 
 
 def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:
@@ -211,6 +222,7 @@ class _Ending:
     def __init__(self, duration: float | None, linger_s: float) -> None:
         self._at = math.inf if duration is None else time.monotonic() + duration
         self._linger_s = linger_s
+        self.was_signal = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._note)
 
@@ -223,5 +235,6 @@ class _Ending:
         self._at = -math.inf
 
     def _note(self, _number: int, _frame: object) -> None:
+        self.was_signal = True
         self._at = min(self._at, time.monotonic() + self._linger_s)
         self._linger_s = 0.0

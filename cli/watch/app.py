@@ -330,6 +330,9 @@ class WatchApp(App[int], inherit_bindings=False):
         if self._said is not None and self._said.read():
             self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
             self.show_status()
+        if self._said is not None and self._said.is_left_alone:
+            # The shell has the terminal again, and would read every other key.
+            self.exit(FAILED)
 
     def _show_what_came(self) -> None:
         """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""

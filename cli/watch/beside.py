@@ -36,10 +36,10 @@ watch_option = click.option(
 _OUTPUTS = (1, 2)
 
 _GIVE_BACK = (
-    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l"
-    b"\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[m"
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l\x1b[<u"
+    b"\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[m"
 )
-"""Ends all that Textual asks of a terminal: mouse, paste, focus, keys, the other screen, no cursor."""
+"""Ends all that Textual asks of a terminal: mouse, paste, focus, keys; lines, the other screen, no cursor."""
 
 
 class Beside:
@@ -52,6 +52,7 @@ class Beside:
         check_terminal("leave --watch away; kiebitz watch can follow it on another terminal", True)
         self._process: subprocess.Popen[bytes] | None = None
         self._on_left: Callable[[], None] = lambda: None
+        self._is_stopped = False
 
     def __enter__(self) -> Self:
         flush()
@@ -79,12 +80,18 @@ class Beside:
         )
         Thread(target=self._wait, name="watch", daemon=True).start()
 
+    def stop(self) -> None:
+        """End the picture with the recording, as somebody has ended that from outside."""
+        self._is_stopped = True
+        if self._process is not None:
+            self._process.terminate()
+
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         process = self._process
         if process is not None:
             # It says that the recording is over, and stays until somebody quits. Who ends this ends that.
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: process.terminate())
+                signal.signal(number, lambda *_: self.stop())
             process.wait()
         flush()
         self._redirect(self._terminal)
@@ -97,6 +104,8 @@ class Beside:
         """Wait until the other process is gone."""
         assert self._process is not None
         status = self._process.wait()
+        if self._is_stopped:
+            return
         if status in (OK, INTERRUPTED):
             self._on_left()
             return

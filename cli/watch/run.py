@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.sessions import is_database
-from kiebitz.cli.terminal.console import errors_are_seen, is_terminal
+from kiebitz.cli.terminal.console import errors_are_seen, is_terminal, tell, warn
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.watch.pace import Pace
 from kiebitz.storage.timeline import Timeline
@@ -62,8 +62,15 @@ def run(viewer: Viewer, descriptor: int | None = None) -> int:
     from kiebitz.cli.watch.app import WatchApp
     from kiebitz.cli.watch.said import Said
 
-    app = WatchApp(viewer, Said(descriptor) if descriptor is not None else None)
+    said = Said(descriptor) if descriptor is not None else None
+    app = WatchApp(viewer, said)
     status = app.run()
+    if said is not None and said.is_left_alone:
+        warn("the program that records is gone; what it said:")
+        while said.read():
+            pass
+        for line in said.lines:
+            tell(line)
     if app.failure is not None:
         raise app.failure
     return app.return_code or 0 if status is None else status

@@ -21,6 +21,12 @@ class Said:
         self._descriptor = descriptor
         self._at = 0
         self._rest = b""
+        self._parent = os.getppid()
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether the program that records is gone."""
+        return os.getppid() != self._parent
 
     def read(self) -> bool:
         """Whether there are more lines than before."""

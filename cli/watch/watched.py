@@ -162,7 +162,8 @@ class Watched:
             self._glanced_s = now
             self._glance(now)
         try:
-            (version,) = self.timeline.connection.execute("PRAGMA data_version").fetchone()
+            # A cursor of its own: what bounds the statements of others looks at the file each time.
+            (version,) = self._cursor.execute("PRAGMA data_version").fetchone()
             if version == self._version:
                 return False
             self.session.reread()
@@ -200,6 +201,7 @@ class Watched:
 
     def _settle(self) -> None:
         """Get ready to look at the database as it is now."""
+        self._cursor = self.timeline.connection.cursor()
         self.timeline.connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         self.look_over(self.player)
         if self.is_live:
