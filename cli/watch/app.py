@@ -35,10 +35,10 @@ from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import TableRow
 from kiebitz.storage.traffic import flaws_numbered
 
-_LOOK_S = 0.025
-"""How often it is looked whether anything has come."""
+_LOOK_S = 0.04
+"""How often is looked whether anything has come: less than 50 ms after a commit, for 1 % of a core."""
 
-_SHOW_S = 0.04
+_SHOW_S = 0.035
 """What comes more quickly than this is shown at once: each picture takes up to half of it to draw."""
 
 _GLANCE_S = 0.25
