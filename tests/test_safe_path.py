@@ -36,6 +36,7 @@ RUNS: dict[str, list[list[str]]] = {
     "streams": [["game.db"]],
     "games": [["game.db"]],
     "messages": [["game.db", "-Y", 'name matches "^a"']],
+    "watch": [["game.db"]],
     "events": [["game.db"], [LARGE]],
     "state": [["game.db"], ["game.db", "--svg", "state.svg"]],
     "check": [["game.db"]],

@@ -64,6 +64,9 @@ VARIANTS: dict[str, list[list[str]]] = {
 NO_SESSION = {"help", "relay", "sniff", "import", "protocols", "addon-path", "completion"}
 """Commands that show none. What the first three show of peers is tested where they are."""
 
+WITH_KEYS = {"watch"}
+"""What takes keys is in test_watch_hostile.py."""
+
 ELSEWHERE = {
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
@@ -187,7 +190,7 @@ def test_each_column_that_holds_a_text_is_spoilt() -> None:
 
 def test_each_command_that_shows_a_session_is_run() -> None:
     names = {name for section in COMMANDS.values() for name in section}
-    assert names == VARIANTS.keys() | NO_SESSION
+    assert names == VARIANTS.keys() | NO_SESSION | WITH_KEYS
 
 
 @pytest.mark.parametrize("name", VARIANTS)

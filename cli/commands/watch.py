@@ -43,7 +43,6 @@ pace_option = click.option(
 @filter_option
 @max_gap_option
 @pace_option
-@click.option("--said", "descriptor", type=int, hidden=True)
 def watch(
     session: str,
     number: int | None,
@@ -51,7 +50,6 @@ def watch(
     wanted: Filter | None,
     max_gap: float,
     every: float | None,
-    descriptor: int | None,
 ) -> int:
     """Watch a table: the picture, its timeline, and what is said, message by message.
 
@@ -72,4 +70,4 @@ def watch(
         check_player(timeline, player)
     if number is not None:
         find_game(timeline, number)
-    return run(viewer_of(timeline, path, player, wanted, number, Pace(1.0, max_gap, every)), descriptor)
+    return run(viewer_of(timeline, path, player, wanted, number, Pace(1.0, max_gap, every)))

@@ -24,7 +24,7 @@ import click
 import kiebitz
 from kiebitz.cli.status import INTERRUPTED, OK
 from kiebitz.cli.terminal.console import flush, tell, warn
-from kiebitz.cli.watch.run import check_terminal
+from kiebitz.cli.watch.run import RECORDER_SAYS, check_terminal
 
 watch_option = click.option(
     "--watch",
@@ -70,13 +70,13 @@ class Beside:
         stdout, stderr = self._terminal
         descriptor = self._file.fileno()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kiebitz", "watch", session, "--said", str(descriptor)],
+            [sys.executable, "-P", "-m", "kiebitz", "watch", session],
             # Through stdin a capture may come.
             stdin=None if sys.stdin.isatty() else os.open("/dev/tty", os.O_RDWR),
             stdout=stdout,
             stderr=stderr,
             pass_fds=(descriptor,),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), RECORDER_SAYS: str(descriptor)},
         )
         Thread(target=self._wait, name="watch", daemon=True).start()
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
 
+RECORDER_SAYS = "KIEBITZ_RECORDER_SAYS"
+"""The variable in which one process of ours tells another where it says what it has to say: a descriptor."""
+
+
 def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
     """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead.
 
@@ -57,12 +61,13 @@ def viewer_of(
     return Viewer(watched, pace, has_letters("←→"))
 
 
-def run(viewer: Viewer, descriptor: int | None = None) -> int:
-    """Show it until somebody quits; the exit status. `descriptor` has what a recorder says meanwhile."""
+def run(viewer: Viewer) -> int:
+    """Show it until somebody quits; the exit status. What a recorder says meanwhile is shown, too."""
     from kiebitz.cli.watch.app import WatchApp
     from kiebitz.cli.watch.said import Said
 
-    said = Said(descriptor) if descriptor is not None else None
+    descriptor = os.environ.get(RECORDER_SAYS, "")
+    said = Said(int(descriptor)) if descriptor.isdecimal() else None
     app = WatchApp(viewer, said)
     status = app.run()
     if said is not None and said.is_left_alone:
