@@ -305,7 +305,7 @@ class WatchApp(App[int], inherit_bindings=False):
                 if len(self.viewer.tables) > 1 and self.viewer.follows:
                     self.several.look_again()
                 self.show()
-            elif self.viewer.watched.is_live or self.viewer.is_searching:
+            else:
                 self._show_changed_status()
         if self._said is not None and self._said.read():
             self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
