@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -14,43 +13,26 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Static
 
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.terminal.message_block import message_lines
-from kiebitz.cli.terminal.screen import LINE_BREAK, Console, RenderableType, Text
+from kiebitz.cli.terminal.screen import RenderableType, Text
 from kiebitz.cli.watch.bar import Bar
 from kiebitz.cli.watch.dialogs import Choice, Help
 from kiebitz.cli.watch.filter_line import FilterLine
 from kiebitz.cli.watch.keys import bindings, line_of_keys, told
 from kiebitz.cli.watch.listing import Listing
 from kiebitz.cli.watch.lists import BlockRows, SaidRows
+from kiebitz.cli.watch.message_pane import MessagePane
+from kiebitz.cli.watch.passing import Passing
 from kiebitz.cli.watch.picture import Picture
 from kiebitz.cli.watch.said import Said
 from kiebitz.cli.watch.small_tables import SmallTables
+from kiebitz.cli.watch.status import pane_title, status
 from kiebitz.cli.watch.strips import has_letters
+from kiebitz.cli.watch.style import CSS
 from kiebitz.cli.watch.viewer import Viewer
-from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import TableRow
-from kiebitz.storage.traffic import flaws_numbered
-
-_LOOK_S = 0.04
-"""How often is looked whether anything has come: less than 50 ms after a commit, for 1 % of a core."""
-
-_SHOW_S = 0.035
-"""What comes more quickly than this is shown at once: each picture takes up to half of it to draw."""
-
-_GLANCE_S = 0.25
-"""How often it is looked where nothing is recorded."""
-
-
-_SEARCH_S = 0.01
-_SHOW_FOUND_S = 0.25
-"""So long is searched before the keys have their turn, and so often is shown what was found."""
-
-_LEAST_S = 0.01
-"""So long an event is shown at least while it plays."""
 
 _WIDE, _HIGH = 130, 24
 """From so many columns and rows on the panes stand beside the picture."""
@@ -67,10 +49,7 @@ _BOTH = 30
 _AROUND = 3
 """Rows for the timeline, the status and the keys."""
 
-_STATUS_ROWS = 4
-
 PANES = ("events", "messages", "message", "flaws", "streams", "said")
-_TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
 
 
 class _Sight(Screen[None], inherit_bindings=False):
@@ -83,33 +62,7 @@ class _Sight(Screen[None], inherit_bindings=False):
 class WatchApp(App[int], inherit_bindings=False):
     """Shows a viewer's table; gives the exit status."""
 
-    CSS = """
-    Screen, Static, Listing, Picture, Bar, FilterLine { background: ansi_default; color: ansi_default; }
-    #body { height: 1fr; }
-    #table { width: 1fr; height: 1fr; }
-    #panes { width: 1fr; height: 1fr; }
-    Picture, SmallTables { height: 1fr; }
-    Bar, #keys, #pane { height: 1; }
-    #status { height: auto; max-height: 4; }
-    ContentSwitcher { height: 1fr; }
-    FilterLine { display: none; height: auto; max-height: 8; }
-    FilterLine Input { border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default; }
-    FilterLine Input:focus { border: none; }
-    FilterLine Input > .input--placeholder, FilterLine Input > .input--suggestion {
-        color: ansi_default; text-style: dim; }
-    FilterLine Input > .input--cursor { background: ansi_default; color: ansi_default; text-style: reverse; }
-    FilterLine Input > .input--selection { background: ansi_default; text-style: reverse; }
-    .dialog { width: auto; max-width: 100%; height: auto; max-height: 100%; border: ascii ansi_default;
-              padding: 0 1; background: ansi_default; scrollbar-size: 0 0; }
-    ModalScreen { align: center middle; background: ansi_default; }
-    ModalScreen OptionList { width: auto; min-width: 30; max-height: 100%; border: none; padding: 0;
-                             background: ansi_default; color: ansi_default; scrollbar-size: 0 0; }
-    OptionList > .option-list--option, OptionList > .option-list--option-hover {
-        background: ansi_default; color: ansi_default; }
-    OptionList > .option-list--option-highlighted, OptionList:focus > .option-list--option-highlighted {
-        background: ansi_default; color: ansi_default; text-style: reverse; }
-    ModalScreen Static { width: auto; max-width: 100%; }
-    """
+    CSS = CSS
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, viewer: Viewer, said: Said | None = None) -> None:
@@ -117,12 +70,16 @@ class WatchApp(App[int], inherit_bindings=False):
         self.viewer = viewer
         self._said = said
         self._letters = has_letters("←→●┃━─")
-        self._timer: Timer | None = None
-        self._opened: tuple[object, list[Text]] | None = None
-        self._in_full: InFull | None = None
+        self.passing = Passing(self, viewer, said)
         self.pane = PANES[0]
         self.failure: Exception | None = None
         """What ended it that should not have happened."""
+
+    def show_said(self) -> None:
+        """The program that records has said something more."""
+        said = self.query_one("#said", Listing)
+        said.choose(len(said.rows) - 1)
+        self.show_status()
 
     def _handle_exception(self, error: Exception) -> None:
         # In place of Textual's page of our source and its values; a test is to see it.
@@ -150,7 +107,7 @@ class WatchApp(App[int], inherit_bindings=False):
                     with ContentSwitcher(initial="events", id="lists"):
                         yield Listing(BlockRows("there is no table yet"), id="events")
                         yield Listing(self.viewer.messages, id="messages")
-                        yield Listing(BlockRows("no message tells of this event"), id="message")
+                        yield MessagePane(self.viewer.watched, id="message")
                         yield Listing(self.viewer.flaws, id="flaws")
                         yield Listing(self.viewer.streams, id="streams")
                         yield Listing(SaidRows(self._said), id="said")
@@ -188,8 +145,8 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show_several(True)
             if not self.viewer.follows:
                 self.viewer.begin()
-        self.run_worker(self._follow())
-        self.play()
+        self.run_worker(self.passing.follow())
+        self.passing.play()
         self._arrange()
 
     def on_resize(self) -> None:
@@ -220,7 +177,7 @@ class WatchApp(App[int], inherit_bindings=False):
         try:
             picture = self.viewer.picture()
         except sqlite3.Error as error:
-            self._tell(error)
+            self.tell(error)
             raise
         return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
 
@@ -248,156 +205,18 @@ class WatchApp(App[int], inherit_bindings=False):
                     self.take_lists()
                 events.choose(course.place)
             if self.pane == "message":
-                self._show_message()
+                self.query_one(MessagePane).open(viewer.message_id())
             self.listing.renew()
         self.show_status()
 
     def show_status(self) -> None:
         """Say how it goes, and how the pane is called."""
-        viewer = self.viewer
-        course = viewer.course
-        watched = viewer.watched
-        if viewer.follows:
-            how = "live" if watched.is_live else "end"
-        else:
-            how = f"playing {viewer.pace}" if viewer.plays else "paused"
-        facts = [how]
-        if self.shows_several:
-            facts.append(self.several.where())
-        elif course is not None:
-            facts.append(f"event {course.place + 1} of {len(course)}")
-        if watched.player is not None:
-            facts.append(f"as {watched.player}")
-        if watched.wanted is not None:
-            facts.append(f"/{watched.wanted.text}")
-        if viewer.is_searching:
-            facts.append("searching")
-        notice = watched.trouble or viewer.notice or watched.ending or ""
-        width = self.size.width
-        lines = [Text("  ".join(filter(None, (*facts, notice))), "reverse")]
-        if lines[0].cell_len > width:
-            # A sentence that is cut says nothing.
-            lines = [line for part in ("  ".join(facts), notice) for line in _wrapped(part, width)]
-        for line in lines:
-            line.pad_right(max(width - line.cell_len, 0))
-        self.query_one("#status", Static).update(LINE_BREAK.join(lines[:_STATUS_ROWS]))
-        parts = [
-            (f" {_TITLES.get(pane, pane)} {self.listing.where() if pane == self.pane else ''}".rstrip() + " ")
-            for pane in self.panes
-        ]
-        names = [
-            Text(part, "bold reverse" if pane == self.pane else "dim")
-            for pane, part in zip(self.panes, parts, strict=True)
-        ]
-        title = Text("").join(names)
-        if title.cell_len > self.query_one("#pane").size.width > 0:
-            title = names[self.panes.index(self.pane)]
-        title.no_wrap = True
-        self.query_one("#pane", Static).update(title)
+        where = self.several.where() if self.shows_several else None
+        self.query_one("#status", Static).update(status(self.viewer, where, self.size.width))
+        pane = self.query_one("#pane", Static)
+        pane.update(pane_title(self.panes, self.pane, self.listing.where(), pane.size.width))
 
-    def _show_message(self) -> None:
-        number = self.viewer.message_id()
-        listing = self.query_one("#message", Listing)
-        width = max(listing.size.width, 30)
-        key = number, width, self.viewer.watched.player
-        if self._opened is None or self._opened[0] != key:
-            lines: list[Text] = []
-            if number is not None:
-                # What it has learned of the players holds until the session has grown.
-                if self._in_full is None or self._in_full.timeline is not self.viewer.watched.timeline:
-                    self._in_full = InFull(self.viewer.watched.timeline)
-                shown = self._in_full.message(number, self.viewer.watched.player)
-                lines = message_lines(shown, width) if shown is not None else []
-            self._opened = key, lines
-            listing.place = -1
-            listing.take(BlockRows("no message tells of this event", lines))
-
-    # As time goes by.
-
-    def look(self) -> None:
-        """Look what has come."""
-        with self.told():
-            self._has_come |= self.viewer.tick()
-            now = time.monotonic()
-            if not self._has_come:
-                self._show_changed_status()
-            elif now - self._shown_s >= _SHOW_S:
-                self._has_come = False
-                self._shown_s = now
-                self._show_what_came()
-        if self.viewer.is_searching and not self._searches:
-            self.run_worker(self._search())
-        if self._said is not None and self._said.read():
-            self.query_one("#said", Listing).choose(len(self._said.lines) - 1)
-            self.show_status()
-        if self._said is not None and self._said.is_left_alone:
-            # The shell has the terminal again, and would read every other key.
-            self.exit(FAILED)
-
-    def _show_what_came(self) -> None:
-        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
-        if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
-            self.show_several(True)
-        if self.shows_several:
-            if self.several.lacks_some:
-                self.several.look_again()
-            self.several.renew_moved()
-            self.show_status()
-        else:
-            self.show()
-
-    async def _follow(self) -> None:
-        """Look again and again; where nothing is recorded, only whether what failed can be read now."""
-        while True:
-            self.look()
-            is_live = self.viewer.watched.is_live or self._said is not None
-            await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
-
-    async def _search(self) -> None:
-        """Look for what the lists want, a little at a time: a key that is pressed meanwhile comes first."""
-        self._searches = True
-        shown_s = time.monotonic()
-        try:
-            while self.viewer.is_searching:
-                with self.told():
-                    self.viewer.search(_SEARCH_S)
-                if time.monotonic() - shown_s > _SHOW_FOUND_S:
-                    self.show()
-                    shown_s = time.monotonic()
-                await asyncio.sleep(0.001)
-        finally:
-            self._searches = False
-        self.show()
-
-    _has_come = False
-    _shown_s = 0.0
-    _has_chosen = False
-    _searches = False
-    _status: object = None
-
-    def _show_changed_status(self) -> None:
-        viewer = self.viewer
-        status = viewer.watched.trouble, viewer.watched.ending, viewer.is_searching
-        if status != self._status:
-            self._status = status
-            self.show_status()
-
-    def play(self) -> None:
-        """Show the next event when it is due."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        with self.told():
-            due_s = self.viewer.due_s()
-            if due_s is not None:
-                # One that is to ring once, and is late, is left out by Textual.
-                self._timer = self.set_interval(max(due_s, _LEAST_S), self._play_on)
-
-    def _play_on(self) -> None:
-        with self.told():
-            self.viewer.play_on()
-        self.play()
-        self.show()
+    # Troubles.
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -405,9 +224,9 @@ class WatchApp(App[int], inherit_bindings=False):
         try:
             yield
         except sqlite3.Error as error:
-            self._tell(error)
+            self.tell(error)
 
-    def _tell(self, error: Exception) -> None:
+    def tell(self, error: Exception) -> None:
         self.viewer.watched.fails(error)
         self.show_status()
 
@@ -418,7 +237,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_play(self) -> None:
         self.viewer.toggle()
-        self.play()
+        self.passing.play()
         self.show()
 
     def action_step(self, by: int) -> None:
@@ -516,7 +335,9 @@ class WatchApp(App[int], inherit_bindings=False):
         event = self.viewer.event
         number = None
         if self.pane in ("message", "messages"):
-            number = self._message_of("messages", self.listing.place) if self.pane == "messages" else None
+            number = (
+                self.viewer.message_of("messages", self.listing.place) if self.pane == "messages" else None
+            )
             number = number if number is not None else self.viewer.message_id()
         elif event is not None:
             number = event.id
@@ -540,7 +361,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def _moved(self, move: Callable[[], object]) -> None:
         with self.told():
             move()
-        self.play()
+        self.passing.play()
         self.show()
 
     def show_several(self, several: bool) -> None:
@@ -549,7 +370,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.viewer.side_by_side = several
 
     def _enlarge(self, table: TableRow | None) -> None:
-        self._has_chosen = True
+        self.passing.has_chosen = True
         self.show_several(False)
         if table is not None:
             self._moved(lambda: self.viewer.look_at(table))
@@ -565,25 +386,15 @@ class WatchApp(App[int], inherit_bindings=False):
             self.query_one(FilterLine).open(f"stream == {self.viewer.streams.numbers[place]}")
             return
         with self.told():
-            number = self._message_of(listing.id, place)
+            number = self.viewer.message_of(listing.id, place)
             if number is not None:
                 self.viewer.open_message(number)
             elif listing.id == "flaws":
                 self.viewer.notice = "no message was made out there; its stream has the bytes"
         if listing.id != "said":
             self._turn_to("message")
-        self.play()
+        self.passing.play()
         self.show()
-
-    def _message_of(self, pane: str | None, place: int) -> int | None:
-        """The message that a row is about."""
-        viewer = self.viewer
-        if pane == "messages" and place >= 0:
-            return viewer.messages.search.found[place]
-        if pane == "flaws":
-            flaws = flaws_numbered(viewer.watched.timeline, [viewer.flaws.search.found[place]])
-            return next((flaw.message_id for flaw in flaws), None)
-        return None
 
     # What was clicked, chosen or written.
 
@@ -610,8 +421,3 @@ class WatchApp(App[int], inherit_bindings=False):
     def on_filter_line_left(self) -> None:
         self.set_focus(None)
         self.show()
-
-
-def _wrapped(text: str, width: int) -> list[Text]:
-    """A sentence on lines of so many cells."""
-    return Text(text, "reverse").lines(Console(width=width), width) if text else []

@@ -132,6 +132,15 @@ class Viewer:
         )
         return next((number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None)
 
+    def message_of(self, pane: str | None, place: int) -> int | None:
+        """The message that a row of a pane is about."""
+        if pane == "messages" and place >= 0:
+            return self.messages.search.found[place]
+        if pane == "flaws":
+            flaws = flaws_numbered(self.watched.timeline, [self.flaws.search.found[place]])
+            return next((flaw.message_id for flaw in flaws), None)
+        return None
+
     # Moving.
 
     def step(self, by: int) -> None:

@@ -1,0 +1,130 @@
+"""As time goes by: what is recorded is followed, what is looked for is searched, what plays goes on.
+
+All of it takes turns with the keys, a few milliseconds at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from textual.timer import Timer
+
+from kiebitz.cli.status import FAILED
+from kiebitz.cli.watch.said import Said
+from kiebitz.cli.watch.viewer import Viewer
+
+if TYPE_CHECKING:
+    from kiebitz.cli.watch.app import WatchApp
+
+_LOOK_S = 0.04
+"""How often is looked whether anything has come: less than 50 ms after a commit, for 1 % of a core."""
+
+_SHOW_S = 0.035
+"""What comes more quickly than this is shown at once: each picture takes up to half of it to draw."""
+
+_GLANCE_S = 0.25
+"""How often it is looked where nothing is recorded."""
+
+
+_SEARCH_S = 0.01
+_SHOW_FOUND_S = 0.25
+"""So long is searched before the keys have their turn, and so often is shown what was found."""
+
+_LEAST_S = 0.01
+"""So long an event is shown at least while it plays."""
+
+
+class Passing:
+    """What the application does by itself; `said` is what the program says that records."""
+
+    def __init__(self, app: WatchApp, viewer: Viewer, said: Said | None) -> None:
+        self.has_chosen = False
+        """Whether somebody has chosen a table: then several are not shown by themselves."""
+        self._app = app
+        self._viewer = viewer
+        self._said = said
+        self._timer: Timer | None = None
+        self._has_come = False
+        self._shown_s = 0.0
+        self._searches = False
+        self._status: object = None
+
+    async def follow(self) -> None:
+        """Look again and again; where nothing is recorded, only whether what failed can be read now."""
+        while True:
+            self._look()
+            is_live = self._viewer.watched.is_live or self._said is not None
+            await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
+
+    def play(self) -> None:
+        """Show the next event when it is due."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        with self._app.told():
+            due_s = self._viewer.due_s()
+            if due_s is not None:
+                # One that is to ring once, and is late, is left out by Textual.
+                self._timer = self._app.set_interval(max(due_s, _LEAST_S), self._play_on)
+
+    def _play_on(self) -> None:
+        with self._app.told():
+            self._viewer.play_on()
+        self.play()
+        self._app.show()
+
+    def _look(self) -> None:
+        with self._app.told():
+            self._has_come |= self._viewer.tick()
+            now = time.monotonic()
+            if not self._has_come:
+                self._show_changed_status()
+            elif now - self._shown_s >= _SHOW_S:
+                self._has_come = False
+                self._shown_s = now
+                self._show_what_came()
+        if self._viewer.is_searching and not self._searches:
+            self._app.run_worker(self._search())
+        if self._said is not None and self._said.read():
+            self._app.show_said()
+        if self._said is not None and self._said.is_left_alone:
+            # The shell has the terminal again, and would read every other key.
+            self._app.exit(FAILED)
+
+    def _show_what_came(self) -> None:
+        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
+        app = self._app
+        if self._viewer.follows and not self.has_chosen and self._viewer.has_several_games:
+            app.show_several(True)
+        if app.shows_several:
+            if app.several.lacks_some:
+                app.several.look_again()
+            app.several.renew_moved()
+            app.show_status()
+        else:
+            app.show()
+
+    def _show_changed_status(self) -> None:
+        watched = self._viewer.watched
+        status = watched.trouble, watched.ending, self._viewer.is_searching
+        if status != self._status:
+            self._status = status
+            self._app.show_status()
+
+    async def _search(self) -> None:
+        """Look for what the lists want, a little at a time: a key that is pressed meanwhile comes first."""
+        self._searches = True
+        shown_s = time.monotonic()
+        try:
+            while self._viewer.is_searching:
+                with self._app.told():
+                    self._viewer.search(_SEARCH_S)
+                if time.monotonic() - shown_s > _SHOW_FOUND_S:
+                    self._app.show()
+                    shown_s = time.monotonic()
+                await asyncio.sleep(0.001)
+        finally:
+            self._searches = False
+        self._app.show()

@@ -1,0 +1,29 @@
+"""What stands where on the terminal, and how, in Textual's CSS: the terminal's own colours throughout."""
+
+CSS = """
+Screen, Static, Listing, Picture, Bar, FilterLine { background: ansi_default; color: ansi_default; }
+#body { height: 1fr; }
+#table { width: 1fr; height: 1fr; }
+#panes { width: 1fr; height: 1fr; }
+Picture, SmallTables { height: 1fr; }
+Bar, #keys, #pane { height: 1; }
+#status { height: auto; max-height: 4; }
+ContentSwitcher { height: 1fr; }
+FilterLine { display: none; height: auto; max-height: 8; }
+FilterLine Input { border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default; }
+FilterLine Input:focus { border: none; }
+FilterLine Input > .input--placeholder, FilterLine Input > .input--suggestion {
+    color: ansi_default; text-style: dim; }
+FilterLine Input > .input--cursor { background: ansi_default; color: ansi_default; text-style: reverse; }
+FilterLine Input > .input--selection { background: ansi_default; text-style: reverse; }
+.dialog { width: auto; max-width: 100%; height: auto; max-height: 100%; border: ascii ansi_default;
+          padding: 0 1; background: ansi_default; scrollbar-size: 0 0; }
+ModalScreen { align: center middle; background: ansi_default; }
+ModalScreen OptionList { width: auto; min-width: 30; max-height: 100%; border: none; padding: 0;
+                         background: ansi_default; color: ansi_default; scrollbar-size: 0 0; }
+OptionList > .option-list--option, OptionList > .option-list--option-hover {
+    background: ansi_default; color: ansi_default; }
+OptionList > .option-list--option-highlighted, OptionList:focus > .option-list--option-highlighted {
+    background: ansi_default; color: ansi_default; text-style: reverse; }
+ModalScreen Static { width: auto; max-width: 100%; }
+"""
