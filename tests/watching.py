@@ -1,0 +1,125 @@
+"""Drives the application of `kiebitz watch` without a terminal: types, clicks, reads the screen as text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from command import CAPTURES
+from textual.pilot import Pilot
+
+from kiebitz.cli.sessions import open_session
+from kiebitz.cli.watch.app import WatchApp
+from kiebitz.cli.watch.listing import Listing
+from kiebitz.cli.watch.pace import Pace
+from kiebitz.cli.watch.run import viewer_of
+from kiebitz.cli.watch.said import Said
+from kiebitz.cli.watch.viewer import Viewer
+from kiebitz.storage.conditions import compile_wanted
+
+PATIENCE_S = 8.0
+
+_NAMES = {" ": "space", "/": "slash", "=": "equals_sign", '"': "quotation_mark", "?": "question_mark"}
+"""What Textual calls keys that are no letters."""
+
+
+class Sight:
+    """The application as somebody has it before them."""
+
+    def __init__(self, pilot: Pilot[Any], app: WatchApp) -> None:
+        self.pilot = pilot
+        self.app = app
+
+    @property
+    def viewer(self) -> Viewer:
+        return self.app.viewer
+
+    @property
+    def place(self) -> int:
+        """Which event of the course one is at, from 1."""
+        course = self.viewer.course
+        assert course is not None
+        return course.place + 1
+
+    @property
+    def lines(self) -> list[str]:
+        """What stands on the screen, line by line, without colours."""
+        strips = self.app.screen._compositor.render_strips(self.app.size)
+        return [strip.text.rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        """The same in one."""
+        return "\n".join(self.lines)
+
+    @property
+    def status(self) -> str:
+        """The lines above the keys that say how it goes."""
+        region = self.app.query_one("#status").region
+        return "\n".join(self.lines[region.y : region.bottom])
+
+    def rows(self, pane: str) -> list[str]:
+        """All rows of a pane, whether they are in sight or not."""
+        rows = self.app.query_one(f"#{pane}", Listing).rows
+        return [line.plain for line in rows.lines(0, len(rows))]
+
+    async def settle(self) -> None:
+        """Wait until nothing more comes of what was done."""
+        await self.pilot.pause()
+        await self.until(lambda: not self.viewer.is_searching, "the end of the search")
+        await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        """Type keys, by Textual's names."""
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def write(self, text: str) -> None:
+        """Type a text."""
+        await self.press(*(_NAMES.get(letter, letter) for letter in text))
+
+    async def at(self, place: int) -> None:
+        """Be at an event, counted from 1."""
+        self.viewer.be_at(place - 1)
+        self.app.show()
+        await self.settle()
+
+    async def until(self, true: Callable[[], bool], what: str) -> None:
+        """Wait for something that takes its time."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not true():
+                    await self.pilot.pause(0.01)
+        except TimeoutError:
+            raise AssertionError(f"{what} did not come:\n{self.text}") from None
+
+
+def watch(
+    session: str,
+    script: Callable[[Sight], Awaitable[None]],
+    size: tuple[int, int] = (80, 24),
+    *,
+    player: str | None = None,
+    wanted: str | None = None,
+    game: int | None = None,
+    pace: Pace | None = None,
+    said: Said | None = None,
+) -> WatchApp:
+    """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
+    path = session if "/" in session else str(CAPTURES / session)
+    timeline = open_session(path)
+    viewer = viewer_of(timeline, path, player, compile_wanted(wanted), game, pace or Pace())
+    app = WatchApp(viewer, said)
+
+    async def run() -> None:
+        async with app.run_test(size=size) as pilot:
+            sight = Sight(pilot, app)
+            await sight.settle()
+            await script(sight)
+
+    try:
+        asyncio.run(run())
+    finally:
+        timeline.connection.close()
+    return app
