@@ -27,7 +27,7 @@ demo: .venv/installed
 	$(KIEBITZ) check $(FLAWED) -Y 'diag.severity == "error"' || test $$? = 3
 
 # In several processes, one more than a small machine has cores: many tests only wait. They read no terminal.
-PYTEST = .venv/bin/python -m pytest -n 3 --dist worksteal -m 'not soak'
+PYTEST = .venv/bin/python -m pytest -n 4 --dist worksteal -m 'not soak'
 
 # All that must pass, in minutes: of what is repeated only a few.
 test: .venv/installed
@@ -58,7 +58,7 @@ test-oldest:
 	.venv-oldest/bin/python -m pip install --quiet uv
 	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--editable '.[test]'
-	.venv-oldest/bin/python -m pytest -n 3 --dist worksteal -m 'not soak' < /dev/null
+	.venv-oldest/bin/python -m pytest -n 4 --dist worksteal -m 'not soak' < /dev/null
 
 # The documentation as a site, in site/. It fails over a link that leads nowhere, and over a page that would ask
 # another machine for anything.

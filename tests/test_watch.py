@@ -273,7 +273,7 @@ def test_a_silence_is_shortened_and_said() -> None:
         assert "18 s of silence, shortened" in sight.status
         await sight.until(lambda: sight.place == 52, "the next event")
 
-    watch(GAMES["schafkopf"], script, pace=Pace(max_gap_s=0.1))
+    watch(GAMES["schafkopf"], script, pace=Pace(max_gap_s=1.0))
 
 
 # The filter line.

@@ -70,10 +70,23 @@ class WatchApp(App[int], inherit_bindings=False):
         self.viewer = viewer
         self._said = said
         self._letters = has_letters("←→●┃━─")
-        self.passing = Passing(self, viewer, said)
+        self.passing = Passing(self, self, viewer, said)
+        self._has_chosen = False
         self.pane = PANES[0]
         self.failure: Exception | None = None
         """What ended it that should not have happened."""
+
+    def show_what_came(self) -> None:
+        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
+        if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
+            self.show_several(True)
+        if self.shows_several:
+            if self.several.lacks_some:
+                self.several.look_again()
+            self.several.renew_moved()
+            self.show_status()
+        else:
+            self.show()
 
     def show_said(self) -> None:
         """The program that records has said something more."""
@@ -370,7 +383,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.viewer.side_by_side = several
 
     def _enlarge(self, table: TableRow | None) -> None:
-        self.passing.has_chosen = True
+        self._has_chosen = True
         self.show_several(False)
         if table is not None:
             self._moved(lambda: self.viewer.look_at(table))

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
+from textual.app import App
 from textual.timer import Timer
 
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.watch.said import Said
 from kiebitz.cli.watch.viewer import Viewer
-
-if TYPE_CHECKING:
-    from kiebitz.cli.watch.app import WatchApp
 
 _LOOK_S = 0.04
 """How often is looked whether anything has come: less than 50 ms after a commit, for 1 % of a core."""
@@ -36,13 +35,31 @@ _LEAST_S = 0.01
 """So long an event is shown at least while it plays."""
 
 
+class Sight(Protocol):
+    """What is seen, and shown again when something has changed."""
+
+    def told(self) -> AbstractContextManager[None]:
+        """Tells of a database that cannot be read now."""
+
+    def show(self) -> None:
+        """Show where one is now."""
+
+    def show_what_came(self) -> None:
+        """Show what was recorded since the last time."""
+
+    def show_status(self) -> None:
+        """Say how it goes."""
+
+    def show_said(self) -> None:
+        """The program that records has said something more."""
+
+
 class Passing:
     """What the application does by itself; `said` is what the program says that records."""
 
-    def __init__(self, app: WatchApp, viewer: Viewer, said: Said | None) -> None:
-        self.has_chosen = False
-        """Whether somebody has chosen a table: then several are not shown by themselves."""
+    def __init__(self, app: App[Any], sight: Sight, viewer: Viewer, said: Said | None) -> None:
         self._app = app
+        self._sight = sight
         self._viewer = viewer
         self._said = said
         self._timer: Timer | None = None
@@ -63,20 +80,20 @@ class Passing:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        with self._app.told():
+        with self._sight.told():
             due_s = self._viewer.due_s()
             if due_s is not None:
                 # One that is to ring once, and is late, is left out by Textual.
                 self._timer = self._app.set_interval(max(due_s, _LEAST_S), self._play_on)
 
     def _play_on(self) -> None:
-        with self._app.told():
+        with self._sight.told():
             self._viewer.play_on()
         self.play()
-        self._app.show()
+        self._sight.show()
 
     def _look(self) -> None:
-        with self._app.told():
+        with self._sight.told():
             self._has_come |= self._viewer.tick()
             now = time.monotonic()
             if not self._has_come:
@@ -84,34 +101,21 @@ class Passing:
             elif now - self._shown_s >= _SHOW_S:
                 self._has_come = False
                 self._shown_s = now
-                self._show_what_came()
+                self._sight.show_what_came()
         if self._viewer.is_searching and not self._searches:
             self._app.run_worker(self._search())
         if self._said is not None and self._said.read():
-            self._app.show_said()
+            self._sight.show_said()
         if self._said is not None and self._said.is_left_alone:
             # The shell has the terminal again, and would read every other key.
             self._app.exit(FAILED)
-
-    def _show_what_came(self) -> None:
-        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
-        app = self._app
-        if self._viewer.follows and not self.has_chosen and self._viewer.has_several_games:
-            app.show_several(True)
-        if app.shows_several:
-            if app.several.lacks_some:
-                app.several.look_again()
-            app.several.renew_moved()
-            app.show_status()
-        else:
-            app.show()
 
     def _show_changed_status(self) -> None:
         watched = self._viewer.watched
         status = watched.trouble, watched.ending, self._viewer.is_searching
         if status != self._status:
             self._status = status
-            self._app.show_status()
+            self._sight.show_status()
 
     async def _search(self) -> None:
         """Look for what the lists want, a little at a time: a key that is pressed meanwhile comes first."""
@@ -119,12 +123,12 @@ class Passing:
         shown_s = time.monotonic()
         try:
             while self._viewer.is_searching:
-                with self._app.told():
+                with self._sight.told():
                     self._viewer.search(_SEARCH_S)
                 if time.monotonic() - shown_s > _SHOW_FOUND_S:
-                    self._app.show()
+                    self._sight.show()
                     shown_s = time.monotonic()
                 await asyncio.sleep(0.001)
         finally:
             self._searches = False
-        self._app.show()
+        self._sight.show()
