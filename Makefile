@@ -26,7 +26,7 @@ demo: .venv/installed
 	@printf '\n-- What is wrong in another game, and who is to blame; status 3 says that something is --\n'
 	$(KIEBITZ) check $(FLAWED) -Y 'diag.severity == "error"' || test $$? = 3
 
-# In several processes, one more than a small machine has cores: many tests only wait. They read no terminal.
+# In four processes, twice as many as a small machine has cores: many tests only wait. They read no terminal.
 PYTEST = .venv/bin/python -m pytest -n 4 --dist worksteal -m 'not soak'
 
 # All that must pass, in minutes: of what is repeated only a few.
