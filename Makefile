@@ -17,8 +17,8 @@ demo: .venv/installed
 	$(KIEBITZ) events $(DEMO_DB)
 	@printf '\n-- The table at one moment --\n'
 	$(KIEBITZ) state $(DEMO_DB) --at 1.386s
-	@printf '\n-- The round again, at recorded speed --\n'
-	$(KIEBITZ) replay $(DEMO_DB) --game 1
+	@printf '\n-- The round again, at recorded speed; without the pipe one can move in it --\n'
+	$(KIEBITZ) replay $(DEMO_DB) --game 1 | cat
 	@printf '\n-- What if that roll had been another one; status 3 says that something differs --\n'
 	$(KIEBITZ) whatif $(DEMO_DB) --edit '#31 dice=2,1' || test $$? = 3
 	@printf '\n-- A Catan game at one moment, put together from three conversations --\n'
