@@ -434,5 +434,14 @@ def test_what_the_recorder_says_is_in_a_pane() -> None:
             assert " recorder " in sight.text
             os.write(file.fileno(), "hostile \x1b[2J\x07 ü\n".encode())
             await sight.until(lambda: "hostile \\x1b[2J\\x07 ü" in sight.text, "the next line")
+            # It is not for one player's eyes, and everybody's come back.
+            await sight.press("a", "down", "enter")
+            assert "as alice" in sight.status
+            assert "recorder" not in sight.text
+            os.write(file.fileno(), b"the disk is full\n")
+            await sight.until(lambda: "the recorder has said something" in sight.status, "the notice")
+            assert "the disk is full" not in sight.text
+            await sight.press("a", "home", "enter", "shift+tab")
+            assert "the disk is full" in sight.text
 
         watch(TINY, script, said=Said(file.fileno()))

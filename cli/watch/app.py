@@ -92,6 +92,8 @@ class WatchApp(App[int], inherit_bindings=False):
         """The program that records has said something more."""
         said = self.query_one("#said", Listing)
         said.choose(len(said.rows) - 1)
+        if self.viewer.watched.player is not None:
+            self.viewer.notice = "the recorder has said something: press a and choose everybody to read it"
         self.show_status()
 
     def _handle_exception(self, error: Exception) -> None:
@@ -146,8 +148,8 @@ class WatchApp(App[int], inherit_bindings=False):
 
     @property
     def panes(self) -> tuple[str, ...]:
-        """Those that there are."""
-        return PANES if self._said is not None else PANES[:-1]
+        """Those that there are: what the recorder says is not for a player's eyes."""
+        return PANES if self._said is not None and self.viewer.watched.player is None else PANES[:-1]
 
     def on_mount(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -328,8 +330,13 @@ class WatchApp(App[int], inherit_bindings=False):
             chosen = players.index(now) + 1 if now in players else 0
 
             def look_over(place: int | None) -> None:
-                if place is not None:
-                    self._moved(lambda: self.viewer.look_over(players[place - 1] if place else None))
+                if place is None:
+                    return
+                with self.told():
+                    self.viewer.look_over(players[place - 1] if place else None)
+                if self.pane not in self.panes:
+                    self._turn_to(self.panes[0])
+                self._moved(lambda: None)
 
             self.push_screen(
                 Choice(
