@@ -45,11 +45,6 @@ class Course:
         """Whether nothing comes after this place."""
         return self.place == len(self) - 1
 
-    @property
-    def is_searched(self) -> bool:
-        """Whether all events there are were looked at."""
-        return self.search is None or self.search.reached >= self._last
-
     def grow(self, timeline: Timeline) -> bool:
         """Look how far the table has come; whether there are more events than before."""
         self._timeline = timeline

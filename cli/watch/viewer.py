@@ -67,9 +67,14 @@ class Viewer:
     @property
     def has_several_games(self) -> bool:
         """Whether games are played at several tables."""
-        if self.watched.game_id is not None:
+        if self.watched.game_id is not None or len(self.tables) < 2:
             return False
-        return len({game.table_id for game in self.watched.timeline.games()}) > 1
+        (count,) = self.watched.timeline.connection.execute(
+            "SELECT count(*) FROM tables AS t WHERE t.session_id = ?"
+            " AND EXISTS (SELECT 1 FROM games AS g WHERE g.table_id = t.id)",
+            (self.watched.timeline.session.id,),
+        ).fetchone()
+        return bool(count > 1)
 
     @property
     def course(self) -> Course | None:
