@@ -155,15 +155,23 @@ class Viewer:
             for _ in range(abs(by)):
                 self._step_anywhere(by > 0)
         elif course is not None:
-            self._be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
+            self.be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
 
     def be_at(self, place: int) -> None:
-        """At a place."""
-        self._be_at(place)
+        """At a place; then it neither follows nor plays."""
+        course = self.course
+        if course is None:
+            return
+        course.place = max(min(place, len(course) - 1), -1)
+        event = course.event(course.place)
+        self._moment = event.id if event is not None else 0
+        self.plays = self.follows = False
+        self.notice = ""
+        self._message = self._error = None
 
     def begin(self) -> None:
         """At the first event; of all tables, where they are side by side."""
-        self._be_at(0)
+        self.be_at(0)
         if self.side_by_side:
             first = [event.id for course in self._all() if (event := course.event(0)) is not None]
             self._moment = min(first, default=0)
@@ -172,7 +180,7 @@ class Viewer:
         """At the last event; what comes is followed."""
         course = self.course
         if course is not None:
-            self._be_at(len(course) - 1)
+            self.be_at(len(course) - 1)
             if self.side_by_side or self.watched.is_live:
                 self._moment = None
             self.follows = self.watched.is_live
@@ -245,7 +253,7 @@ class Viewer:
             self.follows = True
         else:
             if course.is_at_end:
-                self._be_at(0)
+                self.be_at(0)
             self.plays = True
         self.notice = ""
 
@@ -425,15 +433,4 @@ class Viewer:
         course = self.course
         assert course is not None
         course.go_to(seq)
-        self._be_at(course.place)
-
-    def _be_at(self, place: int) -> None:
-        course = self.course
-        if course is None:
-            return
-        course.place = max(min(place, len(course) - 1), -1)
-        event = course.event(course.place)
-        self._moment = event.id if event is not None else 0
-        self.plays = self.follows = False
-        self.notice = ""
-        self._message = self._error = None
+        self.be_at(course.place)
