@@ -89,6 +89,19 @@ SURROUNDINGS: dict[str, tuple[tuple[int, int], dict[str, str]]] = {
 }
 
 
+def test_it_ends_when_its_terminal_is_gone() -> None:
+    watch = Filled("watch", TINY)
+    try:
+        watch.until("q quit")
+        # It does not belong to the terminal, so no signal tells it.
+        os.close(watch.controller)
+        assert watch.process.wait(PATIENCE_S) != 0
+    finally:
+        watch.process.kill()
+        watch.process.wait()
+        os.close(watch.terminal)
+
+
 @pytest.mark.parametrize("kind", a_few(SURROUNDINGS, ("40 by 12, neither colours nor Unicode",)))
 def test_a_terminal_of_any_kind(kind: str) -> None:
     (columns, rows), environment = SURROUNDINGS[kind]
@@ -104,12 +117,16 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
             (b"\x1b[B\r", "as alice"),
             (b"/", "a filter"),
             (b"x =\t", "x ="),
-            (b"\x7f" * 3 + b"\r", "1 of 15"),
+            (b"\x7f" * 3, "a filter"),
+            (b"\r", "1 of 15"),
             (b"\t", "REGISTER"),
             (b"\t", "clause: "),
         ):
             watch.type(keys)
             watch.until(lambda screen, seen=seen: seen in screen)  # type: ignore[misc]
+            if keys == b"\r":
+                # Before the line is gone, Tab would complete in it.
+                watch.until(lambda screen: "a filter" not in screen)
         watch.type(b"q")
         assert watch.ended() == 0
         assert watch.is_as_it_was()

@@ -6,6 +6,8 @@ All of it takes turns with the keys, a few milliseconds at a time.
 from __future__ import annotations
 
 import asyncio
+import select
+import signal
 import time
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -14,6 +16,7 @@ from textual.app import App
 from textual.timer import Timer
 
 from kiebitz.cli.status import FAILED
+from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.watch.said import Said
 from kiebitz.cli.watch.viewer import Viewer
 
@@ -26,6 +29,9 @@ _SHOW_S = 0.035
 _GLANCE_S = 0.25
 """How often it is looked where nothing is recorded."""
 
+
+_HEAR_S = 1.0
+"""How often is looked whether the terminal is still there."""
 
 _SEARCH_S = 0.01
 _SHOW_FOUND_S = 0.25
@@ -67,10 +73,17 @@ class Passing:
         self._shown_s = 0.0
         self._searches = False
         self._status: object = None
+        self._heard_s = 0.0
+        self._keyboard: select.poll | None = None
+        if has_keyboard():
+            self._keyboard = select.poll()
+            self._keyboard.register(0, 0)
 
     async def follow(self) -> None:
         """Look again and again; where nothing is recorded, only whether what failed can be read now."""
         while True:
+            if self._has_hung_up():
+                self._app.exit(128 + signal.SIGHUP)
             self._look()
             is_live = self._viewer.watched.is_live or self._said is not None
             await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
@@ -91,6 +104,14 @@ class Passing:
             self._viewer.play_on()
         self.play()
         self._sight.show()
+
+    def _has_hung_up(self) -> bool:
+        """Whether the terminal is gone. Who does not belong to it is told by no signal, and would read on."""
+        now = time.monotonic()
+        if self._keyboard is None or now - self._heard_s < _HEAR_S:
+            return False
+        self._heard_s = now
+        return any(event & select.POLLHUP for _, event in self._keyboard.poll(0))
 
     def _look(self) -> None:
         with self._sight.told():
