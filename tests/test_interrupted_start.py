@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -115,9 +115,11 @@ def test_while_the_recorder_waits_for_the_database(tmp_path: Path, number: signa
 def opened_by_a_child(process: int, name: str) -> bool:
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     for child in children:
-        for descriptor in Path(f"/proc/{child}/fd").glob("*"):
-            if os.path.basename(os.path.realpath(descriptor)) == name:
-                return True
+        # It opens and closes files meanwhile.
+        with suppress(FileNotFoundError):
+            for descriptor in Path(f"/proc/{child}/fd").glob("*"):
+                if os.path.basename(os.path.realpath(descriptor)) == name:
+                    return True
     return False
 
 

@@ -9,10 +9,11 @@ import asyncio
 import select
 import signal
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
 from textual.app import App
+from textual.css.query import NoMatches
 from textual.timer import Timer
 
 from kiebitz.cli.status import FAILED
@@ -81,12 +82,14 @@ class Passing:
 
     async def follow(self) -> None:
         """Look again and again; where nothing is recorded, only whether what failed can be read now."""
-        while True:
-            if self._has_hung_up():
-                self._app.exit(128 + signal.SIGHUP)
-            self._look()
-            is_live = self._viewer.watched.is_live or self._said is not None
-            await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
+        # When it ends, there is nothing any more in which something could be shown.
+        with suppress(NoMatches):
+            while True:
+                if self._has_hung_up():
+                    self._app.exit(128 + signal.SIGHUP)
+                self._look()
+                is_live = self._viewer.watched.is_live or self._said is not None
+                await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
 
     def play(self) -> None:
         """Show the next event when it is due."""
@@ -142,7 +145,7 @@ class Passing:
         """Look for what the lists want, a little at a time: a key that is pressed meanwhile comes first."""
         self._searches = True
         shown_s = time.monotonic()
-        try:
+        with suppress(NoMatches):
             while self._viewer.is_searching:
                 with self._sight.told():
                     self._viewer.search(_SEARCH_S)
@@ -150,6 +153,5 @@ class Passing:
                     self._sight.show()
                     shown_s = time.monotonic()
                 await asyncio.sleep(0.001)
-        finally:
             self._searches = False
-        self._sight.show()
+            self._sight.show()
