@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kiebitz.cli.drawings.document import svg as sheet
+from kiebitz.cli.drawings.shapes import Element, die, label, lines, shape
 from kiebitz.cli.pictures.catan_colours import RESOURCES, SEA, ink
 from kiebitz.cli.pictures.catan_look import MOST_PLAYERS, Look, Player, look_at
 from kiebitz.cli.pictures.catan_svg_board import draw_board
@@ -18,7 +20,6 @@ from kiebitz.cli.pictures.catan_words import (
     readiness,
 )
 from kiebitz.cli.pictures.scene import Scene
-from kiebitz.cli.pictures.vector import Element, die, label, lines, shape, sheet
 from kiebitz.dissectors.catan.words import ROHSTOFFE
 
 _WIDTH, _HEIGHT = 1600, 900

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kiebitz.cli.drawings.shapes import Element, Point, label, line, polygon, shape
 from kiebitz.cli.pictures.catan_colours import (
     BLACK,
     CHIP,
@@ -17,7 +18,6 @@ from kiebitz.cli.pictures.catan_colours import (
     ink,
 )
 from kiebitz.cli.pictures.catan_look import Island, Piece, owner_marks
-from kiebitz.cli.pictures.vector import Element, Point, label, line, polygon, shape
 from kiebitz.dissectors.catan.board import Place, Spot
 from kiebitz.dissectors.catan.words import HAFEN, STADT, STRASSE
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kiebitz.cli.pictures.vector import Element, line, shape, sheet
+from kiebitz.cli.drawings.document import svg as sheet
+from kiebitz.cli.drawings.shapes import Element, line, shape
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import GROUND, Look, Segment, look_of
 

@@ -1,4 +1,4 @@
-"""Shapes and words of a vector drawing, as elements of an SVG document."""
+"""Shapes and words of a vector drawing, as elements of SVG."""
 
 from __future__ import annotations
 
@@ -16,24 +16,12 @@ _WIDTH = 0.58
 """About how wide a letter is, in parts of its height; what it really is depends on where it is shown."""
 
 
-def sheet(width: int, height: int) -> Element:
-    """An empty document."""
-    return ElementTree.Element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": f"0 0 {width} {height}",
-            "width": str(width),
-            "height": str(height),
-            "font-family": FONT,
-        },
-    )
-
-
 def shape(parent: Element, tag: str, **attributes: str | float) -> Element:
-    """A new shape; `stroke_width` stands for `stroke-width`, and numbers are rounded."""
+    """A new shape; `stroke_width` stands for `stroke-width`, `class_` for `class`, and numbers are rounded."""
     written = {
-        name.replace("_", "-"): value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
+        name.rstrip("_").replace("_", "-"): value
+        if isinstance(value, str)
+        else f"{value:.2f}".rstrip("0").rstrip(".")
         for name, value in attributes.items()
     }
     return ElementTree.SubElement(parent, tag, written)

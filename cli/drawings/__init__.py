@@ -1,0 +1,26 @@
+"""Drawings of a table for slides, the page and the file: one for each protocol, all of them asked the same way.
+
+A drawing is pure, as a picture for the terminal is (`cli.pictures`), and gets the same `Scene`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kiebitz.cli.drawings.plain import draw_plain
+from kiebitz.cli.drawings.sheet import Drawing, Shape, Sheet
+from kiebitz.cli.pictures.scene import Scene
+
+DRAWINGS: dict[str, Callable[[Scene, Sheet], None]] = {}
+"""By protocol: draws a scene on an empty sheet."""
+
+
+def draw(protocol: str, scene: Scene, shape: Shape) -> Drawing:
+    """The drawing of a table of this protocol; of a protocol that nobody has drawn yet, its plain state."""
+    sheet = Sheet(shape)
+    drawing = DRAWINGS.get(protocol)
+    if drawing is not None:
+        drawing(scene, sheet)
+    else:
+        draw_plain(protocol, scene, sheet)
+    return sheet.drawing()
