@@ -1,4 +1,4 @@
-"""Drawings of a table for slides, the page and the file: one for each protocol, all of them asked the same way.
+"""Drawings of a table for slides, pages and files: one for each protocol, all asked the same way.
 
 A drawing is pure, as a picture for the terminal is (`cli.pictures`), and gets the same `Scene`.
 """

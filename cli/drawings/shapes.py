@@ -17,7 +17,7 @@ _WIDTH = 0.58
 
 
 def shape(parent: Element, tag: str, **attributes: str | float) -> Element:
-    """A new shape; `stroke_width` stands for `stroke-width`, `class_` for `class`, and numbers are rounded."""
+    """A new shape; `stroke_width` stands for `stroke-width`, `class_` for `class`. Numbers are rounded."""
     written = {
         name.rstrip("_").replace("_", "-"): value
         if isinstance(value, str)

@@ -1,4 +1,4 @@
-"""The colours that follow the reader: light or dark. All else in a drawing, as a card or a hex, keeps its own.
+"""The colours that follow the reader, light or dark. All else, as a card or a hex, keeps its own.
 
 A shape has such a colour by its class, as in `shape(parent, "rect", class_="k-card k-s-line")`; classes
 that begin with `k-s-` colour the stroke, the others the fill.
