@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kiebitz.cli.drawings import draw as draw_fragments
+from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.pictures.svg import draw_svg
 from kiebitz.cli.sessions import since
@@ -81,9 +83,17 @@ class Onlooker:
         title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
         return Group(title, draw(self._protocol(table_id), self._scene(table_id, state, events)))
 
+    def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
+        """What a table is and when, in a line."""
+        return " · ".join(self._facts(table_id, events, game))
+
+    def drawing(self, table_id: int, state: State, events: Sequence[Event], shape: Shape) -> Drawing:
+        """A table as a drawing; `events` led there, oldest first."""
+        return draw_fragments(self._protocol(table_id), self._scene(table_id, state, events), shape)
+
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
         """The same as SVG, with the latest event in a line below."""
-        title = " · ".join(self._facts(table_id, events, game))
+        title = self.title(table_id, events, game)
         scene = self._scene(table_id, state, events)
         return draw_svg(self._protocol(table_id), scene, title, self.latest(events))
 
