@@ -12,7 +12,7 @@ from typing import get_args
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message, streams_by_number
+from kiebitz.cli.web.filter_rows import row_of_event, row_of_message, streams_by_number
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.cli.web.windows import Place, window
 from kiebitz.dissectors.grammar import to_json
@@ -54,14 +54,18 @@ def events(reader: Reader, table: TableRow, view: View, place: Place) -> records
 def seen_events(
     reader: Reader, table: TableRow, view: View, after: int | None, before: int | None
 ) -> Iterator[Event]:
-    """The events after a number, or before one, that may be seen and are wanted, as they may be seen."""
+    """The events after a number, or before one and the latest first, that may be seen and are wanted.
+
+    They are given as they may be seen.
+    """
     timeline = reader.timeline
     player = view.player
     condition, parameters = sql_condition(timeline, view.wanted if player is None else None, "events")
     if view.game is not None:
         condition, parameters = f"e.game_id = ? AND {condition}", [view.game, *parameters]
     if after is not None:
-        found = timeline.events_between(table.id, after, _BEYOND, condition, parameters)
+        upto = _BEYOND if before is None else before - 1
+        found = timeline.events_between(table.id, after, upto, condition, parameters)
     else:
         found = timeline.events_before(table.id, _BEYOND if before is None else before, condition, parameters)
     if player is None:
@@ -98,7 +102,7 @@ def event_record(reader: Reader, player: str | None, event: Event) -> records.Ev
 def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -> records.Messages:
     """Messages, by their number: a table's, or all."""
     found, is_first, is_last = window(
-        lambda after, before: _seen_messages(reader, table, view, after, before), lambda row: row.id, place
+        lambda after, before: seen_messages(reader, table, view, after, before), lambda row: row.id, place
     )
     return records.Messages(message_records(reader, view.player, found), is_first, is_last)
 
@@ -136,9 +140,10 @@ def message_records(reader: Reader, player: str | None, found: Sequence[MessageR
     return listed
 
 
-def _seen_messages(
+def seen_messages(
     reader: Reader, table: TableRow | None, view: View, after: int | None, before: int | None
 ) -> Iterator[MessageRow]:
+    """The messages after a number, or before one, that may be seen and are wanted, as they may be seen."""
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "messages")
@@ -178,7 +183,7 @@ def diagnostics(
         lambda pair: pair[0].id,
         place,
     )
-    return records.Diagnostics([_diagnostic(reader, table, *pair) for pair in found], is_first, is_last)
+    return records.Diagnostics([diagnostic_record(reader, table, *pair) for pair in found], is_first, is_last)
 
 
 def seen_diagnostics(
@@ -212,9 +217,10 @@ def seen_diagnostics(
             yield seen, hosts[row.stream_id]
 
 
-def _diagnostic(
+def diagnostic_record(
     reader: Reader, table: TableRow | None, row: DiagnosticRow, stream: Stream
 ) -> records.Diagnostic:
+    """A diagnostic, with the event of the table at which it stands."""
     timeline = reader.timeline
     return records.Diagnostic(
         row.id,

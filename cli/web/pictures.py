@@ -10,6 +10,7 @@ from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.onlooker import RECENT
 from kiebitz.cli.web import records
 from kiebitz.cli.web.reader import Reader
+from kiebitz.dissectors.state import State
 from kiebitz.storage.timeline import TableRow
 
 _KEPT = 64
@@ -38,16 +39,17 @@ def drawn_at(reader: Reader, table: TableRow, seq: int, player: str | None) -> D
     place = (table.id, seq, player)
     drawn = reader.drawn.get(place)
     if drawn is None:
-        drawn = reader.drawn[place] = _draw(reader, table, seq, player)
+        drawn = reader.drawn[place] = draw(reader, table, seq, player)
         if len(reader.drawn) > _KEPT:
             reader.drawn.popitem(last=False)
     return drawn
 
 
-def _draw(reader: Reader, table: TableRow, seq: int, player: str | None) -> Drawn:
+def draw(reader: Reader, table: TableRow, seq: int, player: str | None, state: State | None = None) -> Drawn:
+    """The same, drawn anew; `state` is the whole of it after that event, if that is known."""
     onlooker = reader.onlooker(player)
     events = reader.timeline.recent(table.id, seq, RECENT)
-    state = reader.timeline.state_at(table.id, seq)
+    state = reader.timeline.state_at(table.id, seq) if state is None else state
     shapes: tuple[Shape, ...] = ("wide", "tall")
     drawings = {shape: onlooker.drawing(table.id, state, events, shape) for shape in shapes}
     wide, tall = (

@@ -58,17 +58,17 @@ class Reader:
     _hearers: Hearers | None
     _in_full: InFull | None
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, timeline: Timeline | None = None) -> None:
+        """A reader with a connection of its own, or with that of a timeline."""
         self.served = served
         self.drawn: OrderedDict[tuple[int, int, str | None], Drawn] = OrderedDict()
         """The pictures drawn last, by table, event and player; see `pictures.drawn_at`."""
-        self._open()
+        self._open(timeline)
 
-    def _open(self) -> None:
+    def _open(self, timeline: Timeline | None = None) -> None:
         self._place = self.served.path, self.served.session_id
-        connection = open_existing(self.served.path)
-        self.timeline = self._read(connection)
-        self._cursor = connection.cursor()
+        self.timeline = timeline or self._read(open_existing(self.served.path))
+        self._cursor = self.timeline.connection.cursor()
         self._version = -1
         self._learnt_s = 0.0
         self._upto = 0

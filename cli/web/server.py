@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
-from functools import cache
-from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,6 +24,7 @@ from kiebitz.cli.web.asked import Asked, BadQuestionError, ForbiddenError, Param
 from kiebitz.cli.web.desk import Desk, TookTooLongError
 from kiebitz.cli.web.feed import Feed
 from kiebitz.cli.web.openapi import openapi
+from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.filters import FilterError, reason_of
@@ -35,8 +34,6 @@ LIMIT_S = 5.0
 
 MOST_STREAMS = 500
 """So many browsers are told what is new at once."""
-
-_MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 _SMALLEST = 1000
 """Answers are compressed from so many bytes on."""
@@ -173,15 +170,8 @@ async def _file(request: Request) -> Response:
     content = page_files().get(name)
     if content is None:
         raise LookupError(f"there is nothing at /{name[:_SHOWN]}")
-    media = _MEDIA[name[name.rindex(".") :]]
+    media = MEDIA[name[name.rindex(".") :]]
     return Response(content, media_type=media, headers={"cache-control": "no-cache"})
-
-
-@cache
-def page_files() -> dict[str, bytes]:
-    """The files that the page is made of, by name."""
-    folder = files("kiebitz.cli.web").joinpath("static")
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith(tuple(_MEDIA))}
 
 
 # What goes wrong.
