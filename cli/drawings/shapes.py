@@ -80,7 +80,15 @@ def die(parent: Element, at: Point, face: int, size: float) -> None:
         stroke_width=2,
     )
     if face not in _PIPS:
-        label(parent, (x + size / 2, y + size * 0.65), str(face), size * 0.4, size, text_anchor="middle")
+        label(
+            parent,
+            (x + size / 2, y + size * 0.68),
+            str(face),
+            size * 0.5,
+            size,
+            text_anchor="middle",
+            fill="#000000",
+        )
     for across, down in _PIPS.get(face, ()):
         shape(
             parent,
