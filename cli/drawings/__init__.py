@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kiebitz.cli.drawings.catan import draw_catan
+from kiebitz.cli.drawings.maexchen import draw_maexchen
 from kiebitz.cli.drawings.plain import draw_plain
 from kiebitz.cli.drawings.sheet import Drawing, Shape, Sheet
 from kiebitz.cli.pictures.scene import Scene
 
-DRAWINGS: dict[str, Callable[[Scene, Sheet], None]] = {}
+DRAWINGS: dict[str, Callable[[Scene, Sheet], None]] = {"catan": draw_catan, "maexchen": draw_maexchen}
 """By protocol: draws a scene on an empty sheet."""
 
 
