@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kiebitz.cli.drawings.plain import draw_plain
+from kiebitz.cli.drawings.schafkopf import draw_schafkopf
 from kiebitz.cli.drawings.sheet import Drawing, Shape, Sheet
 from kiebitz.cli.pictures.scene import Scene
 
-DRAWINGS: dict[str, Callable[[Scene, Sheet], None]] = {}
+DRAWINGS: dict[str, Callable[[Scene, Sheet], None]] = {
+    "schafkopf": draw_schafkopf,
+}
 """By protocol: draws a scene on an empty sheet."""
 
 
