@@ -26,19 +26,20 @@ _LEAST = 24.0
 _HIGH = 1.38
 """How much higher than wide a card is."""
 
-_BOLD = 0.8
-"""Bold letters are that much wider."""
+NARROW = 72
+"""Below this width a card has its value in a short word."""
 
 _WITH_SUIT = 96
 """From this width on the suit is written on a card, too."""
 
 
 class Face(msgspec.Struct, frozen=True):
-    """What a card shows: its sign, and the words for its value and its suit."""
+    """What a card shows: its sign, and the words for its value and its suit; `short` is for narrow cards."""
 
     sign: str
     value: str
     suit: str
+    short: str
 
     @property
     def words(self) -> str:
@@ -62,7 +63,6 @@ def draw_sign(parent: Element, sign: str, at: tuple[float, float], size: float) 
 def sign(name: str, size: float) -> Fragment:
     """A suit's sign alone, its middle at the origin."""
     drawn = group()
-    # Its edge lets it stand out on a dark ground.
     draw_sign(drawn, name, (0, 0), size)
     return fragment(drawn)
 
@@ -75,7 +75,9 @@ def card(face: Face, width: float) -> Fragment:
     _blank(drawn, width, high, _PAPER)
     ink = _INKS[face.sign]
     size = max(_LEAST + 1, width * 0.26)
-    _fitted(drawn, (width / 2, size * 1.08), face.value, size, width - 12, ink)
+    _fitted(
+        drawn, (width / 2, size * 1.08), face.short if width < NARROW else face.value, size, width - 8, ink
+    )
     if width < _WITH_SUIT:
         room = high - size * 1.3
         draw_sign(drawn, face.sign, (width / 2, high - room / 2 - 3), room * 0.82)
@@ -83,7 +85,7 @@ def card(face: Face, width: float) -> Fragment:
         foot = _LEAST * 1.35
         room = high - size * 1.3 - foot
         draw_sign(drawn, face.sign, (width / 2, size * 1.3 + room / 2), room * 0.86)
-        _fitted(drawn, (width / 2, high - 12), face.suit, _LEAST, width - 12, ink)
+        _fitted(drawn, (width / 2, high - 12), face.suit, _LEAST, width - 10, ink)
     return fragment(drawn)
 
 
@@ -184,15 +186,13 @@ def _blank(parent: Element, width: float, high: float, fill: str, x: float = 0) 
 
 
 def _fitted(parent: Element, at: tuple[float, float], words: str, size: float, room: float, ink: str) -> None:
-    """A word of ours in the middle of a card, bold where there is room for that.
-
-    It is drawn together where a font is too wide for it.
-    """
-    much = len(words) * LETTER_WIDTH * size / room
-    more: dict[str, str | float] = {"font_weight": "bold"} if much <= _BOLD else {}
-    if much > 1:
+    """A word of ours in the middle of a card; it is drawn together where a font may be too wide for it."""
+    more: dict[str, str | float] = {}
+    size = max(_LEAST, min(size, room / (LETTER_WIDTH * len(words))))
+    if len(words) * LETTER_WIDTH * size > room:
         more = {"textLength": room, "lengthAdjust": "spacingAndGlyphs"}
-    label(parent, at, words, size, text_anchor="middle", fill=ink, **more)
+    # Thicker than usual, but not as wide as bold letters.
+    label(parent, at, words, size, text_anchor="middle", fill=ink, stroke=ink, stroke_width=0.8, **more)
 
 
 # The signs, in a square of 100 whose middle is the origin.

@@ -57,8 +57,10 @@ def sound_events(events: list[Event], kinds: Mapping[str, Kinds]) -> list[Event]
     ]
 
 
-def drawn_game(scene: Scene, kinds: Kinds, data: Mapping[str, Kinds]) -> tuple[str, dict[str, Any], list[Event]]:
-    """The game that is drawn: its number, its part of the state, its latest events; empty where none is on."""
+def drawn_game(
+    scene: Scene, kinds: Kinds, data: Mapping[str, Kinds]
+) -> tuple[str, dict[str, Any], list[Event]]:
+    """The game that is drawn: its number, its part, and its latest events; all empty where none is on."""
     games = sound_items(scene.state.get("games"), dict[str, Any], Key)
     number, part = Scene({"games": games}, scene.events).game()
     events = [event for event in scene.events if str(event.game_id) == number]

@@ -6,10 +6,10 @@ from typing import Annotated, Any, TypedDict
 
 import msgspec
 
-from kiebitz.cli.drawings.cards import SUITS, Face, card, height, sign
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines
+from kiebitz.cli.drawings.cards import SUITS, Face, card, sign
+from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines, put_notice
 from kiebitz.cli.drawings.reading import Number, drawn_game, sound_items
-from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated
+from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.schafkopf_words import (
@@ -84,20 +84,20 @@ _WIDE = Layout(
     ),
     hand=92,
     lying=110,
-    story=(800, 372, 440),
+    story=(800, 411, 460),
     names_below=False,
 )
 _TALL = Layout(
-    felt=(10, 560, 680, 314),
+    felt=(10, 584, 680, 290),
     places=(
-        Place("bottom", 10, 882, 680, 170, (384, 684)),
-        Place("left", 10, 240, 334, 310, (46, 672)),
-        Place("top", 10, 62, 680, 170, (212, 660)),
-        Place("right", 356, 240, 334, 310, (546, 672)),
+        Place("bottom", 10, 882, 680, 170, (384, 686)),
+        Place("left", 10, 232, 334, 348, (46, 674)),
+        Place("top", 10, 58, 680, 170, (212, 664)),
+        Place("right", 356, 232, 334, 348, (546, 674)),
     ),
     hand=78,
     lying=108,
-    story=(350, 602, 640),
+    story=(350, 634, 640),
     names_below=True,
 )
 _CORNER = 390
@@ -111,12 +111,13 @@ def draw_schafkopf(scene: Scene, sheet: Sheet) -> None:
     layout = _TALL if sheet.is_tall else _WIDE
     names: list[str] = part.get("seats") or [f"seat {seat}" for seat in range(SEATS)]
     gone = sorted(name for name, about in here.items() if not about.get("here"))
-    put_felt(sheet, layout)
     if not number:
-        _put_waiting(sheet, layout, here, gone, accounts)
+        _put_waiting(sheet, here, gone, accounts)
         return
+    put_felt(sheet, layout)
     _put_facts(sheet, part, scene.state.get("stock"))
-    _put_story(sheet, layout, part, events)
+    is_played = phase(part) in ("playing", "over")
+    put_story(sheet, layout, _story(part, events, sheet.is_tall), 2 if is_played else 3)
     own = next((names.index(name) for name in scene.names if name in names), 0)
     to_move = seat_to_move(part, names)
     last = next((event.data["seat"] for event in events[-2:] if event.kind == "played"), None)
@@ -125,7 +126,7 @@ def draw_schafkopf(scene: Scene, sheet: Sheet) -> None:
         players.append(_seated(part, names[seat], seat, to_move == seat, last == seat, accounts))
         if names[seat] in gone:
             players[-1].marks.insert(0, "has left")
-    put_seated(sheet, layout, players, phase(part) in ("playing", "over"))
+    put_seated(sheet, layout, players, is_played)
     _put_last_trick(sheet, part)
     others = sorted({*here} - {*gone, *names})
     _put_others(sheet, others, [name for name in gone if name not in names])
@@ -134,7 +135,7 @@ def draw_schafkopf(scene: Scene, sheet: Sheet) -> None:
 def face(card_name: str) -> Face:
     """A card as it is called."""
     farbe, _, wert = card_name.partition(" ")
-    return Face(SUITS[FARBEN.index(farbe)], WERT_WORDS[wert], FARBE_WORDS[farbe])
+    return Face(SUITS[FARBEN.index(farbe)], WERT_WORDS[wert], FARBE_WORDS[farbe], WERT_WORDS[wert])
 
 
 def _seated(
@@ -171,7 +172,9 @@ def _put_facts(sheet: Sheet, part: dict[str, Any], stock: object) -> None:
     played = mode_words(part["mode"]) if "mode" in part else "no game yet"
     sheet.say(f"Schafkopf, {facts}")
     sheet.say(printable(f"game: {played}"[:80]))
-    suit = next((name for farbe, name in zip(FARBEN, SUITS, strict=True) if FARBE_WORDS[farbe] in played), None)
+    suit = next(
+        (name for farbe, name in zip(FARBEN, SUITS, strict=True) if FARBE_WORDS[farbe] in played), None
+    )
     remark = not_known(part)
     if sheet.is_tall:
         sheet.put(lettering(facts, SMALL, 305, "end", "k-faint"), 690, 36)
@@ -188,21 +191,14 @@ def _put_facts(sheet: Sheet, part: dict[str, Any], stock: object) -> None:
     sheet.put(lettering(played, size, room, bold=True), x, y)
 
 
-def _put_story(sheet: Sheet, layout: Layout, part: dict[str, Any], events: list[Event]) -> None:
+def _story(part: dict[str, Any], events: list[Event], is_tall: bool) -> list[str]:
     """What is going on, without the game that is played: that stands elsewhere."""
     said = story(part, events, Text).plain.split("\n")
     if "mode" in part:
         said = said[1:]
-    said = [row for row in said if row]
-    if sheet.is_tall and (remark := not_known(part)):
-        said.append(remark)
-    sheet.say(", ".join(said))
-    x, y, room = layout.story
-    y += 17 * (3 - min(3, len(said)))
-    for number, row in enumerate(said[:3]):
-        size = fitting(row, room, (32, 28, SMALL))
-        sheet.put(lettering(row, size, room, "middle", "k-ink", number == 0), x, y)
-        y += 38
+    if is_tall:
+        said.append(not_known(part))
+    return [row for row in said if row]
 
 
 def _put_last_trick(sheet: Sheet, part: dict[str, Any]) -> None:
@@ -219,7 +215,11 @@ def _put_last_trick(sheet: Sheet, part: dict[str, Any]) -> None:
         sheet.put(lettering(title, size, 680, ink="k-faint"), 10, 1088)
         return
     x = 1580 - _CORNER
-    sheet.put(lettering(f"trick {trick['number']}: {trick['points']} points for", SMALL, _CORNER, ink="k-faint"), x, 40)
+    sheet.put(
+        lettering(f"trick {trick['number']}: {trick['points']} points for", SMALL, _CORNER, ink="k-faint"),
+        x,
+        40,
+    )
     sheet.put(lettering(trick["winner"] or "?", SMALL, _CORNER, bold=True), x, 72)
     for number, each in enumerate(faces):
         sheet.put(card(each, 82), x + number * 90, 84)
@@ -236,16 +236,9 @@ def _put_others(sheet: Sheet, here: list[str], gone: list[str]) -> None:
             y = put_lines(sheet, words, (20, y), _CORNER, ink="k-faint")
 
 
-def _put_waiting(
-    sheet: Sheet, layout: Layout, here: dict[str, Any], gone: list[str], accounts: dict[str, int]
-) -> None:
+def _put_waiting(sheet: Sheet, here: dict[str, Any], gone: list[str], accounts: dict[str, int]) -> None:
     """Before the first round, or after the last: who is there, with the accounts."""
-    x, y, width, _ = layout.felt
-    y += 60
-    sheet.say("no round yet")
-    sheet.put(lettering("no round yet", 38, width, "middle", bold=True), x + width / 2, y)
-    for title, names in (("here", sorted({*here} - {*gone})), ("left", gone)):
-        if names:
-            told = f"{title}: " + many([f"{name} {accounts.get(name, '')}".strip() for name in names], 8)
-            sheet.say(printable(told))
-            y = put_lines(sheet, told, (x + width / 2, y + 56), width - 60, most=3, size=30, anchor="middle")
+    names = [*sorted({*here} - {*gone}), *gone]
+    told = {name: f"{name[:60]}, account {accounts[name]}" for name in names if name in accounts}
+    rows = [told.get(name, name[:60]) + (" (has left)" if name in gone else "") for name in names]
+    put_notice(sheet, "no round yet", rows)

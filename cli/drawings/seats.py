@@ -1,6 +1,7 @@
 """Who sits where at a table of cards, wide and tall: plates with names, hands, and the cards that lie.
 
-The player at the bottom is told first, the others follow clockwise: left, top, right; of three nobody is at the top.
+The player at the bottom is told first, the others follow clockwise: left, top, right; of three nobody is at
+the top.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.cli.drawings.cards import Face, backs, backs_width, card, halo, height, place
-from kiebitz.cli.drawings.lettering import SMALL, Anchor, fitting, lettering, put_lines
-from kiebitz.cli.drawings.shapes import label, polygon, shape
+from kiebitz.cli.drawings.cards import NARROW, Face, backs, backs_width, card, halo, height, place
+from kiebitz.cli.drawings.lettering import SMALL, Anchor, fitting, lettering
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines, polygon, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
+from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.storage.escaping import printable
 
 Edge = Literal["bottom", "left", "top", "right"]
@@ -22,11 +24,11 @@ Edge = Literal["bottom", "left", "top", "right"]
 _PLATE = 48
 """A plate's height."""
 
-_GAP = 6
-"""Between cards of a hand."""
-
 _MOST_CARDS = 12
 """Of a hand that are drawn; no game deals more."""
+
+_LINE = 32
+"""From one line of what is said to the next."""
 
 _FAN = 340
 """So wide are hidden cards at most, one over the other."""
@@ -46,7 +48,7 @@ class Place(msgspec.Struct, frozen=True):
 class Layout(msgspec.Struct, frozen=True):
     """A table: its felt as x, y, width and height; the seats from the bottom one on, clockwise.
 
-    A hand's cards are `hand` wide, those that lie on the felt `lying`. `story` is the middle of the first line of
+    A hand's cards are `hand` wide, those that lie on the felt `lying`. `story` is the middle of
     what is going on, and the room that a line has.
     """
 
@@ -82,6 +84,18 @@ def put_felt(sheet: Sheet, layout: Layout) -> None:
     sheet.put(_felt(width, high), x, y)
 
 
+def put_story(sheet: Sheet, layout: Layout, said: Sequence[str], most: int) -> None:
+    """What is going on, in at most so many lines amid the table, the first of them bold."""
+    x, y, room = layout.story
+    said = said[:most]
+    y -= 17 * (len(said) - 1)
+    for number, row in enumerate(said):
+        size = fitting(row, room, (32, 28, SMALL))
+        sheet.put(lettering(row, size, room, "middle", "k-ink", number == 0), x, y)
+        y += 34
+    sheet.say(printable(", ".join(row[:200] for row in said)) or "nothing is said")
+
+
 def put_seated(sheet: Sheet, layout: Layout, players: Sequence[Seated], is_played: bool) -> None:
     """Everybody at the table, from the bottom one on; while it `is_played`, each has a place for a card."""
     for at, player in zip(layout.places, players, strict=False):
@@ -99,9 +113,7 @@ def plate(name: str, to_move: bool, width: float) -> Fragment:
     """A name plate, its upper left corner at the origin; who is to move has an arrow and a thick edge."""
     drawn = group()
     edge, thick = ("k-s-turn", 6) if to_move else ("k-s-line", 2)
-    shape(
-        drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick
-    )
+    shape(drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick)
     left = 14
     if to_move:
         polygon(drawn, [(14, 12), (36, 24), (14, 36)], class_="k-turn")
@@ -138,42 +150,57 @@ def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
 def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     """A player at a side: each thing below the other."""
     sheet.put(plate(player.name, player.to_move, at.width), at.x, at.y)
-    y = at.y + _PLATE + 32
-    if player.marks:
-        y = put_lines(sheet, ", ".join(player.marks), (at.x, y), at.width, bold=True)
+    hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
+    most = max(1, int((at.height - _PLATE - hand) / _LINE))
+    said = [(words, True) for words in lines(", ".join(player.marks), SMALL, at.width)]
     together = " · ".join(player.figures)
-    fits = fitting(together, at.width, (SMALL, 0.1)) == SMALL
-    for figures in [together] if fits else player.figures:
-        y = put_lines(sheet, figures, (at.x, y), at.width, most=1)
-    _put_hand(sheet, layout.hand, (at.x, y - 16), at.width, player, "start")
+    alone = len(player.figures) + len(said) <= most and not _fits(together, at.width)
+    said += [(words, False) for words in (player.figures if alone else [together]) if words]
+    y = at.y + _PLATE + _LINE
+    for words, bold in said[: most - 1] + said[most - 1 :][-1:]:
+        size = fitting(words, at.width, (SMALL, 24))
+        sheet.put(lettering(words, size, at.width, "start", "k-ink", bold), at.x, y)
+        y += _LINE
+    _put_hand(sheet, layout.hand, (at.x, y - _LINE + 14), at.width, player, "start")
 
 
 def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     """A player at a long edge: the hand towards the table, beside the plate what is said."""
-    rows = _rows(player, layout.hand, at.width)
-    hand = rows * (height(layout.hand) + _GAP)
+    hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     above = at.edge == "bottom"
     y = at.y + hand + 4 if above else at.y
-    half = at.width / 2 - 8
-    sheet.put(plate(player.name, player.to_move, half), at.x, y)
-    said = [(", ".join(player.marks), True), (" · ".join(player.figures), False)]
-    said = [row for row in said if row[0]]
-    line = y + (32 if len(said) < 2 else 20)
+    half = min(at.width / 2 - 10, 400)
+    x = at.x + at.width / 2 - half - 10
+    sheet.put(plate(player.name, player.to_move, half), x, y)
+    together = " · ".join(player.figures)
+    said = [(", ".join(player.marks), True)] if player.marks else []
+    figures = lines(together, 24, half) if len(together) < 200 else [together]
+    said += [(row, False) for row in (figures if len(figures) < 3 else [together])]
+    line = y + {0: 0, 1: 33, 2: 20}.get(len(said), 9)
     for words, bold in said:
-        size = fitting(words, half, (28, SMALL, 24))
-        sheet.put(lettering(words, size, half, "start", "k-ink", bold), at.x + half + 20, line)
-        line += 30
+        size = fitting(words, half, (28 if len(said) < 3 else 24, SMALL, 24))
+        sheet.put(lettering(words, size, half, "start", "k-ink", bold), x + half + 20, line)
+        line += 30 if len(said) < 3 else 26
     _put_hand(sheet, layout.hand, (at.x, at.y if above else y + _PLATE + 8), at.width, player, "middle")
 
 
+def _fits(words: str, room: float) -> bool:
+    return cell_len(printable(words[:200])) * LETTER_WIDTH * SMALL <= room
+
+
+def _gap(width: float) -> float:
+    """Between cards of a hand."""
+    return 3 if width < NARROW else 6
+
+
 def _columns(width: float, room: float) -> int:
-    return max(1, int((room + _GAP) / (width + _GAP)))
+    gap = _gap(width)
+    return max(1, int((room + gap) / (width + gap)))
 
 
 def _rows(player: Seated, width: float, room: float) -> int:
-    columns = _columns(width, room)
     shown = min(len(player.cards), _MOST_CARDS) + (1 if player.hidden else 0)
-    return max(1, -(-shown // columns))
+    return max(1, -(-shown // _columns(width, room)))
 
 
 def _put_hand(
@@ -181,6 +208,7 @@ def _put_hand(
 ) -> None:
     """The cards that are known, then the backs of the others."""
     x, y = at
+    gap = _gap(width)
     cards = player.cards[:_MOST_CARDS]
     columns = _columns(width, room)
     if not cards:
@@ -198,10 +226,10 @@ def _put_hand(
         pieces.append(backs(hidden, width, width))
     for first in range(0, len(pieces), columns):
         row = pieces[first : first + columns]
-        left = _left(anchor, x, len(row) * (width + _GAP) - _GAP, room)
+        left = _left(anchor, x, len(row) * (width + gap) - gap, room)
         for number, piece in enumerate(row):
-            sheet.put(piece, left + number * (width + _GAP), y)
-        y += height(width) + _GAP
+            sheet.put(piece, left + number * (width + gap), y)
+        y += height(width) + gap
     if len(player.cards) > _MOST_CARDS:
         more = lettering(f"and {len(player.cards) - _MOST_CARDS} more", 24, room, "start", "k-faint")
         sheet.put(more, x, y + 20)
