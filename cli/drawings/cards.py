@@ -192,7 +192,7 @@ def _fitted(parent: Element, at: tuple[float, float], words: str, size: float, r
     if len(words) * LETTER_WIDTH * size > room:
         more = {"textLength": room, "lengthAdjust": "spacingAndGlyphs"}
     # Thicker than usual, but not as wide as bold letters.
-    label(parent, at, words, size, text_anchor="middle", fill=ink, stroke=ink, stroke_width=0.8, **more)
+    label(parent, at, words, size, 1e4, text_anchor="middle", fill=ink, stroke=ink, stroke_width=0.8, **more)
 
 
 # The signs, in a square of 100 whose middle is the origin.

@@ -9,7 +9,7 @@ import msgspec
 from kiebitz.cli.drawings.cards import ACORN, BELL, HEART, LEAF, Face, backs, card, sign
 from kiebitz.cli.drawings.cgml_groups import put_groups, sound_state
 from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, put_lines
-from kiebitz.cli.drawings.reading import Key, Number, drawn_game
+from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.canvas import UNICODE
@@ -67,7 +67,7 @@ class _Laid(TypedDict):
     cards: list[_Card]
 
 
-_KINDS = {
+_KINDS: Kinds = {
     "group": str,
     "hand": Number,
     "seats": list[_Id],
@@ -87,7 +87,7 @@ _KINDS = {
     "laid": _Laid,
     "unknown": list[str],
 }
-_DATA = {
+_DATA: dict[str, Kinds] = {
     "result": {"winners": list[_Id], "money": dict[Key, Number]},
     "cancelled": {"why": str},
     "aborted": {"player": _Id | None, "why": str},
@@ -256,7 +256,7 @@ def _put_game(sheet: Sheet, part: dict[str, Any]) -> None:
 
 def _put_said(sheet: Sheet, part: dict[str, Any], names: dict[str, str]) -> None:
     """What was bid, the last trick, what was laid down, and what is not known."""
-    bids = [f"{called(bid['player'], names)[:20]} {bid['call'][:8]}" for bid in part.get("bidding", ())]
+    bids = [f"{bid['call'][:8]} {called(bid['player'], names)[:20]}" for bid in part.get("bidding", ())]
     blocks = []
     if part.get("tricks"):
         trick = part["tricks"][-1]

@@ -1,4 +1,4 @@
-"""An Okey table: four players with their racks, and between each two the exchange stack from one to the next."""
+"""An Okey table: four players with their racks, and between each two the exchange stack to the next one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import msgspec
 
 from kiebitz.cli.drawings import okey_tiles
 from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines, put_notice
-from kiebitz.cli.drawings.okey_tiles import INKS, RACK_HIGH, RACK_WIDE, WIDE
-from kiebitz.cli.drawings.reading import Key, Number, drawn_game, sound_items
+from kiebitz.cli.drawings.okey_tiles import RACK_WIDE, WIDE
+from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import plate
 from kiebitz.cli.drawings.shapes import label, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
-from kiebitz.cli.pictures.okey_words import counted, just_put, not_known, seat_names, seat_to_move, tile_count
+from kiebitz.cli.pictures.okey_words import (
+    counted,
+    just_put,
+    not_known,
+    seat_names,
+    seat_to_move,
+    tile_count,
+)
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.dissectors.okey.tiles import COLOURS, DECK, HIGHEST, SEATS, SLOTS, is_joker
 from kiebitz.dissectors.records import Event
@@ -44,7 +51,7 @@ class _Player(TypedDict, total=False):
     lobby: Number
 
 
-_KINDS = {
+_KINDS: Kinds = {
     "lobby": Number,
     "exchange": Annotated[_Slots, msgspec.Meta(min_length=SEATS, max_length=SEATS)],
     "seats": dict[Literal["0", "1", "2", "3"], _About],
@@ -53,7 +60,7 @@ _KINDS = {
     "winner": str,
     "drawn_game": Any,
 }
-_DATA = {"put": {"seat": _Seat, "tile": _Tile | None, "valid": bool}}
+_DATA: dict[str, Kinds] = {"put": {"seat": _Seat, "tile": _Tile | None, "valid": bool}}
 
 _PLATE_WIDE = 400
 
@@ -72,13 +79,13 @@ class _Place(msgspec.Struct, frozen=True):
 _MIDDLE = (1600 - RACK_WIDE) / 2
 _WIDE = (
     _Place((_MIDDLE, 744), (_MIDDLE + 416, 776), (_MIDDLE, 578), (1180, 640), (1242, 664)),
-    _Place((10, 500), (426, 532), (10, 334), (366, 640), (20, 664)),
+    _Place((10, 282), (426, 314), (10, 336), (366, 640), (20, 664)),
     _Place((_MIDDLE, 8), (_MIDDLE + 416, 40), (_MIDDLE, 62), (366, 90), (20, 114)),
     _Place((954, 282), (1370, 314), (954, 336), (1180, 90), (1242, 114)),
 )
 """From the player at the bottom on, clockwise: left, top, right."""
 
-_TALL_STEP = 230.0
+_TALL_STEP = 231.0
 
 
 def draw_okey(scene: Scene, sheet: Sheet) -> None:
@@ -107,10 +114,10 @@ def _places(sheet: Sheet) -> tuple[_Place, ...]:
     # Everybody below each other, in the order of play.
     found = []
     for number in range(SEATS):
-        y = 168 + number * _TALL_STEP
+        y = 158 + number * _TALL_STEP
         rack = (700 - RACK_WIDE) / 2
         found.append(
-            _Place((rack, y), (rack + 352, y + 32), (rack, y + 54), (rack + RACK_WIDE - WIDE, y - 20), (0, 0))
+            _Place((rack, y), (rack + 352, y + 32), (rack, y + 54), (rack + RACK_WIDE - WIDE, y - 17), (0, 0))
         )
     return tuple(found)
 
@@ -125,8 +132,8 @@ def _put_player(
     wide = 340 if sheet.is_tall else _PLATE_WIDE
     sheet.put(plate(names[seat], to_move, wide), *place.plate)
     won = part.get("winner") == names[seat]
-    told = f"{counted(count)}{', has won' if won else ''}"
-    sheet.put(lettering(told, SMALL, RACK_WIDE - wide - 16, bold=won), *place.count)
+    told = "has won" if won else counted(count)
+    sheet.put(lettering(told, SMALL, 130, bold=won), *place.count)
     x, y = place.rack
     sheet.put(okey_tiles.rack(), x, y)
     words = ["to move"] if to_move else []
@@ -163,7 +170,7 @@ def _put_stack(
     said = "not known" if stacks is None else "empty" if top is None else tile_words(top)
     sheet.say(printable(f"stack for {names[seat][:60]}: {said}"))
     if sheet.is_tall:
-        sheet.put(lettering("draws", 24, 130, "end", "k-faint"), x - 10, y + 30)
+        sheet.put(lettering("stack", 24, 130, "end", "k-faint"), x - 10, y + 30)
         return
     x, y = place.label
     left = x < 800
@@ -231,8 +238,10 @@ def _kind(tile: str) -> str:
 
 def _put_besides(sheet: Sheet, scene: Scene, names: list[str]) -> None:
     """What the signs mean, and who else is there."""
-    x, y = (20.0, 1094.0) if sheet.is_tall else (20.0, 788.0)
-    sheet.put(_legend(), x if sheet.is_tall else 1002.0, y if sheet.is_tall else 786.0)
+    if sheet.is_tall:
+        sheet.put(_legend(len(COLOURS)), 32, 1090)
+    else:
+        sheet.put(_legend(2), 1320, 746)
     players = sound_items(scene.state.get("players"), _Player)
     elsewhere = sorted({*players} - {*names})
     if elsewhere:
@@ -242,16 +251,15 @@ def _put_besides(sheet: Sheet, scene: Scene, names: list[str]) -> None:
             put_lines(sheet, words, (20, 250), 440, ink="k-faint")
 
 
-@lru_cache(maxsize=1)
-def _legend() -> Fragment:
-    """The colours' signs."""
+@lru_cache(maxsize=2)
+def _legend(across: int) -> Fragment:
+    """The colours' signs, so many of them side by side."""
     drawn = group()
     for number, colour in enumerate(COLOURS):
-        x = number * 128.0
-        shape(drawn, "circle", cx=x + 16, cy=-9, r=17, fill="#fff9e3", stroke="#7a6a48", stroke_width=2)
-        okey_tiles.draw_sign(drawn, colour, (x + 16, -9), 9)
-        label(drawn, (x + 40, 0), colour.lower(), 24, 100, class_="k-faint")
-    assert INKS
+        x, y = number % across * 150.0, number // across * 42.0
+        shape(drawn, "circle", cx=x + 16, cy=y - 9, r=17, fill="#fff9e3", stroke="#7a6a48", stroke_width=2)
+        okey_tiles.draw_sign(drawn, colour, (x + 16, y - 9), 9)
+        label(drawn, (x + 40, y), colour.lower(), 24, 100, class_="k-faint")
     return fragment(drawn)
 
 
@@ -265,8 +273,8 @@ def _put_lobbies(sheet: Sheet, scene: Scene) -> None:
         players = [name for name in about.get("players", []) if name is not None]
         said = [f"{name[:40]}{' (ready)' if name in ready else ''}" for name in players]
         rows.append(f"lobby {number}, {len(players)} of {SEATS}: {many(said, SEATS)}")
-    players = sound_items(scene.state.get("players"), _Player)
-    outside = sorted(name for name, about in players.items() if "lobby" not in about)
+    known = sound_items(scene.state.get("players"), _Player)
+    outside = sorted(name for name, about in known.items() if "lobby" not in about)
     if outside:
         rows.append(f"in no lobby: {many([name[:40] for name in outside], 8)}")
     put_notice(sheet, "Okey: no game yet" if rows else "Okey: nobody is here", rows)

@@ -66,29 +66,9 @@ def tile(name: str) -> Fragment:
     return fragment(drawn)
 
 
-@lru_cache(maxsize=2)
-def back() -> Fragment:
-    """A tile that nobody sees."""
-    drawn = group()
-    _blank(drawn, "#d9c9a0")
-    shape(
-        drawn,
-        "rect",
-        x=8,
-        y=8,
-        width=WIDE - 16,
-        height=HIGH - 16,
-        rx=5,
-        fill="none",
-        stroke=_EDGE,
-        stroke_width=2,
-    )
-    return fragment(drawn)
-
-
 @lru_cache(maxsize=32)
 def backs(count: int) -> Fragment:
-    """So many tiles that nobody sees on a rack, and how many they are; its upper left corner at the origin."""
+    """So many tiles that nobody sees on a rack, whose upper left corner is the origin."""
     drawn = group()
     for number in range(min(count, SLOTS)):
         x, y = place(number)

@@ -8,7 +8,7 @@ import msgspec
 
 from kiebitz.cli.drawings.cards import SUITS, Face, card, sign
 from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines, put_notice
-from kiebitz.cli.drawings.reading import Number, drawn_game, sound_items
+from kiebitz.cli.drawings.reading import Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.scene import Scene
@@ -49,7 +49,7 @@ class _Trick(TypedDict):
     points: Number
 
 
-_KINDS = {
+_KINDS: Kinds = {
     "round": Number,
     "phase": str,
     "seats": Annotated[_Names, msgspec.Meta(min_length=SEATS, max_length=SEATS)],
@@ -67,7 +67,7 @@ _KINDS = {
     "unknown": _Names,
     "private": dict[str, _Own],
 }
-_DATA = {
+_DATA: dict[str, Kinds] = {
     "won": {"names": _Names},
     "lost": {"names": _Names},
     "round_ended": {"reason": str},

@@ -193,14 +193,16 @@ def _gap(width: float) -> float:
     return 3 if width < NARROW else 6
 
 
-def _columns(width: float, room: float) -> int:
+def _columns(shown: int, width: float, room: float) -> int:
+    """How many cards stand side by side; for a row of one or two more they move together."""
     gap = _gap(width)
-    return max(1, int((room + gap) / (width + gap)))
+    columns = max(1, int((room + gap) / (width + gap)))
+    return shown if columns < shown <= 1.2 * columns else columns
 
 
 def _rows(player: Seated, width: float, room: float) -> int:
     shown = min(len(player.cards), _MOST_CARDS) + (1 if player.hidden else 0)
-    return max(1, -(-shown // _columns(width, room)))
+    return max(1, -(-shown // _columns(shown, width, room)))
 
 
 def _put_hand(
@@ -210,7 +212,6 @@ def _put_hand(
     x, y = at
     gap = _gap(width)
     cards = player.cards[:_MOST_CARDS]
-    columns = _columns(width, room)
     if not cards:
         if player.hidden is None:
             words = lettering("cards unknown", SMALL, room, anchor, "k-faint")
@@ -224,11 +225,13 @@ def _put_hand(
     pieces = [card(face, width) for face in cards]
     if hidden:
         pieces.append(backs(hidden, width, width))
+    columns = _columns(len(pieces), width, room)
+    step = width + gap if columns < 2 else min(width + gap, (room - width) / (columns - 1))
     for first in range(0, len(pieces), columns):
         row = pieces[first : first + columns]
-        left = _left(anchor, x, len(row) * (width + gap) - gap, room)
+        left = _left(anchor, x, (len(row) - 1) * step + width, room)
         for number, piece in enumerate(row):
-            sheet.put(piece, left + number * (width + gap), y)
+            sheet.put(piece, left + number * step, y)
         y += height(width) + gap
     if len(player.cards) > _MOST_CARDS:
         more = lettering(f"and {len(player.cards) - _MOST_CARDS} more", 24, room, "start", "k-faint")
