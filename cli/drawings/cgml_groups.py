@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from kiebitz.cli.drawings.lettering import many, put_notice
+from kiebitz.cli.drawings.gathering import Gathered, put_gathering
+from kiebitz.cli.drawings.lettering import many
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, sound_events, sound_items
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.cgml_groups import called, group_name
@@ -48,31 +49,28 @@ def put_groups(
 ) -> None:
     """How the last hand ended, the groups, who is in none, and what other servers there are."""
     rows = _last_hand(sound_events([event for event in events if event.game_id is not None], data), names)
+    groups = []
     seated = set()
     for key, about in state["groups"].items():
         players = about.get("players", [])
         seated |= {*map(str, players)}
         money = about.get("money", {})
-        said = [
-            called(player, names)[:40] + (f" ({money[str(player)]})" if str(player) in money else "")
-            for player in players
-        ]
-        rows.append(f"group {group_name(key)[:20]}: {many(said, 6)}")
+        said = [f"money {money[str(player)]}" if str(player) in money else "" for player in players]
+        names_in_it = [called(player, names) for player in players]
+        groups.append(Gathered(f"group {group_name(key)[:20]}", [*zip(names_in_it, said, strict=True)]))
     waiting = [
-        name[:40] + (" (bot)" if state["players"][player].get("race") == "bot" else "")
+        (name, "bot" if state["players"][player].get("race") == "bot" else "")
         for player, name in names.items()
         if player not in seated
     ]
+    if waiting:
+        groups.append(Gathered("in no group", waiting))
     servers = [f"{url} for {about['numplayers']} players" for url, about in state["servers"].items()]
     loads = [f"{client} {load}" for client, load in state["loads"].items()]
-    for title, found in (
-        ("in no group", waiting),
-        ("game servers", servers),
-        ("load of servers of bots", loads),
-    ):
+    for title, found in (("game servers", servers), ("load of servers of bots", loads)):
         if found:
             rows.append(f"{title}: {many(found, 6)}")
-    put_notice(sheet, "mariáš" if rows else "nobody is here yet", rows)
+    put_gathering(sheet, "mariáš" if rows or groups else "mariáš: nobody is here yet", groups, rows)
 
 
 def _last_hand(events: list[Event], names: dict[str, str]) -> list[str]:

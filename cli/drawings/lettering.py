@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines, shape
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.storage.escaping import printable
@@ -60,40 +60,6 @@ def put_lines(
         sheet.put(lettering(row, size, room, anchor, ink, bold), x, y)
         y += round(1.22 * size)
     return y
-
-
-def put_notice(sheet: Sheet, title: str, rows: Sequence[str]) -> None:
-    """A table at which nobody plays: a title, and rows of what there is, as far as there is room."""
-    left, top = 40.0, 80.0
-    room = sheet.width - 2 * left
-    sheet.put(_notice(sheet.width, sheet.height), 0, 0)
-    sheet.put(lettering(title, 40, room, bold=True), left, top)
-    sheet.say(printable(title[:200]))
-    y = top + 64
-    for number, row in enumerate(rows):
-        if y > sheet.height - 90 and number < len(rows) - 1:
-            sheet.put(lettering(f"and {len(rows) - number} more", 30, room, ink="k-faint"), left, y)
-            sheet.say(f"and {len(rows) - number} more")
-            return
-        y = put_lines(sheet, row, (left, y), room, size=30) + 16
-        sheet.say(printable(row[:200]))
-
-
-@lru_cache(maxsize=4)
-def _notice(width: float, high: float) -> Fragment:
-    drawn = group()
-    shape(
-        drawn,
-        "rect",
-        x=4,
-        y=4,
-        width=width - 8,
-        height=high - 8,
-        rx=34,
-        class_="k-felt k-s-line",
-        stroke_width=3,
-    )
-    return fragment(drawn)
 
 
 def many(things: Sequence[str], most: int) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 
 from kiebitz.cli.drawings import okey_tiles
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines, put_notice
+from kiebitz.cli.drawings.gathering import Gathered, put_gathering
+from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines
 from kiebitz.cli.drawings.okey_tiles import RACK_WIDE, WIDE
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import plate
@@ -165,7 +166,8 @@ def _put_stack(
     top = stacks[seat] if stacks is not None else None
     x, y = place.stack
     sheet.put(okey_tiles.tile(_kind(top)) if top is not None else okey_tiles.gap(), x, y)
-    if put is not None and (put.data["seat"] + 1) % SEATS == seat and top is not None:
+    # Until the server has told the stacks anew, another tile lies there.
+    if put is not None and (put.data["seat"] + 1) % SEATS == seat and top == put.data["tile"] is not None:
         sheet.put(okey_tiles.halo(), x, y)
     said = "not known" if stacks is None else "empty" if top is None else tile_words(top)
     sheet.say(printable(f"stack for {names[seat][:60]}: {said}"))
@@ -239,9 +241,9 @@ def _kind(tile: str) -> str:
 def _put_besides(sheet: Sheet, scene: Scene, names: list[str]) -> None:
     """What the signs mean, and who else is there."""
     if sheet.is_tall:
-        sheet.put(_legend(len(COLOURS)), 32, 1090)
+        sheet.put(_legend(len(COLOURS) + 1), 32, 1090)
     else:
-        sheet.put(_legend(2), 1320, 746)
+        sheet.put(_legend(2), 1330, 718)
     players = sound_items(scene.state.get("players"), _Player)
     elsewhere = sorted({*players} - {*names})
     if elsewhere:
@@ -253,12 +255,15 @@ def _put_besides(sheet: Sheet, scene: Scene, names: list[str]) -> None:
 
 @lru_cache(maxsize=2)
 def _legend(across: int) -> Fragment:
-    """The colours' signs, so many of them side by side."""
+    """The signs on tiles, so many of them side by side."""
     drawn = group()
-    for number, colour in enumerate(COLOURS):
-        x, y = number % across * 150.0, number // across * 42.0
+    for number, colour in enumerate((*COLOURS, "joker")):
+        x, y = number % across * 132.0, number // across * 38.0
         shape(drawn, "circle", cx=x + 16, cy=y - 9, r=17, fill="#fff9e3", stroke="#7a6a48", stroke_width=2)
-        okey_tiles.draw_sign(drawn, colour, (x + 16, y - 9), 9)
+        if colour == "joker":
+            okey_tiles.draw_star(drawn, (x + 16, y - 9), 13)
+        else:
+            okey_tiles.draw_sign(drawn, colour, (x + 16, y - 9), 9)
         label(drawn, (x + 40, y), colour.lower(), 24, 100, class_="k-faint")
     return fragment(drawn)
 
@@ -266,15 +271,15 @@ def _legend(across: int) -> Fragment:
 def _put_lobbies(sheet: Sheet, scene: Scene) -> None:
     """The lobbies with their players, and who is in none."""
     lobbies = sound_items(scene.state.get("lobbies"), _Lobby, Key)
-    rows = []
+    groups = []
     for number in sorted(lobbies, key=int):
         about = lobbies[number]
         ready = about.get("ready", [])
         players = [name for name in about.get("players", []) if name is not None]
-        said = [f"{name[:40]}{' (ready)' if name in ready else ''}" for name in players]
-        rows.append(f"lobby {number}, {len(players)} of {SEATS}: {many(said, SEATS)}")
+        said = [(name, "ready" if name in ready else "") for name in players]
+        groups.append(Gathered(f"lobby {number}, {len(players)} of {SEATS}", said))
     known = sound_items(scene.state.get("players"), _Player)
     outside = sorted(name for name, about in known.items() if "lobby" not in about)
     if outside:
-        rows.append(f"in no lobby: {many([name[:40] for name in outside], 8)}")
-    put_notice(sheet, "Okey: no game yet" if rows else "Okey: nobody is here", rows)
+        groups.append(Gathered("in no lobby", [(name, "") for name in outside]))
+    put_gathering(sheet, "Okey: no game yet" if groups else "Okey: nobody is here", groups)

@@ -57,7 +57,7 @@ def tile(name: str) -> Fragment:
     drawn = group()
     _blank(drawn, _IVORY)
     if is_joker(name):
-        _star(drawn, (WIDE / 2, HIGH / 2 + 1), 21)
+        draw_star(drawn, (WIDE / 2, HIGH / 2 + 1), 21)
         return fragment(drawn)
     number, _, colour = name.partition(":")
     ink = INKS[colour]
@@ -172,7 +172,8 @@ def _blank(parent: Element, fill: str) -> None:
     shape(parent, "rect", width=WIDE, height=HIGH, rx=7, fill=fill, stroke=_EDGE, stroke_width=2)
 
 
-def _star(parent: Element, at: tuple[float, float], size: float) -> None:
+def draw_star(parent: Element, at: tuple[float, float], size: float) -> None:
+    """The joker's sign."""
     x, y = at
     points = []
     for number in range(10):

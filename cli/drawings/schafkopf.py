@@ -7,7 +7,8 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 
 from kiebitz.cli.drawings.cards import SUITS, Face, card, sign
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines, put_notice
+from kiebitz.cli.drawings.gathering import Gathered, put_gathering
+from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines
 from kiebitz.cli.drawings.reading import Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
@@ -238,7 +239,10 @@ def _put_others(sheet: Sheet, here: list[str], gone: list[str]) -> None:
 
 def _put_waiting(sheet: Sheet, here: dict[str, Any], gone: list[str], accounts: dict[str, int]) -> None:
     """Before the first round, or after the last: who is there, with the accounts."""
-    names = [*sorted({*here} - {*gone}), *gone]
-    told = {name: f"{name[:60]}, account {accounts[name]}" for name in names if name in accounts}
-    rows = [told.get(name, name[:60]) + (" (has left)" if name in gone else "") for name in names]
-    put_notice(sheet, "no round yet", rows)
+
+    def said(names: list[str]) -> list[tuple[str, str]]:
+        return [(name, f"account {accounts[name]}" if name in accounts else "") for name in names]
+
+    present = sorted({*here} - {*gone})
+    groups = [Gathered(title, said(names)) for title, names in (("here", present), ("left", gone)) if names]
+    put_gathering(sheet, "no round yet", groups)
