@@ -12,7 +12,7 @@ Element = ElementTree.Element
 Point = tuple[float, float]
 
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
-_WIDTH = 0.58
+LETTER_WIDTH = 0.58
 """About how wide a letter is, in parts of its height; what it really is depends on where it is shown."""
 
 
@@ -44,14 +44,14 @@ def label(
     """Words on a line, safe, and cut to about the width for which there is room."""
     x, y = at
     element = shape(parent, "text", x=x, y=y, font_size=size, **attributes)
-    cells = max(1, int(room / (_WIDTH * size)))
+    cells = max(1, int(room / (LETTER_WIDTH * size)))
     element.text = shorten(words[: 4 * cells], cells, UNICODE)
     return element
 
 
 def lines(words: str, size: float, room: float) -> list[str]:
     """Words in lines of about the width for which there is room."""
-    return wrapped(words, max(1, int(room / (_WIDTH * size))))
+    return wrapped(words, max(1, int(room / (LETTER_WIDTH * size))))
 
 
 _PIPS = {

@@ -12,7 +12,7 @@ from typing import get_args
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.filter_rows import row_of_event, row_of_message, streams_by_number
+from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message, streams_by_number
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.cli.web.windows import Place, window
 from kiebitz.dissectors.grammar import to_json

@@ -36,7 +36,6 @@ from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.state import apply
 from kiebitz.storage.in_full import MessageInFull
 from kiebitz.storage.timeline import TableRow
-from kiebitz.storage.traffic import MessageRow
 
 MOST_EVENTS = 20_000
 """Of a longer session only the first events are in a file, and what was said until then."""
@@ -49,6 +48,8 @@ MOST_MESSAGES = 50_000
 
 MOST_PLAYERS = 8
 """Where more play, the file shows everybody's view alone."""
+
+_AT_ONCE = 1000
 
 _STYLES = '<link rel="stylesheet" href="style.css">', '<link rel="stylesheet" href="theme.css">'
 _SCRIPT = '<script type="module" src="app.js"></script>'
@@ -135,7 +136,7 @@ class _Gathering:
             self._last[table.id] - reader.timeline.first_seq(table.id) + 1 for table in self._tables
         )
         shown = {name or "": self._view(name) for name in views}
-        messages = message_records(reader, player, list(self._messages()))
+        messages = list(self._messages())
         return _Page(
             kiebitz_version(),
             datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -159,18 +160,19 @@ class _Gathering:
             return [self._player]
         named = self._reader.players()
         if len(named) > MOST_PLAYERS:
-            self._left_out.append(f"the views of {len(named)} players are not in this file")
+            self._leave_out(f"the views of {len(named)} players are not in this file")
             return [None]
         return [None, *named]
+
+    def _leave_out(self, sentence: str) -> None:
+        self._left_out.append(sentence)
 
     def _last_of(self, table: TableRow) -> int:
         timeline = self._reader.timeline
         first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
         most = first + MOST_EVENTS // len(self._tables)
         if last > most:
-            self._left_out.append(
-                f"of {last - first} events at {table.server} the first {most - first} are here"
-            )
+            self._leave_out(f"of {last - first} events at {table.server} the first {most - first} are here")
         return min(last, most)
 
     def _cut(self, info: records.TableInfo) -> records.TableInfo:
@@ -206,7 +208,8 @@ class _Gathering:
         pieces: dict[str, list[float]] = {}
         for shape, drawing in drawn.drawings.items():
             self._sizes[shape] = (drawing.width, drawing.height)
-            pieces[shape] = flat = []
+            flat: list[float] = []
+            pieces[shape] = flat
             for name, x, y in map(msgspec.structs.astuple, drawing.pieces):
                 flat += (self._number(name, drawing.fragments[name]), x, y)
         return _Picture(
@@ -221,14 +224,14 @@ class _Gathering:
             self._markup.append(markup)
         return number
 
-    def _messages(self) -> Iterator[MessageRow]:
-        return islice(seen_messages(self._reader, None, View(self._player), 0, None), MOST_MESSAGES)
+    def _messages(self) -> Iterator[records.Message]:
+        found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MOST_MESSAGES)
+        while some := list(islice(found, _AT_ONCE)):
+            yield from message_records(self._reader, self._player, some)
 
     def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, MessageInFull]]:
         if len(messages) > MOST_IN_FULL:
-            self._left_out.append(
-                f"of {len(messages)} messages the first {MOST_IN_FULL} have their bytes here"
-            )
+            self._leave_out(f"of {len(messages)} messages the first {MOST_IN_FULL} have their bytes here")
         for message in messages[:MOST_IN_FULL]:
             found = self._reader.in_full.message(message.id, self._player)
             if found is not None:

@@ -1,7 +1,7 @@
 """The files that the page is made of, and all of them as one.
 
-Its modules need no build step: a browser loads them one by one. A file from a disk may load no others, so there
-they are joined into one script, each behind those that it imports from. No two of them use a name twice.
+Its modules need no build step: a browser loads them one by one. A file from a disk may load no others, so
+there they are joined into one script, each behind those that it imports from. No two have a name in common.
 """
 
 from __future__ import annotations
