@@ -74,6 +74,7 @@ class Reader:
         self._cursor = self.timeline.connection.cursor()
         self._version = -1
         self._learnt_s = 0.0
+        self._known_tables: list[int] = []
         self._upto = 0
         self._names: dict[int, str] = {}
         self._forget()
@@ -96,7 +97,9 @@ class Reader:
         elif not self._is_stale:
             return False
         now = time.monotonic()
-        if now - self._learnt_s >= _LEARN_EVERY_S:
+        tables = [row.id for row in self.timeline.tables()]
+        if tables != self._known_tables or now - self._learnt_s >= _LEARN_EVERY_S:
+            self._known_tables = tables
             self._learnt_s = now
             self._forget()
         return True
