@@ -34,6 +34,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "See what happened": {
         "watch": ("cli.commands.watch:watch", "The table on the terminal, live or recorded."),
+        "serve": ("cli.commands.serve:serve", "The table in the browser, for a class."),
         "sessions": ("cli.commands.sessions:sessions", "The sessions in a database."),
         "streams": ("cli.commands.streams:streams", "Who talked to which server."),
         "games": ("cli.commands.games:games", "The games of a session and how they ended."),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kiebitz.cli import drawings
+from kiebitz.cli.drawings.document import document
+from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.pictures import Scene, draw
-from kiebitz.cli.pictures.svg import draw_svg
 from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.screen import Group, RenderableType, Text
 from kiebitz.cli.terminal.table import short_address
@@ -81,11 +83,18 @@ class Onlooker:
         title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
         return Group(title, draw(self._protocol(table_id), self._scene(table_id, state, events)))
 
+    def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
+        """What a table is and when, still as it came: the line above a drawing."""
+        return " · ".join(self._facts(table_id, events, game))
+
+    def drawing(self, table_id: int, state: State, events: Sequence[Event], shape: Shape) -> Drawing:
+        """A table as a drawing, of what `picture` shows."""
+        return drawings.draw(self._protocol(table_id), self._scene(table_id, state, events), shape)
+
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
-        """The same as SVG, with the latest event in a line below."""
-        title = " · ".join(self._facts(table_id, events, game))
-        scene = self._scene(table_id, state, events)
-        return draw_svg(self._protocol(table_id), scene, title, self.latest(events))
+        """The drawing as a document, with what the table is above and the latest event below."""
+        drawing = self.drawing(table_id, state, events, "wide")
+        return document(drawing, self.title(table_id, events, game), self.latest(events))
 
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""

@@ -26,6 +26,7 @@ from kiebitz.dissectors.grammar import (
     to_json,
 )
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
+from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
 
 Likeness = Literal["certain", "similar"]
@@ -77,6 +78,13 @@ class Dissector(ABC):
     @abstractmethod
     def table_class(self) -> Callable[[TableInfo, Ids, Findings], GameTable]:
         """What makes of a server's messages what happened."""
+
+    counts = "points"
+    """What `scores` counts: points, or money."""
+
+    def scores(self, state: State) -> dict[str, int]:
+        """By name what each player has at a moment, as far as the table knows; empty where nobody counts."""
+        return {}
 
     def framer(self, direction: Direction) -> Framer:
         """A fresh framer for one direction of a stream."""

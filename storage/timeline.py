@@ -139,6 +139,17 @@ class Timeline:
         )
         return map(_event, rows)
 
+    def events_before(
+        self, table_id: int, before: int, condition: str = "1", parameters: Sequence[Any] = ()
+    ) -> Iterator[Event]:
+        """The events of a table below one of its numbers that meet an SQL condition, the latest first."""
+        rows = self.connection.execute(
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq < ? AND ({condition})"
+            " ORDER BY e.seq DESC",
+            [table_id, before, *parameters],
+        )
+        return map(_event, rows)
+
     def numbers(
         self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
     ) -> list[int]:

@@ -131,19 +131,54 @@ def streams(timeline: Timeline) -> list[StreamRow]:
     return [StreamRow(*row) for row in increasing(rows)]
 
 
+_MESSAGE_COLUMNS = (
+    "m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length, m.game_id, m.event_id"
+)
+_DIAGNOSTIC_COLUMNS = (
+    "d.id, d.stream_id, d.direction, d.message_id, d.ts_ns, d.severity, d.grp, d.code, d.text, d.offset,"
+    " d.length, d.expected, d.clause, d.blame, about.name, about.offset, about.length, about.event_id"
+)
+
+
 def messages(
     timeline: Timeline, condition: str = "1", parameters: Parameters = (), after: int = 0
 ) -> Iterator[MessageRow]:
     """The session's messages numbered above `after` that meet an SQL condition on `messages` (alias m)."""
     rows = timeline.connection.execute(
-        "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length, m.game_id,"
-        f" m.event_id FROM messages AS m WHERE m.id > ? AND m.{_OF_SESSION} AND ({condition}) ORDER BY m.id",
+        f"SELECT {_MESSAGE_COLUMNS} FROM messages AS m"
+        f" WHERE m.id > ? AND m.{_OF_SESSION} AND ({condition}) ORDER BY m.id",
         [after, timeline.session.id, *parameters],
     )
-    for number, stream, direction, ts_ns, name, fields, offset, length, game, event in increasing(rows):
-        yield MessageRow(
-            number, stream, direction, ts_ns, name, msgspec.json.decode(fields), offset, length, game, event
-        )
+    return map(_message, increasing(rows))
+
+
+def messages_between(
+    timeline: Timeline,
+    after: int | None,
+    before: int | None,
+    condition: str = "1",
+    parameters: Parameters = (),
+) -> Iterator[MessageRow]:
+    """The session's messages above a number; or, if that is None, those below one, the latest first."""
+    which, number, order = _side(after, before)
+    # The plus keeps SQLite from taking the index by stream, and sorting all of it.
+    rows = timeline.connection.execute(
+        f"SELECT {_MESSAGE_COLUMNS} FROM messages AS m"
+        f" WHERE m.id {which} ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY m.id {order}",
+        [number, timeline.session.id, *parameters],
+    )
+    return map(_message, rows)
+
+
+def _message(row: tuple[Any, ...]) -> MessageRow:
+    number, stream, direction, ts_ns, name, fields, *rest = row
+    return MessageRow(number, stream, direction, ts_ns, name, msgspec.json.decode(fields), *rest)
+
+
+def _side(after: int | None, before: int | None) -> tuple[str, int, str]:
+    if after is not None:
+        return ">", after, "ASC"
+    return "<", _BEYOND_ALL_IDS if before is None else before, "DESC"
 
 
 def diagnostics(
@@ -151,12 +186,28 @@ def diagnostics(
 ) -> Iterator[DiagnosticRow]:
     """The session's diagnostics that meet an SQL condition on `diagnostics` (alias d), in order of time."""
     rows = timeline.connection.execute(
-        "SELECT d.id, d.stream_id, d.direction, d.message_id, d.ts_ns, d.severity, d.grp, d.code, d.text,"
-        " d.offset, d.length, d.expected, d.clause, d.blame, about.name, about.offset, about.length,"
-        " about.event_id"
+        f"SELECT {_DIAGNOSTIC_COLUMNS}"
         " FROM diagnostics AS d LEFT JOIN messages AS about ON about.id = d.message_id"
         f" WHERE d.{_OF_SESSION} AND ({condition}) ORDER BY d.ts_ns, d.id",
         [timeline.session.id, *parameters],
+    )
+    return (DiagnosticRow(*row) for row in rows)
+
+
+def diagnostics_between(
+    timeline: Timeline,
+    after: int | None,
+    before: int | None,
+    condition: str = "1",
+    parameters: Parameters = (),
+) -> Iterator[DiagnosticRow]:
+    """The session's diagnostics above a number, or below one, as `messages_between` has messages."""
+    which, number, order = _side(after, before)
+    rows = timeline.connection.execute(
+        f"SELECT {_DIAGNOSTIC_COLUMNS}"
+        " FROM diagnostics AS d LEFT JOIN messages AS about ON about.id = d.message_id"
+        f" WHERE d.id {which} ? AND +d.{_OF_SESSION} AND ({condition}) ORDER BY d.id {order}",
+        [number, timeline.session.id, *parameters],
     )
     return (DiagnosticRow(*row) for row in rows)
 

@@ -23,7 +23,7 @@ from kiebitz.storage.escaping import json_text
 from kiebitz.storage.session import Session
 
 
-def _result(value: Any) -> str:
+def result_words(value: Any) -> str:
     """How a game ended, as in `winner bob; points bob 9, carl 7`: first what is short."""
     if value is None:
         return "no end seen"
@@ -49,7 +49,7 @@ _COLUMNS = (
     moment("ended", "ended", width=12),
     Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
     Column("result"),
-    Column("", "result", text=_result, least=16, stays=True),
+    Column("", "result", text=result_words, least=16, stays=True),
 )
 
 

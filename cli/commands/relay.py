@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 import click
 
+from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
@@ -17,7 +18,8 @@ from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
-from kiebitz.cli.watch.beside import Beside, watch_option
+from kiebitz.cli.watch.beside import watch_option
+from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.held_signals import Interrupted, held_signals
 from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
@@ -64,9 +66,9 @@ def _tell_where(clause: str) -> None:
 
 
 class _Watched:
-    """The picture of what is recorded, which begins with the relay; who quits it ends the relay."""
+    """What shows the recording, which begins with the relay; who quits the picture ends the relay."""
 
-    def __init__(self, beside: Beside, recorder: RecorderProcess, forwarder: Forwarder) -> None:
+    def __init__(self, beside: Companion, recorder: RecorderProcess, forwarder: Forwarder) -> None:
         self._beside = beside
         self._recorder = recorder
         self._forwarder = forwarder
@@ -82,7 +84,7 @@ class _Watched:
         self._beside.start(self._recorder.session, stop)
 
     def leave(self) -> None:
-        """Only a signal, or somebody who quits, ends a relay: the picture ends with it."""
+        """Only a signal, or somebody who quits, ends a relay: what shows it ends with it."""
         self._beside.stop()
 
 
@@ -116,6 +118,7 @@ def _held_signals() -> Iterator[None]:
 @click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
 @watch_option
+@serve_option
 @click.option(
     "--idle",
     type=click.FloatRange(min=1),
@@ -176,6 +179,7 @@ def relay(
     wanted: str | None,
     quiet: bool,
     is_watched: bool,
+    place: tuple[str, int] | None,
     idle: float,
     max_connections: int,
     settings: tuple[str, ...],
@@ -207,11 +211,10 @@ def relay(
     # The recorder's process tells nothing of it.
     tell_left_out()
     notices = _Notices()
-    beside = Beside() if is_watched else None
     get_ready()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
     with (
-        beside or ExitStack(),
+        companions(is_watched, place) as beside,
         _held_signals(),
         RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder,
     ):
@@ -242,7 +245,7 @@ def relay(
             forwarder.close()
             raise
         try:
-            watched = [_Watched(beside, recorder, forwarder)] if beside is not None else []
+            watched = [_Watched(one, recorder, forwarder) for one in beside]
             run_relay(forwarder, recorder, *watched)
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import signal
 import time
-from contextlib import ExitStack
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from kiebitz.cli.importing.packets import PacketRecording, tell_losses
+from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
@@ -18,7 +19,8 @@ from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.terminal.console import tell, warn
-from kiebitz.cli.watch.beside import Beside, watch_option
+from kiebitz.cli.watch.beside import watch_option
+from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.sniff import Sniffer
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
@@ -64,6 +66,7 @@ _DRAIN_S = 2.0
 @click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
 @watch_option
+@serve_option
 def sniff(
     interface: str,
     bpf_filter: str | None,
@@ -75,6 +78,7 @@ def sniff(
     wanted: str | None,
     quiet: bool,
     is_watched: bool,
+    place: tuple[str, int] | None,
 ) -> None:
     """Record the game traffic on a network interface, without standing in its way.
 
@@ -98,7 +102,7 @@ def sniff(
     spare(database)
     refuse_if_kept(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
-    with Beside() if is_watched else ExitStack() as beside:
+    with companions(is_watched, place) as beside:
         is_quiet = quiet or is_watched
         _sniff(
             interface, bpf_filter, database, name, forced, duration, count, room, filter_, is_quiet, beside
@@ -116,7 +120,7 @@ def _sniff(
     room: RecordingRoom,
     wanted: Filter | None,
     quiet: bool,
-    beside: Beside | ExitStack,
+    beside: Sequence[Companion],
 ) -> None:
     """Record until the end, and say what was recorded; `beside` shows it meanwhile, if it does."""
     if interface == _PIPE:
@@ -157,16 +161,17 @@ def _sniff(
     room.tell_if_full()
 
 
-def _show(beside: Beside | ExitStack, recorder: Recorder, end: _Ending) -> None:
+def _show(beside: Sequence[Companion], recorder: Recorder, end: _Ending) -> None:
     """Show what is recorded from here on, if it is to be shown; who quits ends the recording."""
-    if isinstance(beside, Beside):
-        beside.start(f"{recorder.path}:{recorder.session_id}", end.come)
+    for one in beside:
+        one.start(f"{recorder.path}:{recorder.session_id}", end.come)
 
 
-def _leave(beside: Beside | ExitStack, end: _Ending) -> None:
+def _leave(beside: Sequence[Companion], end: _Ending) -> None:
     """Where a signal has ended it, the picture ends, too; else that stays until somebody quits."""
-    if isinstance(beside, Beside) and end.was_signal:
-        beside.stop()
+    if end.was_signal:
+        for one in beside:
+            one.stop()
 
 
 def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:

@@ -28,7 +28,7 @@ def style(selector: str = "svg") -> str:
 def page_style() -> str:
     """A style sheet for a page and its drawings, which has each colour as `--k-…` for itself, too.
 
-    It goes by what the reader's machine prefers, unless the page says `data-theme` (light or dark) at its root.
+    It goes by what the reader's machine prefers, unless the root of the page says `data-theme` (light, dark).
     """
     light, dark = (_values(place) for place in (0, 1))
     rules = "\n".join(

@@ -7,5 +7,10 @@ import click
 session_argument = click.argument("session", metavar="SESSION", type=click.Path(), is_eager=True)
 """A SESSION as `cli.sessions.open_session` takes it; it is read before the options."""
 
+sessions_argument = click.argument(
+    "sessions", metavar="SESSION...", type=click.Path(), nargs=-1, required=True
+)
+"""Several of them."""
+
 SESSION_ARGUMENTS = ("session", "a", "b")
 """What arguments that are sessions are called."""

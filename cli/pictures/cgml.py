@@ -7,11 +7,10 @@ with their money; of a login server, who is there.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kiebitz.cli.pictures.canvas import boxed, shorten
 from kiebitz.cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
 from kiebitz.cli.pictures.cgml_words import (
+    around,
     bidding_line,
     card_face,
     card_letters,
@@ -35,7 +34,6 @@ from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.seating import Seat, clockwise
 from kiebitz.cli.pictures.table import TableDrawing, card_facts
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.dissectors.cgml.cards import SEATS
 
 _CARD_WIDTH = 7
 _CARD_HEIGHT = 3
@@ -63,7 +61,7 @@ class CgmlDrawing(TableDrawing[int | None]):
         self._group: str | None = self.part.get("group")
         self._money: dict[str, int] = scene.state.get("groups", {}).get(self._group, {}).get("money", {})
         self._ending = ending(self.events)
-        self.players = _seated(self.part)
+        self.players = around(self.part)
         self.to_move = self.part.get("turn") if self._ending is None else None
 
     def lines(self) -> list[Text]:
@@ -198,18 +196,6 @@ class CgmlDrawing(TableDrawing[int | None]):
             return [Text("? cards")]
         backs = shorten(self.pen.glyphs.back * left, 12, self.pen.glyphs)
         return [Text(f"{backs} {left}")] if left > 0 else []
-
-
-def _seated(part: dict[str, Any]) -> list[int | None]:
-    """The three from the bottom on, clockwise."""
-    winners = (trick["winner"] for trick in part.get("tricks", ()))
-    heard_of = [*part.get("seats", ()), *map(int, part.get("hands", {})), *winners, *on_table(part)]
-    players: list[int | None] = [*dict.fromkeys(heard_of)][:SEATS]
-    players += [None] * (SEATS - len(players))
-    known = [player for player in players if player is not None]
-    shown = [player for player in known if "hand" in part.get("private", {}).get(str(player), {})]
-    bottom = players.index(min(shown or known, default=None))
-    return players[bottom:] + players[:bottom]
 
 
 def _in_columns(cards: list[Text]) -> list[Text]:

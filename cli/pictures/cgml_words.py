@@ -11,7 +11,7 @@ from typing import Any
 
 from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
-from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, COLOURS, WITHOUT_TRUMPS, Rules
+from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, COLOURS, SEATS, WITHOUT_TRUMPS, Rules
 from kiebitz.dissectors.cgml.hand import level_of
 from kiebitz.dissectors.records import Event
 
@@ -104,6 +104,18 @@ def on_table(part: Part) -> dict[int, str]:
     trick = taken(part)
     cards = trick["cards"] if trick is not None else part.get("table", ())
     return {played["player"]: played["card"] for played in cards if played["player"] is not None}
+
+
+def around(part: Part) -> list[int | None]:
+    """The three players from the bottom on, clockwise; None for one who is not known."""
+    winners = (trick["winner"] for trick in part.get("tricks", ()))
+    heard_of = [*part.get("seats", ()), *map(int, part.get("hands", {})), *winners, *on_table(part)]
+    players: list[int | None] = [*dict.fromkeys(heard_of)][:SEATS]
+    players += [None] * (SEATS - len(players))
+    known = [player for player in players if player is not None]
+    shown = [player for player in known if "hand" in part.get("private", {}).get(str(player), {})]
+    bottom = players.index(min(shown or known, default=None))
+    return players[bottom:] + players[:bottom]
 
 
 def tricks_words(part: Part, player: int) -> str:

@@ -16,8 +16,9 @@ Say = Callable[[str], Text]
 
 _STYLES = dict(zip(FARBEN, SUIT_STYLES, strict=True))
 _LETTERS = {"OBER": "O", "UNTER": "U", "SAU": "S", "ZEHN": "10", "KONIG": "K", "NEUN": "9"}
-_WORDS = {"OBER": "Ober", "UNTER": "Unter", "SAU": "Sau", "ZEHN": "10", "KONIG": "König", "NEUN": "9"}
-_LONGEST = max(map(len, _WORDS.values()))
+WERT_WORDS = {"OBER": "Ober", "UNTER": "Unter", "SAU": "Sau", "ZEHN": "10", "KONIG": "König", "NEUN": "9"}
+FARBE_WORDS = {farbe: farbe.capitalize() for farbe in FARBEN}
+_LONGEST = max(map(len, WERT_WORDS.values()))
 
 _MODE = re.compile(r"([A-Z]+?)(eichel|gras|herz|schellen)?(du|DU)?")
 _FIRST_CARDS = 3
@@ -37,7 +38,7 @@ def card_letters(card: str, glyphs: Glyphs) -> Text:
 def card_words(card: str, glyphs: Glyphs) -> Text:
     """What stands on a card, such as `♥ Sau`; all are of the same width."""
     farbe, _, wert = card.partition(" ")
-    word = _WORDS[wert].ljust(_LONGEST)
+    word = WERT_WORDS[wert].ljust(_LONGEST)
     if glyphs is ASCII:
         word = word.replace("ö", "o")
     return Text(f"{glyphs.suits[FARBEN.index(farbe)]} {word}", _STYLES[farbe])

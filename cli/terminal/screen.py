@@ -213,12 +213,12 @@ def loading() -> Progress:
     return Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
 
 
-def counting() -> Progress:
+def counting(things: str = "messages") -> Progress:
     """A progress bar for things that are counted."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} messages"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + things),
         TimeRemainingColumn(),
     )
 

@@ -11,6 +11,7 @@ from kiebitz.dissectors.catan.objects import OBJECTS
 from kiebitz.dissectors.catan.table import CatanTable
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.state import State
 
 
 class Catan(Dissector):
@@ -24,6 +25,17 @@ class Catan(Dissector):
     codec = CatanCodec()
     framer_class = CatanFramer
     table_class = CatanTable
+
+    def scores(self, state: State) -> dict[str, int]:
+        games = state.get("games", {})
+        if not games:
+            return {}
+        players = games[max(games, key=int)].get("players", {})
+        return {
+            about.get("name") or f"player {number}": about["points"]
+            for number, about in players.items()
+            if isinstance(about.get("points"), int)
+        }
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = self.framer(direction)

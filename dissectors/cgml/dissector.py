@@ -13,6 +13,7 @@ from kiebitz.dissectors.cgml.values import renamed
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.grammar import MessageType, Rename
 from kiebitz.dissectors.records import Direction, Event
+from kiebitz.dissectors.state import State
 
 
 class Cgml(Dissector):
@@ -25,6 +26,15 @@ class Cgml(Dissector):
     codec = CgmlCodec()
     framer_class = CgmlFramer
     table_class = CgmlTable
+    counts = "money"
+
+    def scores(self, state: State) -> dict[str, int]:
+        players = state.get("players", {})
+        return {
+            players.get(number, {}).get("name") or f"player {number}": money
+            for group in state.get("groups", {}).values()
+            for number, money in group.get("money", {}).items()
+        }
 
     def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
         assert isinstance(row, ElementType)

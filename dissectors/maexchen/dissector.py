@@ -7,6 +7,7 @@ from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.maexchen.table import MaexchenTable
+from kiebitz.dissectors.state import State
 
 
 class Maexchen(Dissector):
@@ -19,6 +20,9 @@ class Maexchen(Dissector):
     codec = MaexchenCodec()
     framer_class = DatagramFramer
     table_class = MaexchenTable
+
+    def scores(self, state: State) -> dict[str, int]:
+        return dict(state.get("scores", {}))
 
 
 MAEXCHEN = Maexchen()

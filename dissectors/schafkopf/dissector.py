@@ -8,6 +8,7 @@ from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
+from kiebitz.dissectors.state import State
 
 
 class Schafkopf(Dissector):
@@ -20,6 +21,10 @@ class Schafkopf(Dissector):
     codec = SchafkopfCodec()
     framer_class = SchafkopfFramer
     table_class = SchafkopfTable
+    counts = "account"
+
+    def scores(self, state: State) -> dict[str, int]:
+        return dict(state.get("accounts", {}))
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = self.framer(direction)

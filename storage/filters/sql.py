@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import sqlite3
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -113,14 +114,20 @@ def register_functions(
 _RAISED = "user-defined function raised exception"
 """What Python makes SQLite say whatever a function has raised."""
 
-_reasons: list[BaseException] = []
-"""The last thing that a function has raised: SQLite does not pass it on."""
+
+class _Reasons(threading.local):
+    """The last thing that a function has raised in this thread: SQLite does not pass it on."""
+
+    last: BaseException | None = None
+
+
+_reasons = _Reasons()
 
 
 def reason_of(error: Exception) -> BaseException:
     """What a function of ours has raised, a FilterError or Ctrl-C, if that is behind `error`, or `error`."""
-    if _reasons and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
-        return _reasons[-1]
+    if _reasons.last is not None and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
+        return _reasons.last
     return error
 
 
@@ -129,7 +136,7 @@ def _keeping_reasons(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*values)
         except BaseException as error:
-            _reasons[:] = [error]
+            _reasons.last = error
             raise
 
     return called

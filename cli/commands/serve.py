@@ -1,0 +1,78 @@
+"""`kiebitz serve`: the table in the browser, live or recorded."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import click
+
+from kiebitz.cli.options.session import sessions_argument
+from kiebitz.cli.sessions import is_database, open_session, split_number
+from kiebitz.cli.terminal.console import warn
+from kiebitz.cli.terminal.screen import loading
+from kiebitz.cli.web.beside import HOST, PORT
+from kiebitz.cli.web.reader import Served
+
+
+@click.command()
+@sessions_argument
+@click.option("--host", default=HOST, show_default=True, metavar="ADDR", help="Listen on this address.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Listen on this port; 0 takes any that is free.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open it in this machine's browser.")
+@click.option(
+    "--player-links",
+    is_flag=True,
+    help="Print a link for each player, which shows only what that player could know.",
+)
+def serve(sessions: tuple[str, ...], host: str, port: int, opens: bool, player_links: bool) -> None:
+    """Show the table in the browser: for a class, on a projector or on its tablets.
+
+    A session that is being recorded is followed. On this machine the page needs no key. On another address
+    nothing is answered without the key that stands in the link.
+
+    \b
+    Example:
+      kiebitz serve game.db --open
+      kiebitz serve game.db --host 0.0.0.0 --player-links
+    """
+    # It takes its time to load.
+    from kiebitz.cli.web.run import listening, run
+
+    with ExitStack() as stack:
+        # Before anything is read: a port that is in use is said at once.
+        listener = stack.enter_context(listening(host, port))
+        served = [stack.enter_context(_served(number, session)) for number, session in enumerate(sessions, 1)]
+        run(served, listener, host, opens=opens, player_links=player_links)
+
+
+@contextmanager
+def _served(number: int, session: str) -> Iterator[Served]:
+    """A session of a database; a capture is read into one that lasts as long as it is served."""
+    path, _ = split_number(session)
+    if path != "-" and is_database(path):
+        timeline = open_session(session)
+        name = f"{os.path.basename(path)}:{timeline.session.id}"
+        yield Served(number, path, timeline.session.id, name)
+        return
+    # Reading captures takes scapy, which takes its time to load.
+    from kiebitz.cli.importing.packets import import_capture
+
+    with tempfile.TemporaryDirectory(prefix="kiebitz-") as folder:
+        database = os.path.join(folder, "capture.db")
+        with loading() as progress:
+            bar = progress.add_task(path, total=None)
+            recording, lacks = import_capture(
+                path, database, {}, lambda done, size: progress.update(bar, completed=done, total=size)
+            )
+        if lacks is not None:
+            warn(f"{path}: {lacks}")
+        yield Served(number, database, recording.recorder.session_id, os.path.basename(path), lacks)

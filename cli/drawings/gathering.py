@@ -1,0 +1,98 @@
+"""A server at which nobody plays just now: who is there, in which group or lobby, and what else is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+from kiebitz.cli.drawings.lettering import SMALL, lettering, put_lines
+from kiebitz.cli.drawings.seats import plate
+from kiebitz.cli.drawings.shapes import shape
+from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
+from kiebitz.storage.escaping import printable
+
+_EDGE = 40.0
+_HEADING = 46.0
+_PLATES = 106.0
+"""Of a row of plates, with what is said of each below it."""
+
+_ROW = 44.0
+_MOST = 12
+"""Of a group so many are drawn."""
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """A group of players: a heading, and each with what is said of it."""
+
+    heading: str
+    players: Sequence[tuple[str, str]]
+
+
+def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Sequence[str] = ()) -> None:
+    """A title, the groups with their players' plates, and rows of words, as far as there is room."""
+    columns = 2 if sheet.is_tall else 4
+    room = sheet.width - 2 * _EDGE
+    sheet.put(_ground(sheet.width, sheet.height), 0, 0)
+    sheet.put(lettering(title, 40, room, "middle", bold=True), sheet.width / 2, 72)
+    sheet.say(printable(title[:200]))
+    bottom = sheet.height - 60
+    needed = sum(_high(each, columns) for each in groups) + _ROW * len(rows)
+    y = max(130.0, (sheet.height - needed) / 2)
+    left = len(groups) + len(rows)
+    for each in groups:
+        if y + _high(each, columns) > bottom - (0 if left == 1 else _ROW):
+            break
+        y = _put_group(sheet, each, y, columns)
+        left -= 1
+    for row in rows:
+        if y + _ROW > bottom - (0 if left == 1 else _ROW):
+            break
+        y = put_lines(sheet, row, (_EDGE, y + 30), room, size=28, most=1) - 4
+        left -= 1
+    for words in [*(_in_words(each) for each in groups), *rows][:60]:
+        sheet.say(printable(words[:400]) or "nothing is said")
+    if left:
+        sheet.put(lettering(f"and {left} more", 28, room, ink="k-faint"), _EDGE, min(y + 40, bottom))
+        sheet.say(f"{left} more have no room in the picture")
+
+
+def _high(each: Gathered, columns: int) -> float:
+    return _HEADING + _PLATES * max(1, -(-min(len(each.players), _MOST) // columns))
+
+
+def _put_group(sheet: Sheet, each: Gathered, y: float, columns: int) -> float:
+    """One group; gives where the next begins."""
+    step = (sheet.width - 2 * _EDGE) / columns
+    more = len(each.players) - _MOST
+    heading = each.heading + (f" (and {more} more)" if more > 0 else "")
+    sheet.put(lettering(heading, 28, sheet.width - 2 * _EDGE, ink="k-faint"), _EDGE, y + 28)
+    for number, (name, said) in enumerate(each.players[:_MOST]):
+        x, top = _EDGE + number % columns * step, y + _HEADING + number // columns * _PLATES
+        sheet.put(plate(name, False, step - 16), x, top)
+        if said:
+            sheet.put(lettering(said, SMALL, step - 20), x + 14, top + 78)
+    return y + _high(each, columns)
+
+
+def _in_words(each: Gathered) -> str:
+    players = [name[:40] + (f" ({said[:40]})" if said else "") for name, said in each.players[:_MOST]]
+    return f"{each.heading[:80]}: {', '.join(players) or 'nobody'}"
+
+
+@lru_cache(maxsize=4)
+def _ground(width: float, high: float) -> Fragment:
+    drawn = group()
+    shape(
+        drawn,
+        "rect",
+        x=4,
+        y=4,
+        width=width - 8,
+        height=high - 8,
+        rx=34,
+        class_="k-felt k-s-line",
+        stroke_width=3,
+    )
+    return fragment(drawn)

@@ -1,0 +1,68 @@
+"""Lines of words as fragments: names, counts, what is going on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines
+from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
+from kiebitz.cli.terminal.cells import cell_len
+from kiebitz.storage.escaping import printable
+
+Anchor = Literal["start", "middle", "end"]
+
+SMALL = 26.0
+"""Of what is said beside; nothing is smaller than 24."""
+
+_NAMES = (34.0, 30.0, 26.0)
+
+
+@lru_cache(maxsize=1024)
+def lettering(
+    words: str, size: float, room: float, anchor: Anchor = "start", ink: str = "k-ink", bold: bool = False
+) -> Fragment:
+    """Words on one line, cut to their room; the origin is where the line stands."""
+    drawn = group()
+    weight = {"font_weight": "bold"} if bold else {}
+    label(drawn, (0, 0), words, size, room, text_anchor=anchor, class_=ink, **weight)
+    return fragment(drawn)
+
+
+def fitting(words: str, room: float, sizes: Sequence[float] = _NAMES) -> float:
+    """The largest of these sizes, the largest first, in which words are not cut; or else the last."""
+    cells = cell_len(printable(words[:200]))
+    return next((size for size in sizes if int(room / (LETTER_WIDTH * size)) >= cells), sizes[-1])
+
+
+def put_lines(
+    sheet: Sheet,
+    words: str,
+    at: tuple[float, float],
+    room: float,
+    *,
+    most: int = 2,
+    size: float = SMALL,
+    anchor: Anchor = "start",
+    ink: str = "k-ink",
+    bold: bool = False,
+) -> float:
+    """Put words in at most so many lines, the first of them at this place; gives the next line's place.
+
+    Where they need more lines the last one is cut.
+    """
+    x, y = at
+    rows = lines(words[:1000], size, room)
+    if len(rows) > most:
+        rows[most - 1 :] = [" ".join(rows[most - 1 :])]
+    for row in rows:
+        sheet.put(lettering(row, size, room, anchor, ink, bold), x, y)
+        y += round(1.22 * size)
+    return y
+
+
+def many(things: Sequence[str], most: int) -> str:
+    """Things on a line, and how many more there are."""
+    shown = ", ".join(thing[:200] for thing in things[:most])
+    return shown if len(things) <= most else f"{shown} and {len(things) - most} more"

@@ -1,0 +1,257 @@
+"""Who sits where at a table of cards, wide and tall: plates with names, hands, and the cards that lie.
+
+The player at the bottom is told first, the others follow clockwise: left, top, right; of three nobody is at
+the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from kiebitz.cli.drawings.cards import NARROW, Face, backs, backs_width, card, halo, height, place
+from kiebitz.cli.drawings.lettering import SMALL, Anchor, fitting, lettering
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines, polygon, shape
+from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
+from kiebitz.cli.terminal.cells import cell_len
+from kiebitz.storage.escaping import printable
+
+Edge = Literal["bottom", "left", "top", "right"]
+
+_PLATE = 48
+"""A plate's height."""
+
+_MOST_CARDS = 12
+"""Of a hand that are drawn; no game deals more."""
+
+_LINE = 32
+"""From one line of what is said to the next."""
+
+_FAN = 340
+"""So wide are hidden cards at most, one over the other."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A player's room, how wide a card of the hand is, and where the card lies that is played."""
+
+    edge: Edge
+    x: float
+    y: float
+    width: float
+    height: float
+    card: tuple[float, float]
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """A table: its felt as x, y, width and height; the seats from the bottom one on, clockwise.
+
+    A hand's cards are `hand` wide, those that lie on the felt `lying`. `story` is the middle of
+    what is going on, and the room that a line has.
+    """
+
+    felt: tuple[float, float, float, float]
+    places: tuple[Place, ...]
+    hand: float
+    lying: float
+    story: tuple[float, float, float]
+    names_below: bool
+    """Whether cards that lie have their players' names below."""
+
+
+class Seated(msgspec.Struct, frozen=True):
+    """A player: what is said of it, the cards that are known, and how many others it holds (None: unknown).
+
+    `lies` is the card before it, `just` whether that was played last, `takes` whether it takes the trick.
+    """
+
+    name: str
+    to_move: bool
+    marks: list[str]
+    figures: list[str]
+    cards: list[Face]
+    hidden: int | None
+    lies: Face | None
+    just: bool
+    takes: bool
+
+
+def put_felt(sheet: Sheet, layout: Layout) -> None:
+    """The table itself."""
+    x, y, width, high = layout.felt
+    sheet.put(_felt(width, high), x, y)
+
+
+def put_story(sheet: Sheet, layout: Layout, said: Sequence[str], most: int) -> None:
+    """What is going on, in at most so many lines amid the table, the first of them bold."""
+    x, y, room = layout.story
+    said = said[:most]
+    y -= 17 * (len(said) - 1)
+    for number, row in enumerate(said):
+        size = fitting(row, room, (32, 28, SMALL))
+        sheet.put(lettering(row, size, room, "middle", "k-ink", number == 0), x, y)
+        y += 34
+    sheet.say(printable(", ".join(row[:200] for row in said)) or "nothing is said")
+
+
+def put_seated(sheet: Sheet, layout: Layout, players: Sequence[Seated], is_played: bool) -> None:
+    """Everybody at the table, from the bottom one on; while it `is_played`, each has a place for a card."""
+    for at, player in zip(layout.places, players, strict=False):
+        if is_played:
+            _put_lying(sheet, layout, at, player)
+        if at.edge in ("left", "right"):
+            _put_beside(sheet, layout, at, player)
+        else:
+            _put_along(sheet, layout, at, player)
+        sheet.say(_in_words(player))
+
+
+@lru_cache(maxsize=256)
+def plate(name: str, to_move: bool, width: float) -> Fragment:
+    """A name plate, its upper left corner at the origin; who is to move has an arrow and a thick edge."""
+    drawn = group()
+    edge, thick = ("k-s-turn", 6) if to_move else ("k-s-line", 2)
+    shape(drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick)
+    left = 14
+    if to_move:
+        polygon(drawn, [(14, 12), (36, 24), (14, 36)], class_="k-turn")
+        left = 44
+    room = width - left - 10
+    words = name or '""'
+    size = fitting(words, room)
+    label(drawn, (left, 24 + size * 0.35), words, size, room, font_weight="bold", class_="k-ink")
+    return fragment(drawn)
+
+
+@lru_cache(maxsize=8)
+def _felt(width: float, high: float) -> Fragment:
+    drawn = group()
+    shape(drawn, "rect", width=width, height=high, rx=34, class_="k-felt k-s-line", stroke_width=3)
+    return fragment(drawn)
+
+
+def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
+    x, y = at.card
+    wide = layout.lying
+    if player.lies is None:
+        sheet.put(place(wide), x, y)
+    else:
+        sheet.put(card(player.lies, wide), x, y)
+        if player.takes or player.just:
+            sheet.put(halo(wide, player.takes), x, y)
+    if layout.names_below:
+        foot = y + height(wide) + 34
+        ink = "k-turn" if player.to_move or player.takes else "k-faint"
+        sheet.put(lettering(player.name or '""', 24, wide + 56, "middle", ink), x + wide / 2, foot)
+
+
+def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
+    """A player at a side: each thing below the other."""
+    sheet.put(plate(player.name, player.to_move, at.width), at.x, at.y)
+    hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
+    most = max(1, int((at.height - _PLATE - hand) / _LINE))
+    said = [(words, True) for words in lines(", ".join(player.marks), SMALL, at.width)]
+    together = " · ".join(player.figures)
+    alone = len(player.figures) + len(said) <= most and not _fits(together, at.width)
+    said += [(words, False) for words in (player.figures if alone else [together]) if words]
+    y = at.y + _PLATE + _LINE
+    for words, bold in said[: most - 1] + said[most - 1 :][-1:]:
+        size = fitting(words, at.width, (SMALL, 24))
+        sheet.put(lettering(words, size, at.width, "start", "k-ink", bold), at.x, y)
+        y += _LINE
+    _put_hand(sheet, layout.hand, (at.x, y - _LINE + 14), at.width, player, "start")
+
+
+def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
+    """A player at a long edge: the hand towards the table, beside the plate what is said."""
+    hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
+    above = at.edge == "bottom"
+    y = at.y + hand + 4 if above else at.y
+    half = min(at.width / 2 - 10, 400)
+    x = at.x + at.width / 2 - half - 10
+    sheet.put(plate(player.name, player.to_move, half), x, y)
+    together = " · ".join(player.figures)
+    said = [(", ".join(player.marks), True)] if player.marks else []
+    figures = lines(together, 24, half) if len(together) < 200 else [together]
+    said += [(row, False) for row in (figures if len(figures) < 3 else [together])]
+    line = y + {0: 0, 1: 33, 2: 20}.get(len(said), 9)
+    for words, bold in said:
+        size = fitting(words, half, (28 if len(said) < 3 else 24, SMALL, 24))
+        sheet.put(lettering(words, size, half, "start", "k-ink", bold), x + half + 20, line)
+        line += 30 if len(said) < 3 else 26
+    _put_hand(sheet, layout.hand, (at.x, at.y if above else y + _PLATE + 8), at.width, player, "middle")
+
+
+def _fits(words: str, room: float) -> bool:
+    return cell_len(printable(words[:200])) * LETTER_WIDTH * SMALL <= room
+
+
+def _gap(width: float) -> float:
+    """Between cards of a hand."""
+    return 3 if width < NARROW else 6
+
+
+def _columns(shown: int, width: float, room: float) -> int:
+    """How many cards stand side by side; for a row of one or two more they move together."""
+    gap = _gap(width)
+    columns = max(1, int((room + gap) / (width + gap)))
+    return shown if columns < shown <= 1.2 * columns else columns
+
+
+def _rows(player: Seated, width: float, room: float) -> int:
+    shown = min(len(player.cards), _MOST_CARDS) + (1 if player.hidden else 0)
+    return max(1, -(-shown // _columns(shown, width, room)))
+
+
+def _put_hand(
+    sheet: Sheet, width: float, at: tuple[float, float], room: float, player: Seated, anchor: Anchor
+) -> None:
+    """The cards that are known, then the backs of the others."""
+    x, y = at
+    gap = _gap(width)
+    cards = player.cards[:_MOST_CARDS]
+    if not cards:
+        if player.hidden is None:
+            words = lettering("cards unknown", SMALL, room, anchor, "k-faint")
+            sheet.put(words, x + {"start": 0, "middle": room / 2, "end": room}[anchor], y + 40)
+        elif player.hidden > 0:
+            within = min(room, _FAN)
+            left = _left(anchor, x, backs_width(player.hidden, width, within), room)
+            sheet.put(backs(player.hidden, width, within), left, y)
+        return
+    hidden = player.hidden or 0
+    pieces = [card(face, width) for face in cards]
+    if hidden:
+        pieces.append(backs(hidden, width, width))
+    columns = _columns(len(pieces), width, room)
+    step = width + gap if columns < 2 else min(width + gap, (room - width) / (columns - 1))
+    for first in range(0, len(pieces), columns):
+        row = pieces[first : first + columns]
+        left = _left(anchor, x, (len(row) - 1) * step + width, room)
+        for number, piece in enumerate(row):
+            sheet.put(piece, left + number * step, y)
+        y += height(width) + gap
+    if len(player.cards) > _MOST_CARDS:
+        more = lettering(f"and {len(player.cards) - _MOST_CARDS} more", 24, room, "start", "k-faint")
+        sheet.put(more, x, y + 20)
+
+
+def _left(anchor: Anchor, x: float, width: float, room: float) -> float:
+    return x + {"start": 0.0, "middle": (room - width) / 2, "end": room - width}[anchor]
+
+
+def _in_words(player: Seated) -> str:
+    """A player on one line."""
+    told = ["to move"] if player.to_move else []
+    told += [*player.marks, *player.figures]
+    if player.lies is not None:
+        told.append(f"on the table {player.lies.words}" + (", takes the trick" if player.takes else ""))
+    if player.cards:
+        told.append("holds " + ", ".join(face.words for face in player.cards[:_MOST_CARDS]))
+    if player.hidden:
+        told.append(f"{player.hidden} hidden card{'' if player.hidden == 1 else 's'}")
+    elif player.hidden is None:
+        told.append("cards unknown")
+    return printable(f"{player.name[:60] or 'nameless'}: " + ", ".join(told))

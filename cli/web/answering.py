@@ -1,0 +1,17 @@
+"""Answers as they go over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+
+class JsonAnswer(Response):
+    """A record as JSON."""
+
+    media_type = "application/json"
+
+    def __init__(self, answer: Any, status: int = 200) -> None:
+        super().__init__(msgspec.json.encode(answer), status)

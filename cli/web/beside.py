@@ -1,0 +1,101 @@
+"""`--serve`: the table in the browser while something is recorded, served by a process of its own.
+
+So no byte waits for a page, and what is passed on goes on if the page's server fails.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Self
+
+import click
+
+import kiebitz
+from kiebitz.cli.terminal.console import warn
+from kiebitz.proxy.modes import parse_endpoint
+
+HOST, PORT = "127.0.0.1", 8765
+"""Where the page is served where nobody says otherwise."""
+
+_PATIENCE_S = 3.0
+"""So long the other process may take to end."""
+
+
+class _Place(click.ParamType[tuple[str, int]]):
+    name = "place"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        try:
+            host, port = parse_endpoint(value)
+        except ValueError as error:
+            self.fail(f"{error}, as in {HOST}:{PORT}", param, ctx)
+        return host or HOST, port
+
+
+serve_option = click.option(
+    "--serve",
+    "place",
+    type=_Place(),
+    is_flag=False,
+    flag_value=f"{HOST}:{PORT}",
+    metavar="[HOST:PORT]",
+    help=f"Show the table in the browser meanwhile, as kiebitz serve does, on {HOST}:{PORT} or here.",
+)
+
+
+class PageBeside:
+    """As a context: the page is there from `start` on, until the recording is over."""
+
+    def __init__(self, place: tuple[str, int]) -> None:
+        self._host, self._port = place
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def start(self, session: str, on_left: Callable[[], None]) -> None:
+        """Serve this session, `DB:N`. Who leaves a page ends nothing: `on_left` is never called."""
+        root = str(Path(kiebitz.__file__).parent.parent)
+        paths = filter(None, (root, os.environ.get("PYTHONPATH")))
+        where = ("--host", self._host, "--port", str(self._port))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kiebitz", "serve", session, *where],
+            stdin=subprocess.DEVNULL,
+            # Its address is no line of what happens.
+            stdout=2,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            # Ctrl-C is for the recording, which ends this in its time.
+            start_new_session=True,
+        )
+        Thread(target=self._wait, name="serve", daemon=True).start()
+
+    def stop(self) -> None:
+        """End with the recording."""
+        self._is_over = True
+        if self._process is not None:
+            self._process.terminate()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.stop()
+        if self._process is not None:
+            try:
+                self._process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _wait(self) -> None:
+        """Wait until the other process is gone."""
+        assert self._process is not None
+        status = self._process.wait()
+        if not self._is_over:
+            warn(f"the page is not served any more (status {status}); the recording goes on")

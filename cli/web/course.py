@@ -1,0 +1,131 @@
+"""A table's whole course in little: when its events were, its games, what was wrong, who had how much.
+
+What is long is sampled, so that an answer stays small however long the session is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from kiebitz.cli.commands.games import result_words
+from kiebitz.cli.web import records
+from kiebitz.cli.web.lists import seen_diagnostics, seq_of_flaw
+from kiebitz.cli.web.reader import Reader, View
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.state import State, apply, seen_by
+from kiebitz.storage.results import named_result
+from kiebitz.storage.timeline import TableRow
+
+_TIMES = 500
+_FLAWS = 1000
+_FLAWS_READ = 20_000
+_STEPS = 1000
+_MOST_NAMES = 50
+"""So many players have a line in the chart."""
+
+_WHOLE = 20_000
+"""Up to so many events each of them is looked at for what players have; beyond that some hundred."""
+
+_LOOKS = 300
+
+
+def course(reader: Reader, table: TableRow, player: str | None) -> records.Course:
+    """The course of a table, as far as a player could know it."""
+    timeline = reader.timeline
+    first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
+    return records.Course(
+        first,
+        last,
+        _times(reader, table, first, last),
+        list(_games(reader, table, player)),
+        _flaws(reader, table, player),
+        _scores(reader, table, player, first, last),
+    )
+
+
+def _times(reader: Reader, table: TableRow, first: int, last: int) -> list[tuple[int, float]]:
+    rows = reader.timeline.connection.execute(
+        "SELECT seq, ts_ns FROM events WHERE table_id = ? AND seq IN (SELECT value FROM json_each(?))"
+        " ORDER BY seq",
+        (table.id, str(_sample(first, last, _TIMES))),
+    )
+    return [(seq, reader.seconds(ts_ns)) for seq, ts_ns in rows]
+
+
+def _sample(first: int, last: int, most: int) -> list[int]:
+    """Up to so many numbers above the first one and up to the last, which is among them."""
+    step = max(1, -(-(last - first) // most))
+    return [*range(first + 1, last, step), last] if last > first else []
+
+
+def _games(reader: Reader, table: TableRow, player: str | None) -> Iterator[records.GameMark]:
+    timeline = reader.timeline
+    seqs = dict(
+        timeline.connection.execute(
+            "SELECT g.id, (SELECT e.seq FROM events AS e WHERE e.game_id = g.id ORDER BY e.id LIMIT 1)"
+            " FROM games AS g WHERE g.table_id = ?",
+            (table.id,),
+        ).fetchall()
+    )
+    for game in timeline.games():
+        seq = seqs.get(game.id)
+        if seq is not None:
+            # How it ended may tell what a player was not told.
+            result = named_result(timeline, game) if player is None else None
+            yield records.GameMark(game.id, game.label, seq, result_words(result) if result else None)
+
+
+def _flaws(reader: Reader, table: TableRow, player: str | None) -> list[records.FlawMark]:
+    """Errors and warnings; of more than are shown the gravest of each stretch."""
+    found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
+    marks = []
+    for row, stream in islice(found, _FLAWS_READ):
+        # A flaw of a stream that belongs to no table is told at each.
+        if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
+            seq = seq_of_flaw(reader.timeline, table.id, row.event_id, row.ts_ns)
+            marks.append(records.FlawMark(seq, row.severity, row.id))
+    marks.sort(key=lambda mark: mark.seq)
+    stretch = -(-len(marks) // _FLAWS)
+    return [
+        min(marks[at : at + stretch], key=lambda mark: mark.severity != "error")
+        for at in range(0, len(marks), stretch or 1)
+    ]
+
+
+# Who had how much.
+
+
+def _scores(
+    reader: Reader, table: TableRow, player: str | None, first: int, last: int
+) -> records.Scores | None:
+    dissector = dissector_of(table.protocol)
+    if dissector is None:
+        return None
+    steps: list[tuple[int, dict[str, int]]] = []
+    for seq, state in _states(reader, table, first, last):
+        scores = dissector.scores(state if player is None else seen_by(state, player))
+        if scores and (not steps or steps[-1][1] != scores):
+            steps.append((seq, scores))
+    if not steps:
+        return None
+    stretch = -(-len(steps) // _STEPS)
+    steps = [*steps[:-1:stretch], steps[-1]]
+    names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MOST_NAMES]
+    return records.Scores(
+        dissector.counts, names, [(seq, [scores.get(name) for name in names]) for seq, scores in steps]
+    )
+
+
+def _states(reader: Reader, table: TableRow, first: int, last: int) -> Iterator[tuple[int, State]]:
+    """The table's states, or some hundred of them where there are many; each is good until the next."""
+    timeline = reader.timeline
+    if last - first > _WHOLE:
+        for seq in _sample(first, last, _LOOKS):
+            yield seq, timeline.state_at(table.id, seq)
+        return
+    state = timeline.state_at(table.id, first)
+    for event in timeline.events_between(table.id, first, last):
+        if event.changes:
+            apply(state, event.changes)
+            yield event.seq, state

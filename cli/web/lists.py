@@ -1,0 +1,319 @@
+"""The lists of a session for the page: events, messages, diagnostics, streams, a window at a time.
+
+With a player only what that player could know is listed, and a filter is asked about that alone: else it
+would tell by its hits what is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+import msgspec
+
+from kiebitz.cli.web import records
+from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message, streams_by_number
+from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.windows import Place, window
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.dissectors.records import (
+    Event,
+    Group,
+    Severity,
+    Stream,
+    TableInfo,
+)
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.conditions import sql_condition
+from kiebitz.storage.escaping import field_words
+from kiebitz.storage.timeline import TableRow, Timeline
+from kiebitz.storage.traffic import (
+    FROM_ITS_BYTES,
+    DiagnosticRow,
+    MessageRow,
+    diagnostics_between,
+    flaws_of_messages,
+    messages_between,
+    streams,
+)
+
+GRAVITY: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+# Events.
+
+
+def events(reader: Reader, table: TableRow, view: View, place: Place) -> records.Events:
+    """A table's events, by their number there."""
+    found, is_first, is_last = window(
+        lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
+    )
+    return records.Events([event_record(reader, view.player, event) for event in found], is_first, is_last)
+
+
+def seen_events(
+    reader: Reader, table: TableRow, view: View, after: int | None, before: int | None
+) -> Iterator[Event]:
+    """The events after a number, or before one and the latest first, that may be seen and are wanted.
+
+    They are given as they may be seen.
+    """
+    timeline = reader.timeline
+    player = view.player
+    condition, parameters = sql_condition(timeline, view.wanted if player is None else None, "events")
+    if view.game is not None:
+        condition, parameters = f"e.game_id = ? AND {condition}", [view.game, *parameters]
+    if after is not None:
+        upto = _BEYOND if before is None else before - 1
+        found = timeline.events_between(table.id, after, upto, condition, parameters)
+    else:
+        found = timeline.events_before(table.id, _BEYOND if before is None else before, condition, parameters)
+    if player is None:
+        yield from found
+        return
+    passes = view.wanted.predicate("events") if view.wanted is not None else None
+    info = TableInfo(table.id, table.protocol, table.server)
+    for event in found:
+        seen = reader.hearers.seen(event, player)
+        if seen is not None and (passes is None or passes(row_of_event(reader, seen, player, info))):
+            yield seen
+
+
+def event_record(reader: Reader, player: str | None, event: Event) -> records.Event:
+    """An event as it may be seen."""
+    onlooker = reader.onlooker(player)
+    return records.Event(
+        event.seq,
+        event.id,
+        event.table_id,
+        event.game_id,
+        onlooker.seconds(event),
+        event.ts_ns,
+        event.kind,
+        event.actor,
+        reader.hearers.sentence(event),
+        event.data,
+    )
+
+
+# Messages.
+
+
+def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -> records.Messages:
+    """Messages, by their number: a table's, or all."""
+    found, is_first, is_last = window(
+        lambda after, before: seen_messages(reader, table, view, after, before), lambda row: row.id, place
+    )
+    return records.Messages(message_records(reader, view.player, found), is_first, is_last)
+
+
+def message_records(reader: Reader, player: str | None, found: Sequence[MessageRow]) -> list[records.Message]:
+    """Messages with what is known of their streams."""
+    flaws = flaws_of_messages(reader.timeline, [row.id for row in found], _groups(player))
+    hosts = streams_by_number(reader.timeline)
+    listed = []
+    for row in found:
+        stream = hosts[row.stream_id]
+        dissector = dissector_of(stream.protocol) if stream.protocol is not None else None
+        severities = [flaw.severity for flaw in flaws.get(row.id, ())]
+        listed.append(
+            records.Message(
+                row.id,
+                reader.seconds(row.ts_ns),
+                row.ts_ns,
+                row.stream_id,
+                row.direction,
+                stream.client,
+                reader.names.get(row.stream_id),
+                stream.server,
+                row.name,
+                dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
+                row.fields,
+                row.offset,
+                row.length,
+                row.game_id,
+                row.event_id,
+                field_words(row.fields),
+                next((severity for severity in GRAVITY if severity in severities), None),
+            )
+        )
+    return listed
+
+
+def seen_messages(
+    reader: Reader, table: TableRow | None, view: View, after: int | None, before: int | None
+) -> Iterator[MessageRow]:
+    """The messages after a number, or before one, that may be seen and are wanted, as they may be seen."""
+    player = view.player
+    wanted = view.wanted if player is None else None
+    condition, parameters = sql_condition(reader.timeline, wanted, "messages")
+    condition, parameters = _of(reader, "m", table, player, condition, parameters)
+    rows = messages_between(reader.timeline, after, before, condition, parameters)
+    if player is None:
+        yield from rows
+        return
+    passes = view.wanted.predicate("messages") if view.wanted is not None else None
+    for row in rows:
+        event = _seen_event(reader, row.event_id, player)
+        seen = msgspec.structs.replace(row, event_id=event.id if event is not None else None)
+        if passes is None or passes(row_of_message(reader, seen, event)):
+            yield seen
+
+
+def message_at(reader: Reader, table: TableRow, seq: int) -> int | None:
+    """The first message that tells of an event, or of the nearest before it; None if there is none."""
+    for event in reader.timeline.events_before(table.id, seq + 1):
+        (number,) = reader.timeline.connection.execute(
+            "SELECT min(id) FROM messages WHERE event_id = ?", (event.id,)
+        ).fetchone()
+        if number is not None:
+            return int(number)
+    return None
+
+
+# Diagnostics.
+
+
+def diagnostics(
+    reader: Reader, table: TableRow | None, view: View, place: Place, least: Severity = "note"
+) -> records.Diagnostics:
+    """Diagnostics as grave as `least` or graver, by their number; of a player's those that bytes show."""
+    found, is_first, is_last = window(
+        lambda after, before: seen_diagnostics(reader, table, view, least, after, before),
+        lambda pair: pair[0].id,
+        place,
+    )
+    return records.Diagnostics([diagnostic_record(reader, table, *pair) for pair in found], is_first, is_last)
+
+
+def seen_diagnostics(
+    reader: Reader,
+    table: TableRow | None,
+    view: View,
+    least: Severity,
+    after: int | None,
+    before: int | None,
+) -> Iterator[tuple[DiagnosticRow, Stream]]:
+    """The diagnostics after a number, or before one, that may be seen and are wanted, and their streams."""
+    player = view.player
+    hosts = streams_by_number(reader.timeline)
+    wanted = view.wanted if player is None else None
+    condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
+    condition, parameters = _of(reader, "d", table, player, condition, parameters)
+    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], _groups(player)
+    condition = (
+        f"d.severity IN ({', '.join('?' * len(severities))})"
+        f" AND d.grp IN ({', '.join('?' * len(groups))}) AND {condition}"
+    )
+    rows = diagnostics_between(reader.timeline, after, before, condition, [*severities, *groups, *parameters])
+    passes = view.wanted.predicate("diagnostics") if view.wanted is not None else None
+    for row in rows:
+        if player is None:
+            yield row, hosts[row.stream_id]
+            continue
+        event = _seen_event(reader, row.event_id, player)
+        seen = msgspec.structs.replace(row, event_id=event.id if event is not None else None)
+        if passes is None or passes(row_of_diagnostic(reader, seen, event)):
+            yield seen, hosts[row.stream_id]
+
+
+def diagnostic_record(
+    reader: Reader, table: TableRow | None, row: DiagnosticRow, stream: Stream
+) -> records.Diagnostic:
+    """A diagnostic, with the event of the table at which it stands."""
+    timeline = reader.timeline
+    return records.Diagnostic(
+        row.id,
+        reader.seconds(row.ts_ns),
+        row.severity,
+        row.group,
+        row.code,
+        row.text,
+        row.blame,
+        row.suggestion,
+        row.stream_id,
+        row.direction,
+        stream.client,
+        reader.names.get(row.stream_id),
+        row.offset,
+        row.length,
+        row.expected,
+        row.clause,
+        row.message_id,
+        row.message,
+        row.event_id,
+        seq_of_flaw(timeline, table.id, row.event_id, row.ts_ns) if table is not None else None,
+    )
+
+
+def seq_of_flaw(timeline: Timeline, table_id: int, event_id: int | None, ts_ns: int) -> int:
+    """The event of a table at which a flaw stands: the one that it is about, or the last one before it."""
+    return timeline.seq_upto(table_id, event_id if event_id is not None else timeline.event_at(ts_ns))
+
+
+# Streams.
+
+
+def stream_list(reader: Reader, player: str | None) -> records.Streams:
+    """The streams: all, or a player's own."""
+    own = None if player is None else reader.hearers.streams_of(player)
+    timeline = reader.timeline
+    return records.Streams(
+        [
+            records.Stream(
+                row.id,
+                row.protocol,
+                row.transport,
+                row.client,
+                row.server,
+                reader.names.get(row.id),
+                reader.seconds(row.opened_ns),
+                None if row.closed_ns is None else reader.seconds(row.closed_ns),
+                row.close_reason,
+                row.messages,
+                row.bytes,
+            )
+            for row in streams(timeline)
+            if own is None or row.id in own
+        ]
+    )
+
+
+# What may be seen.
+
+
+def _groups(player: str | None) -> tuple[Group, ...]:
+    """The groups of diagnostics that may be seen: the others' texts tell what a player may not know."""
+    return get_args(Group) if player is None else FROM_ITS_BYTES
+
+
+def _of(
+    reader: Reader,
+    alias: str,
+    table: TableRow | None,
+    player: str | None,
+    condition: str,
+    parameters: Sequence[str | int | float],
+) -> tuple[str, list[str | int | float]]:
+    """A condition that takes only what is on a table's streams, and on the player's."""
+    more: list[str | int | float] = []
+    if table is not None:
+        # The plus keeps SQLite from taking the index by stream, and sorting all of it.
+        of = "SELECT id FROM streams WHERE server = ? AND protocol = ?"
+        condition = f"+{alias}.stream_id IN ({of}) AND {condition}"
+        more = [table.server, table.protocol]
+    if player is not None:
+        own = sorted(reader.hearers.streams_of(player))
+        condition = f"+{alias}.stream_id IN (SELECT value FROM json_each(?)) AND {condition}"
+        more = [to_json(own), *more]
+    return condition, [*more, *parameters]
+
+
+def _seen_event(reader: Reader, event_id: int | None, player: str) -> Event | None:
+    if event_id is None:
+        return None
+    event = next(reader.timeline.events("e.id = ?", [event_id]), None)
+    return reader.hearers.seen(event, player) if event is not None else None
+
+
+_BEYOND = (1 << 63) - 1

@@ -1,0 +1,89 @@
+"""The API as an OpenAPI document, made of the table of addresses and the types of their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kiebitz.cli.web import records
+from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, kiebitz_version
+from kiebitz.cli.web.asked import Parameter
+
+_SCHEMAS: dict[str, dict[str, Any]] = {
+    "number": {"type": "integer", "minimum": 0},
+    "text": {"type": "string"},
+    "names": {"type": "array", "items": {"type": "string"}},
+    "severity": {"enum": ["error", "warning", "note"]},
+    "shape": {"enum": ["wide", "tall"]},
+}
+
+
+def openapi() -> dict[str, Any]:
+    """The document, as plain values."""
+    paths: dict[str, Any] = {}
+    types: list[Any] = [records.Refusal, records.Push, records.Growth, records.Status]
+
+    def enter(path: str, about: str, answer: Any, parameters: tuple[Parameter, ...]) -> None:
+        if isinstance(answer, str):
+            content: dict[str, Any] = {answer: {"schema": {"type": "string"}}}
+        else:
+            types.append(answer)
+            content = {"application/json": {"schema": _reference(answer)}}
+        paths[path] = {
+            "get": {
+                "summary": about,
+                "parameters": [*_in_path(path), *map(_parameter, parameters)],
+                "responses": {
+                    "200": {"description": "well", "content": content},
+                    "default": {
+                        "description": "a sentence that says what is wrong",
+                        "content": {"application/json": {"schema": _reference(records.Refusal)}},
+                    },
+                },
+            }
+        }
+
+    enter("/api/sessions", "the sessions that are served", records.Sessions, SESSIONS)
+    for address in ADDRESSES:
+        enter(address.path, address.about, address.answer, tuple(address.known.values()))
+    enter("/api/live", _LIVE, "text/event-stream", LIVE)
+    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Kiebitz",
+            "version": kiebitz_version(),
+            "description": "What kiebitz serve answers. All of it only reads.",
+        },
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+_LIVE = (
+    "server-sent events: what happens (schema Push; the id of an event says how far one has been told, and is"
+    " taken as Last-Event-ID), growth (Growth) and status (Status)"
+)
+
+
+def _reference(answer: Any) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{answer.__name__}"}
+
+
+def _in_path(path: str) -> list[dict[str, Any]]:
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "integer"}} for name in names]
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    described = {
+        "name": parameter.name,
+        "in": "query",
+        "description": parameter.about,
+        "required": parameter.is_needed,
+        "schema": _SCHEMAS[parameter.kind],
+    }
+    if parameter.kind == "names":
+        described |= {"style": "form", "explode": False}
+    return described

@@ -1,0 +1,44 @@
+"""The files that the page is made of, and all of them as one.
+
+Its modules need no build step: a browser loads them one by one. A file from a disk may load no others, so
+there they are joined into one script, each behind those that it imports from. No two have a name in common.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+"""Media types by the endings of names."""
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<module>\w+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=async function|function|const|let|class)", re.MULTILINE)
+
+
+@cache
+def page_files() -> dict[str, bytes]:
+    """The files by name."""
+    folder = files("kiebitz.cli.web").joinpath("static")
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith(tuple(MEDIA))}
+
+
+def joined_script(first: str = "app.js") -> str:
+    """The modules that the first one needs, and itself, as one."""
+    order: list[str] = []
+    _visit(first, order, set())
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _source(module))) for module in order)
+
+
+def _visit(module: str, order: list[str], seen: set[str]) -> None:
+    if module in seen:
+        return
+    seen.add(module)
+    for found in _IMPORT.finditer(_source(module)):
+        _visit(found["module"], order, seen)
+    order.append(module)
+
+
+def _source(module: str) -> str:
+    return page_files()[module].decode()

@@ -1,0 +1,60 @@
+"""A table at a moment as the page shows it: both drawings, and the same in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from kiebitz.cli.drawings.sheet import Drawing, Shape
+from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.web import records
+from kiebitz.cli.web.reader import Reader
+from kiebitz.dissectors.state import State
+from kiebitz.storage.timeline import TableRow
+
+_KEPT = 64
+"""Pictures that are remembered: who is shown one asks for its fragments next."""
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """A picture and its fragments."""
+
+    picture: records.Picture
+    drawings: dict[Shape, Drawing]
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all its fragments."""
+        return {name for drawing in self.drawings.values() for name in drawing.fragments}
+
+    def fragments(self, wanted: Collection[str] | None = None) -> dict[str, str]:
+        """Those of its fragments that are wanted, or all."""
+        known = {name: part for drawing in self.drawings.values() for name, part in drawing.fragments.items()}
+        return known if wanted is None else {name: known[name] for name in wanted if name in known}
+
+
+def drawn_at(reader: Reader, table: TableRow, seq: int, player: str | None) -> Drawn:
+    """A table after its event `seq`, as far as a player could know it. What was drawn last is remembered."""
+    place = (table.id, seq, player)
+    drawn = reader.drawn.get(place)
+    if drawn is None:
+        drawn = reader.drawn[place] = draw(reader, table, seq, player)
+        if len(reader.drawn) > _KEPT:
+            reader.drawn.popitem(last=False)
+    return drawn
+
+
+def draw(reader: Reader, table: TableRow, seq: int, player: str | None, state: State | None = None) -> Drawn:
+    """The same, drawn anew; `state` is the whole of it after that event, if that is known."""
+    onlooker = reader.onlooker(player)
+    events = reader.timeline.recent(table.id, seq, RECENT)
+    state = reader.timeline.state_at(table.id, seq) if state is None else state
+    shapes: tuple[Shape, ...] = ("wide", "tall")
+    drawings = {shape: onlooker.drawing(table.id, state, events, shape) for shape in shapes}
+    wide, tall = (
+        records.Places(drawing.width, drawing.height, drawing.pieces) for drawing in drawings.values()
+    )
+    words = drawings["wide"].words
+    title, latest = onlooker.title(table.id, events), onlooker.latest(events)
+    return Drawn(records.Picture(table.id, seq, title, latest, words, wide, tall), drawings)

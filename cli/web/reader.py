@@ -1,0 +1,176 @@
+"""A served session as one thread reads it: a connection of its own, and what it has learnt of the players.
+
+SQLite's connections belong to a thread each. So who answers questions in several threads has a `Reader` in
+each of them; where a recording is carried on in another database, all of them follow.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.storage.filters import Filter
+from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.in_full import InFull
+from kiebitz.storage.opening import open_existing
+from kiebitz.storage.players import names_of_streams
+from kiebitz.storage.schema import StorageError
+from kiebitz.storage.timeline import TableRow, Timeline, sessions
+
+if TYPE_CHECKING:
+    from kiebitz.cli.web.pictures import Drawn
+
+_MOST_ONLOOKERS = 50
+"""So many players' views are kept at once."""
+
+_LEARN_EVERY_S = 0.5
+"""So old may be what is known of who sits at which connection."""
+
+NO_SUCH_TABLE = "there is no table {} in this session"
+
+
+class Served(msgspec.Struct):
+    """A session that is served: where it is now, what it is called, and what is missing at its end."""
+
+    number: int
+    path: str
+    session_id: int
+    name: str
+    lacks: str | None = None
+
+
+class View(msgspec.Struct, frozen=True):
+    """Over whose shoulder one looks, None for everybody's, and what one wants to see."""
+
+    player: str | None = None
+    wanted: Filter | None = None
+    game: int | None = None
+
+
+class Reader:
+    """Reads a served session in the thread in which it was made. Raises StorageError, sqlite3.Error."""
+
+    _hearers: Hearers | None
+    _in_full: InFull | None
+
+    def __init__(self, served: Served, timeline: Timeline | None = None) -> None:
+        """A reader with a connection of its own, or with that of a timeline."""
+        self.served = served
+        self.drawn: OrderedDict[tuple[int, int, str | None], Drawn] = OrderedDict()
+        """The pictures drawn last, by table, event and player; see `pictures.drawn_at`."""
+        self._open(timeline)
+
+    def _open(self, timeline: Timeline | None = None) -> None:
+        self._place = self.served.path, self.served.session_id
+        self.timeline = timeline or self._read(open_existing(self.served.path))
+        self._cursor = self.timeline.connection.cursor()
+        self._version = -1
+        self._learnt_s = 0.0
+        self._upto = 0
+        self._names: dict[int, str] = {}
+        self._forget()
+
+    def close(self) -> None:
+        """Close its connection."""
+        self.timeline.connection.close()
+
+    def look(self) -> bool:
+        """See what is new; whether anything is."""
+        if (self.served.path, self.served.session_id) != self._place:
+            self.close()
+            self._open()
+        # A cursor of its own: what bounds the statements of others looks at the file each time.
+        (version,) = self._cursor.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self.timeline = self._read(self.timeline.connection)
+            self._version = version
+            self._is_stale = True
+        elif not self._is_stale:
+            return False
+        now = time.monotonic()
+        if now - self._learnt_s >= _LEARN_EVERY_S:
+            self._learnt_s = now
+            self._forget()
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody records into it any more, as far as the database says."""
+        return self.timeline.session.ended_ns is not None
+
+    def seconds(self, ts_ns: int) -> float:
+        """When it was, in seconds since the session began."""
+        return (ts_ns - self.timeline.started_ns) / 1e9
+
+    # What is known of it.
+
+    def onlooker(self, player: str | None) -> Onlooker:
+        """Shows its tables over a player's shoulder."""
+        onlooker = self._onlookers.get(player)
+        if onlooker is None:
+            onlooker = self._onlookers[player] = Onlooker(self.timeline, player)
+            if len(self._onlookers) > _MOST_ONLOOKERS:
+                self._onlookers.popitem(last=False)
+        self._onlookers.move_to_end(player)
+        return onlooker
+
+    @property
+    def hearers(self) -> Hearers:
+        """Who was told what."""
+        if self._hearers is None:
+            self._hearers = Hearers(self.timeline)
+        return self._hearers
+
+    @property
+    def in_full(self) -> InFull:
+        """Tells messages in full."""
+        if self._in_full is None:
+            self._in_full = InFull(self.timeline)
+        return self._in_full
+
+    @property
+    def names(self) -> dict[int, str]:
+        """What the clients of streams call themselves, as far as they have said it."""
+        (last,) = self.timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
+        if last > self._upto:
+            self._names |= names_of_streams(self.timeline, self._upto)
+            self._upto = last
+        return self._names
+
+    def table(self, number: int) -> TableRow:
+        """A table of the session. Raises LookupError."""
+        for row in self.tables():
+            if row.id == number:
+                return row
+        raise LookupError(NO_SUCH_TABLE.format(number))
+
+    def tables(self) -> list[TableRow]:
+        """Its tables, oldest first."""
+        return self.timeline.tables()
+
+    def players(self) -> list[str]:
+        """Who acts in it, by name."""
+        rows = self.timeline.connection.execute(
+            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL",
+            (self.timeline.session.id,),
+        )
+        return sorted(name for (name,) in rows)
+
+    def _forget(self) -> None:
+        """What is known of the players must be learnt anew, as there may be more of them."""
+        self._is_stale = False
+        self._onlookers: OrderedDict[str | None, Onlooker] = OrderedDict()
+        self._hearers = None
+        self._in_full = None
+
+    def _read(self, connection: sqlite3.Connection) -> Timeline:
+        number = self._place[1]
+        row = next((row for row in sessions(connection) if row.id == number), None)
+        if row is None:
+            raise StorageError(f"{self.served.path}: there is no session {number} in it any more")
+        return Timeline(connection, row)

@@ -1,0 +1,188 @@
+"""Runs the server, and says where it is: the addresses, a code to scan, the players' links."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import webbrowser
+from collections.abc import Sequence
+from ipaddress import ip_address
+from urllib.parse import quote
+
+import segno
+import uvicorn
+
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.terminal.console import flush, is_terminal, letters_of_output, show_line
+from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.cli.web.access import Keys
+from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.server import Server
+from kiebitz.dissectors.errors import KiebitzError
+
+_DEAD_S = 60
+"""So long a browser may leave what was sent unacknowledged (seconds)."""
+
+_NOWHERE = ("192.0.2.1", 9)
+"""An address of documentation: nothing is sent there, but it tells by which of ours one gets out."""
+
+_MEET_EVERY_S = 1.0
+
+_HALVES = {(False, False): "█", (False, True): "▀", (True, False): "▄", (True, True): " "}
+"""Two modules of a code, one above the other; a dark one is left black."""
+
+
+class ServeError(KiebitzError):
+    """The address cannot be listened on."""
+
+
+class Link:
+    """Where a server is found: `host` is as it was asked for."""
+
+    def __init__(self, host: str, port: int, keys: Keys) -> None:
+        self.is_open = _is_loopback(host)
+        self._keys = keys
+        shown = _own_address(host)
+        self.base = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
+
+    def everybody(self) -> str:
+        """The link for who may see everything."""
+        return self.base if self.is_open else f"{self.base}?key={quote(self._keys.everybody())}"
+
+    def player(self, name: str) -> str:
+        """The link for who may see what this player could know."""
+        return f"{self.base}?key={quote(self._keys.player(name))}"
+
+
+class _Uvicorn(uvicorn.Server):
+    """Lets the browsers go when it is told to end: they listen for ever."""
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self._kiebitz = server
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._kiebitz.end()
+        await super().shutdown(sockets)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket for browsers. Raises ServeError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Each connection inherits it: a browser that is gone without a word is given up.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_S * 1000)
+    try:
+        listener.bind((host, port))
+        listener.listen(256)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise ServeError(f"cannot listen on {host}:{port}: {_why(error)}") from error
+    return listener
+
+
+def run(
+    sessions: Sequence[Served], listener: socket.socket, host: str, *, opens: bool, player_links: bool
+) -> None:
+    """Serve until somebody ends it. Raises StorageError, sqlite3.Error."""
+    keys = Keys()
+    link = Link(host, listener.getsockname()[1], keys)
+    for served in sessions:
+        reader = Reader(served)
+        games = ", ".join(dict.fromkeys(table.protocol for table in reader.tables()))
+        show_line(f"serving {served.name}{f' ({games})' if games else ''}")
+        tell_missing(reader.timeline)
+        reader.close()
+    _show(link)
+    if opens:
+        webbrowser.open(link.everybody())
+    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open)
+    asyncio.run(_serve(server, listener, link if player_links else None))
+
+
+async def _serve(server: Server, listener: socket.socket, link: Link | None) -> None:
+    config = uvicorn.Config(
+        server.app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=60,
+    )
+    meeting = asyncio.create_task(_meet(server, link)) if link is not None else None
+    try:
+        await _Uvicorn(config, server).serve(sockets=[listener])
+    finally:
+        if meeting is not None:
+            meeting.cancel()
+
+
+async def _meet(server: Server, link: Link) -> None:
+    """Print a link for each player, and for those who come later."""
+    known: set[str] = set()
+    while True:
+        for name in await server.players():
+            if name not in known:
+                known.add(name)
+                show_line(f"  {name}: {link.player(name)}")
+        flush()
+        await asyncio.sleep(_MEET_EVERY_S)
+
+
+def _show(link: Link) -> None:
+    address = link.everybody()
+    show_line(address)
+    if not link.is_open and is_terminal():
+        _draw_code(address)
+    show_line("Ctrl-C ends it")
+    flush()
+
+
+def _draw_code(address: str) -> None:
+    """The address to be scanned, two rows of it in a line; left out where there are no such letters."""
+    try:
+        "".join(_HALVES.values()).encode(letters_of_output())
+    except (UnicodeEncodeError, LookupError):
+        return
+    rows = [list(map(bool, row)) for row in segno.make(address, error="m").matrix_iter(border=2)]
+    if len(rows) % 2:
+        rows.append([False] * len(rows[0]))
+    console = Console()
+    for above, below in zip(rows[::2], rows[1::2], strict=True):
+        line = "".join(_HALVES[pair] for pair in zip(above, below, strict=True))
+        console.print(Text(line, "white on black"), soft_wrap=True)
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _own_address(host: str) -> str:
+    """An address by which others get here, where `host` stands for all that this machine has."""
+    if host not in ("0.0.0.0", "::"):
+        return host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_NOWHERE)
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return "another program has this port; take another with --port"
+    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no such address"
+    if isinstance(error, OSError):
+        return str(error.strerror or error)
+    return "there is no such port"

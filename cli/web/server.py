@@ -1,0 +1,199 @@
+"""The server: its routes, what goes wrong as an answer, and the sessions that it serves."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing, asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from kiebitz.cli.drawings.theme import page_style
+from kiebitz.cli.web import records
+from kiebitz.cli.web.access import Access, Keys
+from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, Address, kiebitz_version, session_info
+from kiebitz.cli.web.answering import JsonAnswer
+from kiebitz.cli.web.asked import Asked, BadQuestionError, ForbiddenError, Parameter
+from kiebitz.cli.web.desk import Desk, TookTooLongError
+from kiebitz.cli.web.feed import Feed
+from kiebitz.cli.web.openapi import openapi
+from kiebitz.cli.web.page import MEDIA, page_files
+from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.storage.filters import FilterError, reason_of
+
+LIMIT_S = 5.0
+"""So long a question may take."""
+
+MOST_STREAMS = 500
+"""So many browsers are told what is new at once."""
+
+_SMALLEST = 1000
+"""Answers are compressed from so many bytes on."""
+
+_MOST_DIGITS = 15
+_SHOWN = 60
+
+
+class Server:
+    """Serves sessions; `app` is what a server of ASGI runs."""
+
+    def __init__(self, sessions: Sequence[Served], keys: Keys, hosts: Collection[str], is_open: bool) -> None:
+        self._sessions = {served.number: served for served in sessions}
+        self._desk = Desk(LIMIT_S)
+        self.feeds = {served.number: Feed(served, self._desk) for served in sessions}
+        self._streams = 0
+        routes = [
+            Route("/api/sessions", self._tell_sessions),
+            Route("/api/live", self._tell_live),
+            Route("/api/openapi.json", _tell_openapi),
+            *(Route(_converted(address.path), self._answering(address)) for address in ADDRESSES),
+            Route("/theme.css", _theme),
+            Route("/{name:path}", _file),
+        ]
+        starlette = Starlette(
+            routes=routes,
+            middleware=[Middleware(GZipMiddleware, minimum_size=_SMALLEST)],
+            exception_handlers=dict.fromkeys((HTTPException, *_STATUS), _refuse),
+            lifespan=self._running,
+        )
+        self.app: ASGIApp = Access(starlette, keys, hosts, is_open)
+
+    def end(self) -> None:
+        """Let all browsers go."""
+        for feed in self.feeds.values():
+            feed.stop()
+
+    async def players(self) -> list[str]:
+        """Who acts in the sessions, by name."""
+        found = [await self._desk.ask(served, Reader.players) for served in self._sessions.values()]
+        return sorted({name for names in found for name in names})
+
+    @asynccontextmanager
+    async def _running(self, app: Starlette) -> AsyncIterator[None]:
+        for feed in self.feeds.values():
+            feed.start()
+        try:
+            yield
+        finally:
+            self.end()
+            self._desk.close()
+
+    def _answering(self, address: Address) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            numbers = {name: int(value) for name, value in request.path_params.items()}
+            asked = _asked(request, address.known, numbers)
+            found = await self._desk.ask(
+                self._served(asked), lambda reader: address.ask(reader, asked), address.may_take_long
+            )
+            if isinstance(address.answer, str):
+                return Response(found, media_type=address.answer)
+            return JsonAnswer(found)
+
+        return answer
+
+    def _served(self, asked: Asked) -> Served:
+        number = asked.number("session") or 1
+        served = self._sessions.get(number)
+        if served is None:
+            raise LookupError(f"there is no session {number} here; there are {len(self._sessions)}")
+        return served
+
+    async def _tell_sessions(self, request: Request) -> Response:
+        asked = _asked(request, _by_name(SESSIONS), {})
+        infos = [await self._desk.ask(served, self._info(served)) for served in self._sessions.values()]
+        return JsonAnswer(records.Sessions(kiebitz_version(), asked.reach.player, infos))
+
+    def _info(self, served: Served) -> Callable[[Reader], records.SessionInfo]:
+        return lambda reader: session_info(served, reader, self.feeds[served.number].status.live)
+
+    async def _tell_live(self, request: Request) -> Response:
+        asked = _asked(request, _by_name(LIVE), {})
+        served = self._served(asked)
+        if self._streams >= MOST_STREAMS:
+            raise TookTooLongError(f"{MOST_STREAMS} browsers are told what is new already: try again later")
+        above = asked.number("after")
+        known = request.headers.get("last-event-id", "")
+        if known.isdecimal() and known.isascii() and len(known) < _MOST_DIGITS:
+            upto: int | None = int(known)
+        else:
+            upto = None if above is None else 0
+        told = asked.player, asked.number("table")
+        return StreamingResponse(
+            self._counted(self.feeds[served.number].listen(told, upto, above or 0)),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
+
+    async def _counted(self, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        """The same, among the streams that there are."""
+        self._streams += 1
+        try:
+            async with aclosing(told):
+                async for text in told:
+                    yield text
+        finally:
+            self._streams -= 1
+
+
+def _asked(request: Request, known: dict[str, Parameter], numbers: dict[str, int]) -> Asked:
+    return Asked(dict(request.query_params), known, request.scope["reach"], numbers)
+
+
+def _by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
+    return {parameter.name: parameter for parameter in parameters}
+
+
+def _converted(path: str) -> str:
+    """A path as Starlette has it, whose parameters are numbers."""
+    return path.replace("}", ":int}")
+
+
+async def _tell_openapi(request: Request) -> Response:
+    return JsonAnswer(openapi())
+
+
+async def _theme(request: Request) -> Response:
+    return Response(page_style(), media_type="text/css")
+
+
+async def _file(request: Request) -> Response:
+    """One of the page's own files; there are no folders."""
+    name = request.path_params["name"] or "index.html"
+    content = page_files().get(name)
+    if content is None:
+        raise LookupError(f"there is nothing at /{name[:_SHOWN]}")
+    media = MEDIA[name[name.rindex(".") :]]
+    return Response(content, media_type=media, headers={"cache-control": "no-cache"})
+
+
+# What goes wrong.
+
+_STATUS: dict[type[Exception], int] = {
+    BadQuestionError: 400,
+    FilterError: 400,
+    ForbiddenError: 403,
+    LookupError: 404,
+    KiebitzError: 503,
+    sqlite3.Error: 503,
+}
+
+
+async def _refuse(request: Request, raised: Exception) -> Response:
+    error = reason_of(raised)
+    if isinstance(error, FilterError):
+        refusal = records.Refusal(str(error), error.position, error.length)
+    elif isinstance(error, HTTPException):
+        refusal = records.Refusal(f"{error.detail}: only what there is can be asked for, with GET")
+    else:
+        refusal = records.Refusal(str(error).strip("'"))
+    if isinstance(error, HTTPException):
+        return JsonAnswer(refusal, error.status_code)
+    return JsonAnswer(refusal, next(code for kind, code in _STATUS.items() if isinstance(error, kind)))
