@@ -32,7 +32,8 @@ def page_style() -> str:
     """
     light, dark = (_values(place) for place in (0, 1))
     rules = "\n".join(
-        f"svg .k-{name} {{ fill: var(--k-{name}) }} svg .k-s-{name} {{ stroke: var(--k-{name}) }}"
+        # What a `use` shows has nothing around it that a selector could name.
+        f".k-{name} {{ fill: var(--k-{name}) }} .k-s-{name} {{ stroke: var(--k-{name}) }}"
         for name in COLOURS
     )
     return (

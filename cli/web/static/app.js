@@ -4,6 +4,7 @@ import { Address, placeOf } from "./address.js";
 import { Announcer } from "./announcer.js";
 import { startAppearance } from "./appearance.js";
 import { Bar } from "./bar.js";
+import { Chart } from "./chart.js";
 import { Choosers } from "./choosers.js";
 import { copyReference } from "./copying.js";
 import { byId } from "./elements.js";
@@ -14,6 +15,7 @@ import { keysOf, listenForKeys } from "./keys.js";
 import { Moves } from "./moves.js";
 import { EventsPane } from "./pane_events.js";
 import { FlawsPane } from "./pane_flaws.js";
+import { MessagePane } from "./pane_message.js";
 import { MessagesPane } from "./pane_messages.js";
 import { StatePane } from "./pane_state.js";
 import { StreamsPane } from "./pane_streams.js";
@@ -21,6 +23,8 @@ import { Panes } from "./panes.js";
 import { Pictures } from "./pictures.js";
 import { Playing } from "./playing.js";
 import { startProjector } from "./projector.js";
+import { Several } from "./several.js";
+import { FileSource } from "./source_file.js";
 import { ServerSource } from "./source_server.js";
 import { Stage } from "./stage.js";
 import { startStatusLine } from "./status_line.js";
@@ -29,7 +33,8 @@ import { Where } from "./where.js";
 
 startAppearance(byId("theme"));
 
-const source = new ServerSource();
+const held = document.getElementById("kiebitz-data");
+const source = held === null ? new ServerSource() : await FileSource.from(held);
 const where = new Where();
 const fragments = new Fragments(byId("fragments"));
 const pictures = new Pictures(source, fragments);
@@ -40,14 +45,17 @@ const filterLine = new FilterLine(source, where);
 const choosers = new Choosers(where, watched, moves, source);
 new Stage(where, watched, pictures, fragments, announcer);
 new Bar(where, watched, moves);
+new Chart(where, watched, moves);
 new Playing(where, watched, pictures);
 startStatusLine(where, watched, announcer);
 startProjector(where);
 
 const given = { source, where, watched, moves, pictures, filterLine };
+new Several(given, fragments);
 const panes = new Panes(where, [
   new EventsPane(given),
   new MessagesPane(given),
+  new MessagePane(given),
   new FlawsPane(given),
   new StreamsPane(given),
   new StatePane(given),

@@ -4,6 +4,8 @@ import { Stretch } from "./stretch.js";
 
 /** So near to an end of what is here, more is asked for. */
 const NEAR = 40;
+/** No table has so many events. */
+const BEHIND_ALL = 1e12;
 
 /** The events around where one is; moves along. */
 export class Course {
@@ -72,7 +74,7 @@ export class Course {
 
   /** The first event there is, or the last. */
   async end(side) {
-    await this.stretch.reload(side === "first" ? { after: 0 } : { before: Number.MAX_SAFE_INTEGER });
+    await this.stretch.reload(side === "first" ? { after: 0 } : { before: BEHIND_ALL });
     return this.stretch.items.at(side === "first" ? 0 : -1) ?? null;
   }
 

@@ -60,7 +60,8 @@ export class Panes {
       tab.setAttribute("aria-selected", String(isSeen));
       tab.tabIndex = isSeen ? 0 : -1;
       panel.hidden = !isSeen;
-      if (isSeen) tab.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+      // The row of tabs alone is scrolled, not the page.
+      if (isSeen) byId("tabs").scrollLeft = tab.offsetLeft - 40;
     }
   }
 
