@@ -25,6 +25,30 @@ def style(selector: str = "svg") -> str:
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
 
 
+def page_style() -> str:
+    """A style sheet for a page and its drawings, which has each colour as `--k-…` for itself, too.
+
+    It goes by what the reader's machine prefers, unless the root of the page says `data-theme` (light, dark).
+    """
+    light, dark = (_values(place) for place in (0, 1))
+    rules = "\n".join(
+        # What a `use` shows has nothing around it that a selector could name.
+        f".k-{name} {{ fill: var(--k-{name}) }} .k-s-{name} {{ stroke: var(--k-{name}) }}"
+        for name in COLOURS
+    )
+    return (
+        f":root {{ color-scheme: light; {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ color-scheme: dark; {dark} }} }}\n"
+        f":root[data-theme=light] {{ color-scheme: light; {light} }}\n"
+        f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}\n"
+        f"{rules}\n"
+    )
+
+
+def _values(place: int) -> str:
+    return " ".join(f"--k-{name}: {pair[place]};" for name, pair in COLOURS.items())
+
+
 def _rules(selector: str, place: int) -> str:
     return "\n".join(
         f"{selector} .k-{name} {{ fill: {pair[place]} }} {selector} .k-s-{name} {{ stroke: {pair[place]} }}"

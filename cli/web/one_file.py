@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
-from kiebitz.cli.drawings.theme import style
+from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.addresses import kiebitz_version, session_info, table_infos
 from kiebitz.cli.web.course import course
@@ -304,7 +304,7 @@ def _cut_course(whole: records.Course, last: int) -> records.Course:
 
 def _document(name: str, data: str) -> str:
     """The page with its style, its script and its data in it."""
-    styles = page_files()["style.css"].decode() + style()
+    styles = page_files()["style.css"].decode() + page_style()
     script = joined_script()
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(styles)}; img-src data:;"

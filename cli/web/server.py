@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from kiebitz.cli.drawings.theme import style
+from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys
 from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, Address, kiebitz_version, session_info
@@ -161,7 +161,7 @@ async def _tell_openapi(request: Request) -> Response:
 
 
 async def _theme(request: Request) -> Response:
-    return Response(style(), media_type="text/css")
+    return Response(page_style(), media_type="text/css")
 
 
 async def _file(request: Request) -> Response:

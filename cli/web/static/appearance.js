@@ -1,0 +1,44 @@
+// Light or dark: as the reader's machine prefers, unless a button says otherwise; that is remembered where it may be.
+
+const KEPT_AS = "kiebitz-theme";
+const root = document.documentElement;
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+
+/** @param {HTMLElement} button turns light into dark, and back */
+export function startAppearance(button) {
+  const kept = recall();
+  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  const name = () => {
+    const isDark = (root.dataset.theme ?? (prefersDark.matches ? "dark" : "light")) === "dark";
+    button.setAttribute("aria-label", isDark ? "Light colours" : "Dark colours");
+    button.title = button.getAttribute("aria-label");
+    return isDark;
+  };
+  button.addEventListener("click", () => {
+    const wanted = name() ? "light" : "dark";
+    // Who wants what the machine prefers goes on following it.
+    if ((wanted === "dark") === prefersDark.matches) delete root.dataset.theme;
+    else root.dataset.theme = wanted;
+    keep(root.dataset.theme);
+    name();
+  });
+  prefersDark.addEventListener("change", name);
+  name();
+}
+
+function recall() {
+  try {
+    return localStorage.getItem(KEPT_AS);
+  } catch {
+    return null;
+  }
+}
+
+function keep(theme) {
+  try {
+    if (theme === undefined) localStorage.removeItem(KEPT_AS);
+    else localStorage.setItem(KEPT_AS, theme);
+  } catch {
+    // It holds until the page is left.
+  }
+}

@@ -1,0 +1,85 @@
+// The timeline to drag: a native range, with games and flaws marked above its rail by forms of their own.
+
+import { byId, element, svgElement, write } from "./elements.js";
+import { clockWords } from "./words.js";
+
+/** Of so many marks, those that fall onto the same place are one. */
+const PLACES = 400;
+
+/** Shows the course of the table, and where one is in it. */
+export class Bar {
+  #watched;
+  #moves;
+  #range = byId("range");
+  #drawn = null;
+
+  /**
+   * @param {import("./where.js").Where} where
+   * @param {import("./watched.js").Watched} watched
+   * @param {import("./moves.js").Moves} moves
+   */
+  constructor(where, watched, moves) {
+    this.#watched = watched;
+    this.#moves = moves;
+    this.#range.addEventListener("input", () => moves.beAt(Number(this.#range.value)));
+    where.listen(() => this.#show());
+  }
+
+  #show() {
+    const { timeline, seq, event } = this.#watched;
+    byId("timeline").classList.toggle("is-empty", timeline === null || timeline.last <= timeline.first);
+    if (timeline === null) return;
+    const range = this.#range;
+    const begin = timeline.begin;
+    if (range.min !== String(begin)) range.min = begin;
+    if (range.max !== String(timeline.last)) range.max = timeline.last;
+    if (range.value !== String(seq)) range.value = seq;
+    const share = timeline.last > begin ? (seq - begin) / (timeline.last - begin) : 1;
+    byId("timeline").style.setProperty("--share", share.toFixed(5));
+    const count = timeline.last - timeline.first;
+    const place = `event ${seq - timeline.first} of ${count}`;
+    const clock = clockWords(event?.seq === seq ? event.time : timeline.secondsAt(seq));
+    range.setAttribute("aria-valuetext", [place, clock, event?.sentence].filter(Boolean).join(", "));
+    write(byId("place"), place);
+    write(byId("clock"), clock);
+    write(byId("game"), this.#gameWords(timeline, seq));
+    if (this.#drawn !== timeline || this.#drawnLast !== timeline.last || this.#drawnGames !== timeline.games.length) this.#mark(timeline);
+  }
+
+  #gameWords(timeline, seq) {
+    const game = timeline.gameAt(seq);
+    if (game === null) return "";
+    return game.result && timeline.games.at(-1) === game && seq === timeline.last ? `${game.label}: ${game.result}` : game.label;
+  }
+
+  #drawnLast = -1;
+  #drawnGames = -1;
+
+  #mark(timeline) {
+    this.#drawn = timeline;
+    this.#drawnLast = timeline.last;
+    this.#drawnGames = timeline.games.length;
+    const span = Math.max(timeline.last - timeline.begin, 1);
+    const at = (seq) => Math.round((Math.max(seq - timeline.begin, 0) / span) * PLACES);
+    const games = new Map();
+    for (const { seq } of timeline.games) games.set(at(seq), "game");
+    const flaws = new Map();
+    for (const { seq, severity } of timeline.flaws) {
+      if (flaws.get(at(seq)) !== "error") flaws.set(at(seq), severity);
+    }
+    const marks = [...games, ...flaws].map(([place, kind]) => {
+      const mark = element("span", { class: `mark is-${kind}` }, kind === "game" ? null : form(kind));
+      mark.style.setProperty("--at", (place / PLACES).toFixed(4));
+      return mark;
+    });
+    byId("marks").replaceChildren(...marks);
+    const errors = timeline.flaws.filter(({ severity }) => severity === "error").length;
+    write(byId("errors"), errors ? `${errors} ${errors === 1 ? "error" : "errors"}` : "");
+  }
+}
+
+/** An error is a triangle that stands on its point, a warning a ring. */
+function form(kind) {
+  const shape = kind === "error" ? svgElement("path", { d: "M0.5 1h9L5 9z" }) : svgElement("circle", { cx: 5, cy: 5, r: 3.2 });
+  return svgElement("svg", { viewBox: "0 0 10 10" }, shape);
+}

@@ -1,0 +1,62 @@
+// A message's bytes in rows, in hexadecimal and as text; which piece each byte belongs to, and where a flaw is.
+
+import { element } from "./elements.js";
+
+const IN_A_ROW = 8;
+/** Letters that would turn a row round, cover their neighbours, or are not seen. */
+const HIDDEN = /[\p{M}\p{C}\p{Zl}\p{Zp}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+const TWO_CELLS = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|\p{Extended_Pictographic}/u;
+
+/**
+ * The rows; the bytes of a piece are in elements whose `data-piece` is its number.
+ *
+ * @param {Uint8Array} bytes
+ * @param {number[]} pieceOf for each byte the number of the innermost piece
+ * @param {boolean[]} isFlawed for each byte
+ * @param {number} upTo so many bytes are shown
+ * @returns {HTMLElement[]}
+ */
+export function byteRows(bytes, pieceOf, isFlawed, upTo) {
+  const letters = lettersOf(bytes);
+  const rows = [];
+  for (let start = 0; start < upTo; start += IN_A_ROW) {
+    const hex = element("span", { class: "dump-hex" });
+    const text = element("span", { class: "dump-text" });
+    const end = Math.min(start + IN_A_ROW, upTo);
+    for (let from = start, to; from < end; from = to) {
+      to = from + 1;
+      while (to < end && pieceOf[to] === pieceOf[from] && isFlawed[to] === isFlawed[from]) to += 1;
+      const about = { "data-piece": pieceOf[from], class: isFlawed[from] ? "is-flawed" : null };
+      hex.append(element("span", about, [...bytes.slice(from, to)].map(hexOf).join(" ")), to < end ? " " : "");
+      text.append(element("span", about, letters.slice(from, to).join("")));
+    }
+    rows.push(element("div", { class: "dump-row" }, element("span", { class: "dump-offset" }, String(start)), hex, text));
+  }
+  return rows;
+}
+
+function hexOf(byte) {
+  return byte.toString(16).padStart(2, "0");
+}
+
+/** For each byte what stands for it: its character beside its first byte, and dots. */
+function lettersOf(bytes) {
+  const letters = new Array(bytes.length).fill(".");
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  for (let at = 0, size; at < bytes.length; at += size) {
+    const first = bytes[at];
+    size = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
+    let letter;
+    try {
+      letter = decoder.decode(bytes.subarray(at, at + size));
+    } catch {
+      size = 1;
+      continue;
+    }
+    if (HIDDEN.test(letter) || [...letter].length !== 1) continue;
+    letters[at] = letter;
+    // It takes the place of its second byte, too.
+    if (TWO_CELLS.test(letter) && size > 1) letters[at + 1] = "";
+  }
+  return letters;
+}

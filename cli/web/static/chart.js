@@ -1,0 +1,146 @@
+// The chart of points: a line for each player over the whole course, which is a second timeline to click and drag on.
+
+import { byId, element, svgElement, write } from "./elements.js";
+
+const MOST_LINES = 12;
+/** Names stand at least so far from each other (pixels). */
+const LEADING = 15;
+const EDGE = 9;
+/** Lines differ in their dashes and in the form at their end; the colours only help. */
+const DASHES = ["", "7 4", "2 4", "10 4 2 4", "12 6", "4 3 1 3"];
+const FORMS = [
+  "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+  "M-3.6-3.6h7.2v7.2h-7.2z",
+  "M0-4.800 4.600 3.400h-9.200z",
+  "M0-5 5 0 0 5-5 0z",
+  "M0 4.800-4.600-3.400h9.200z",
+  "M-4-1.500h2.500V-4h3v2.500H4v3H1.500V4h-3V1.500H-4z",
+];
+
+/** Shows how many points everybody has, and had. */
+export class Chart {
+  #watched;
+  #moves;
+  #figure = byId("chart");
+  #plot = svgElement("svg", { class: "chart-plot", role: "img" });
+  #names = element("ul", { class: "chart-names" });
+  #here = svgElement("line", { class: "chart-here" });
+  #labels = [];
+  #of = null;
+  #last = 0;
+
+  /**
+   * @param {import("./where.js").Where} where
+   * @param {import("./watched.js").Watched} watched
+   * @param {import("./moves.js").Moves} moves
+   */
+  constructor(where, watched, moves) {
+    this.#watched = watched;
+    this.#moves = moves;
+    this.#figure.append(this.#plot, this.#names);
+    const drag = (event) => {
+      if (event.buttons & 1) this.#go(event);
+    };
+    this.#plot.addEventListener("pointerdown", (event) => {
+      this.#plot.setPointerCapture(event.pointerId);
+      drag(event);
+    });
+    this.#plot.addEventListener("pointermove", drag);
+    new ResizeObserver(() => this.#draw()).observe(this.#figure);
+    where.listen(() => this.#show());
+  }
+
+  #show() {
+    const { timeline } = this.#watched;
+    const hasScores = Boolean(timeline?.scores?.steps.length);
+    this.#figure.hidden = !hasScores;
+    byId("timeline").classList.toggle("has-chart", hasScores);
+    if (!hasScores) return;
+    if (this.#of !== timeline.scores || this.#last !== timeline.last) this.#draw();
+    else this.#mark();
+  }
+
+  #draw() {
+    const { timeline } = this.#watched;
+    if (!timeline?.scores || this.#figure.hidden) return;
+    this.#of = timeline.scores;
+    this.#last = timeline.last;
+    const { title, steps } = timeline.scores;
+    const names = timeline.scores.names.slice(0, MOST_LINES);
+    const { clientWidth: width, clientHeight: height } = this.#plot;
+    this.#plot.setAttribute("viewBox", `0 0 ${Math.max(width, 1)} ${Math.max(height, 1)}`);
+    const values = steps.flatMap(([, row]) => row.filter((value) => value !== null));
+    const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
+    const y = (value) => height - EDGE - ((value - low) / (high - low)) * (height - 2 * EDGE);
+    const x = (seq) => this.#xOf(seq);
+    const zero = svgElement("line", { class: "chart-zero", x1: 0, x2: width, y1: y(0), y2: y(0) });
+    const scale = svgElement("text", { class: "chart-scale", x: 0, y: y(high) + 4 }, String(high));
+    const lines = names.map((_, place) => {
+      const path = svgElement("path", { class: `chart-line is-line-${place % 6}`, d: stepped(steps, place, x, y, timeline.last), "stroke-dasharray": DASHES[place % 6] });
+      return path;
+    });
+    this.#plot.replaceChildren(zero, scale, ...lines, this.#here);
+    this.#here.setAttribute("y1", 0);
+    this.#here.setAttribute("y2", height);
+    this.#label(names, steps, y, height);
+    const left = timeline.scores.names.length - names.length;
+    this.#plot.setAttribute("aria-label", `${title} over time${left > 0 ? `, without ${left} more players` : ""}`);
+    this.#mark();
+  }
+
+  /** The names at the ends of the lines, as far apart as they must be to be read. */
+  #label(names, steps, y, height) {
+    const rows = names.map((name, place) => ({ name, place, top: y(steps.findLast(([, row]) => row[place] !== null && row[place] !== undefined)?.[1][place] ?? 0) }));
+    rows.sort((one, other) => one.top - other.top);
+    rows.forEach((row, number) => {
+      if (number) row.top = Math.max(row.top, rows[number - 1].top + LEADING);
+    });
+    const excess = Math.max((rows.at(-1)?.top ?? 0) - (height - 4), 0);
+    for (const [number, row] of rows.toReversed().entries()) row.top = Math.min(row.top, height - 4 - number * LEADING, excess ? row.top : Infinity);
+    this.#labels = rows.map(({ name, place, top }) => {
+      const value = element("b");
+      const form = svgElement("svg", { viewBox: "-6 -6 12 12", "aria-hidden": "true", class: `is-line-${place % 6}` }, svgElement("path", { d: FORMS[place % 6] }));
+      const label = element("li", { title: name }, form, value, " ", element("span", {}, name));
+      label.style.setProperty("top", `${Math.max(top, 4)}px`);
+      return { label, value, place };
+    });
+    this.#names.replaceChildren(...this.#labels.map(({ label }) => label));
+  }
+
+  /** Where one is, and how many points everybody had there. */
+  #mark() {
+    const { timeline, seq } = this.#watched;
+    const x = this.#xOf(seq);
+    this.#here.setAttribute("x1", x);
+    this.#here.setAttribute("x2", x);
+    const row = timeline.scores.steps.findLast(([at]) => at <= seq)?.[1];
+    for (const { value, place } of this.#labels) write(value, String(row?.[place] ?? "–"));
+  }
+
+  #xOf(seq) {
+    const { begin, last } = this.#watched.timeline;
+    return (Math.max(seq - begin, 0) / Math.max(last - begin, 1)) * this.#plot.clientWidth;
+  }
+
+  #go({ clientX }) {
+    const { left, width } = this.#plot.getBoundingClientRect();
+    const { begin, last } = this.#watched.timeline;
+    const share = Math.max(0, Math.min((clientX - left) / width, 1));
+    this.#moves.beAt(Math.round(begin + share * (last - begin)));
+  }
+}
+
+/** A line in steps; it is broken where nobody knows. */
+function stepped(steps, place, x, y, last) {
+  const path = [];
+  let isDrawn = false;
+  for (const [seq, row] of steps) {
+    const value = row[place] ?? null;
+    const at = x(seq).toFixed(1);
+    if (isDrawn) path.push(`H${at}`);
+    if (value !== null) path.push(isDrawn ? `V${y(value).toFixed(1)}` : `M${at} ${y(value).toFixed(1)}`);
+    isDrawn = value !== null;
+  }
+  if (isDrawn) path.push(`H${x(last).toFixed(1)}`);
+  return path.join("");
+}

@@ -1,0 +1,48 @@
+// Making elements: text that came from the network is only ever put into a page as text.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * A new element of HTML.
+ *
+ * @param {string} tag
+ * @param {Record<string, unknown>} [attributes] a function is listened with (`onclick`); false and null are left out
+ * @param {...(Node|string|null)} children a string becomes a text
+ * @returns {HTMLElement}
+ */
+export function element(tag, attributes = {}, ...children) {
+  return dressed(document.createElement(tag), attributes, children);
+}
+
+/**
+ * A new element of SVG; everything else is as with `element`.
+ *
+ * @returns {SVGElement}
+ */
+export function svgElement(tag, attributes = {}, ...children) {
+  return dressed(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/**
+ * The element of the page with this id, which is there.
+ *
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/** Write a text into an element, unless it says so already: what does not change is not laid out anew. */
+export function write(target, text) {
+  if (target.textContent !== text) target.textContent = text;
+}
+
+function dressed(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}

@@ -1,0 +1,105 @@
+// What comes while a session is recorded: server-sent events, and a new connection where one is lost.
+
+const SHORTEST_MS = 500;
+const LONGEST_MS = 5000;
+/** So long nothing may come at all, before it is asked whether the connection is one: a computer may have slept. */
+const SILENCE_MS = 60_000;
+
+/**
+ * Hears what happens at a table after an event. Of what comes twice the second is left out; nothing is left out in between.
+ *
+ * `events` is called with what came, `growth` and `status` with what the server says of the session, and `lost` with
+ * whether the connection is lost.
+ */
+export class Feed {
+  #address;
+  #told;
+  #after;
+  #table;
+  #stream = null;
+  #retry = 0;
+  #silence = 0;
+  #waits = SHORTEST_MS;
+  #isClosed = false;
+
+  /**
+   * @param {(after: number|null) => string} address of the stream after an event
+   * @param {{table: number|null, after: number|null}} from
+   * @param {{events: Function, growth: Function, status: Function, lost: Function}} told
+   */
+  constructor(address, { table, after }, told) {
+    this.#address = address;
+    this.#told = told;
+    this.#table = table;
+    this.#after = after;
+    document.addEventListener("visibilitychange", this.#look);
+    addEventListener("online", this.#again);
+    this.#look();
+  }
+
+  /** Hear nothing any more. */
+  close() {
+    this.#isClosed = true;
+    document.removeEventListener("visibilitychange", this.#look);
+    removeEventListener("online", this.#again);
+    this.#hangUp();
+  }
+
+  /** A tab that nobody sees hears nothing; it is told everything when somebody comes back. */
+  #look = () => {
+    if (document.hidden) this.#hangUp();
+    else if (this.#stream === null) this.#again();
+  };
+
+  #again = () => {
+    this.#hangUp();
+    if (this.#isClosed || document.hidden) return;
+    const stream = new EventSource(this.#address(this.#after));
+    this.#stream = stream;
+    stream.onopen = () => {
+      this.#waits = SHORTEST_MS;
+      this.#heard();
+      this.#told.lost(false);
+    };
+    stream.onmessage = (event) => this.#take(JSON.parse(event.data));
+    for (const name of ["growth", "status"]) {
+      stream.addEventListener(name, (event) => {
+        this.#heard();
+        this.#told[name](JSON.parse(event.data));
+      });
+    }
+    stream.addEventListener("ping", () => this.#heard());
+    // The browser would try again by itself, but not after each kind of failure, and after a time of its own.
+    stream.onerror = () => this.#lose();
+    this.#heard();
+  };
+
+  #take(data) {
+    this.#heard();
+    if (data.table === this.#table && this.#after !== null) {
+      data.events = data.events.filter((event) => event.seq > this.#after);
+    }
+    if (data.table === this.#table && data.events.length) this.#after = data.events.at(-1).seq;
+    this.#told.events(data);
+  }
+
+  #lose() {
+    this.#hangUp();
+    if (this.#isClosed || document.hidden) return;
+    this.#told.lost(true);
+    this.#retry = setTimeout(this.#again, this.#waits);
+    this.#waits = Math.min(this.#waits * 2, LONGEST_MS);
+  }
+
+  #heard() {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(this.#again, SILENCE_MS);
+  }
+
+  #hangUp() {
+    clearTimeout(this.#retry);
+    clearTimeout(this.#silence);
+    this.#stream?.close();
+    this.#stream = null;
+  }
+}

@@ -1,0 +1,72 @@
+// The keys: what each does, as it is bound and as it is told. They are those of `kiebitz watch`.
+
+/** Where these are typed they are letters, and mean nothing else. */
+const TYPED_IN = "input:not([type=range]), textarea, select, [contenteditable]";
+/** These do something of their own with Space and Enter. */
+const PRESSED = "button, a[href], summary, [role=tab], [role=option], [role=listbox]";
+
+/**
+ * @typedef {object} Key
+ * @property {string[]} keys as `KeyboardEvent.key` has them; `Shift+` before it where it must be held
+ * @property {string} shown what it is called
+ * @property {string} does
+ * @property {() => void} act
+ */
+
+/**
+ * All keys, each with what it does.
+ *
+ * @param {Record<string, Function>} acts
+ * @returns {Key[]}
+ */
+export function keysOf(acts) {
+  const key = (keys, shown, does, act) => ({ keys: keys.split(" "), shown, does, act });
+  return [
+    { ...key("", "Space", "play or pause", acts.play), keys: [" "] },
+    key("ArrowLeft", "←", "the event before; with Shift ten", () => acts.step(-1)),
+    key("ArrowRight", "→", "the next event; with Shift ten", () => acts.step(1)),
+    key("Shift+ArrowLeft", "", "", () => acts.step(-10)),
+    key("Shift+ArrowRight", "", "", () => acts.step(10)),
+    key("PageUp", "PgUp", "the beginning of this game, or the game before", () => acts.game(-1)),
+    key("PageDown", "PgDn", "the next game", () => acts.game(1)),
+    key("Home", "Home", "the first event", acts.begin),
+    key("End", "End", "the last event; what is being recorded is followed again", acts.end),
+    key("+ =", "+", "twice as fast", () => acts.pace(true)),
+    key("- _", "-", "half as fast", () => acts.pace(false)),
+    key("n", "n", "the next error", () => acts.error(1)),
+    key("N", "N", "the error before", () => acts.error(-1)),
+    key("/", "/", "filter events and messages", acts.filter),
+    key("t T", "t", "all tables side by side; Enter enlarges one", acts.tables),
+    key("a A", "a", "see what one player could know", acts.player),
+    key("1 2 3 4 5 6", "1…6", "events, messages, one message in full, flaws, streams, state", acts.pane),
+    key("[", "[ ]", "the pane before, the next pane", () => acts.turn(-1)),
+    key("]", "", "", () => acts.turn(1)),
+    key("ArrowUp", "↑ ↓", "choose a line of the pane", acts.list),
+    key("ArrowDown", "", "", acts.list),
+    key("Enter", "Enter", "open the line: a message in full, the flaw in its message", acts.list),
+    key("y Y", "y", "copy a reference, as in #31, and its link", acts.copy),
+    key("p P", "p", "nothing but the table and the latest sentence; Esc leaves", acts.projector),
+    key("Escape", "Esc", "leave what was opened", acts.leave),
+    key("?", "?", "all keys", acts.help),
+  ];
+}
+
+/**
+ * Listen for these keys, wherever on the page they are pressed.
+ *
+ * @param {Key[]} keys
+ */
+export function listenForKeys(keys) {
+  const byName = new Map(keys.flatMap((key) => key.keys.map((name) => [name, key])));
+  addEventListener("keydown", (event) => {
+    const { target } = event;
+    const isElsewhere = event.defaultPrevented || event.isComposing || event.ctrlKey || event.altKey || event.metaKey;
+    if (isElsewhere || target.closest?.(TYPED_IN) || document.querySelector("dialog[open]")) return;
+    if ((event.key === " " || event.key === "Enter") && target.closest?.(PRESSED)) return;
+    const isNamed = event.key.length > 1;
+    const key = byName.get(event.shiftKey && isNamed ? `Shift+${event.key}` : event.key);
+    if (key === undefined) return;
+    // What it did not use scrolls the page, as anywhere.
+    if (key.act(event) !== false) event.preventDefault();
+  });
+}

@@ -1,0 +1,167 @@
+// A list of any length: shows the stretch of it that is here, and has more asked for as it is scrolled.
+
+import { element } from "./elements.js";
+
+/** So near to an end (pixels) more is asked for. */
+const NEAR_PX = 600;
+
+/**
+ * A list with one row that is chosen, to be gone through with the arrow keys; Enter or a click opens a row.
+ *
+ * @template Item
+ */
+export class List {
+  /** The element that is scrolled. */
+  root;
+  #stretch;
+  #rowOf;
+  #keyOf;
+  #nothing;
+  #opened;
+  #rows = new Map();
+  #inner;
+  #chosen = null;
+  #marked = null;
+  #prefix;
+
+  /**
+   * @param {object} how
+   * @param {string} how.label what a screen reader calls it
+   * @param {string} how.id
+   * @param {import("./stretch.js").Stretch<Item>} how.stretch
+   * @param {(item: Item) => (Node|string)[]} how.rowOf what stands in a row
+   * @param {(item: Item) => number} how.keyOf
+   * @param {string} how.nothing what is said where there are none
+   * @param {(item: Item) => void} how.opened
+   */
+  constructor({ label, id, stretch, rowOf, keyOf, nothing, opened }) {
+    this.#stretch = stretch;
+    this.#rowOf = rowOf;
+    this.#keyOf = keyOf;
+    this.#nothing = nothing;
+    this.#opened = opened;
+    this.#prefix = id;
+    this.#inner = element("div", { role: "listbox", "aria-label": label, tabindex: 0, class: "list-rows" });
+    this.root = element("div", { class: "list" }, this.#inner);
+    this.root.addEventListener("scroll", () => this.#fill(), { passive: true });
+    this.#inner.addEventListener("click", ({ target }) => this.#open(target.closest("[role=option]")));
+    this.#inner.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  /** Show another stretch, from its beginning. */
+  take(stretch) {
+    this.#stretch = stretch;
+    this.#rows.clear();
+    this.#inner.replaceChildren();
+  }
+
+  /** Show what is here now; the row that is seen first stays where it is. */
+  draw() {
+    const { items, isLoaded } = this.#stretch;
+    const anchor = this.#anchor();
+    const rows = new Map();
+    for (const item of items) {
+      const key = this.#keyOf(item);
+      rows.set(key, this.#rows.get(key) ?? this.#row(item, key));
+    }
+    for (const [key, row] of this.#rows) if (!rows.has(key)) row.remove();
+    this.#rows = rows;
+    let next = this.#inner.firstChild;
+    for (const row of rows.values()) {
+      if (row === next) next = next.nextSibling;
+      else this.#inner.insertBefore(row, next);
+    }
+    while (next !== null) {
+      const gone = next;
+      next = next.nextSibling;
+      gone.remove();
+    }
+    if (!items.length && isLoaded) this.#inner.replaceChildren(element("p", { class: "nothing" }, this.#nothing));
+    if (anchor !== null && rows.has(anchor.key)) this.root.scrollTop += rows.get(anchor.key).offsetTop - anchor.top;
+    this.#show();
+  }
+
+  /** Mark the row of where one is, and see that it is in sight. */
+  mark(key) {
+    const isOther = key !== this.#marked;
+    this.#marked = key;
+    this.#chosen = null;
+    this.#show();
+    if (isOther) this.#intoSight(this.#rows.get(key));
+  }
+
+  /** The item of the row that is chosen, or else of the one where one is. */
+  get item() {
+    const key = this.#chosen ?? this.#marked;
+    return this.#stretch.items.find((item) => this.#keyOf(item) === key) ?? null;
+  }
+
+  #row(item, key) {
+    return element("div", { role: "option", id: `${this.#prefix}-${key}`, "data-key": key, class: "row", "aria-selected": "false" }, ...this.#rowOf(item));
+  }
+
+  #show() {
+    for (const row of this.#inner.querySelectorAll(".is-here, [aria-selected=true]")) {
+      row.classList.remove("is-here");
+      row.setAttribute("aria-selected", "false");
+    }
+    this.#rows.get(this.#marked)?.classList.add("is-here");
+    const chosen = this.#rows.get(this.#chosen ?? this.#marked);
+    chosen?.setAttribute("aria-selected", "true");
+    if (chosen) this.#inner.setAttribute("aria-activedescendant", chosen.id);
+    else this.#inner.removeAttribute("aria-activedescendant");
+  }
+
+  #key(event) {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (by !== undefined) {
+      event.preventDefault();
+      this.#choose(by);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      this.#open(this.#rows.get(this.#chosen ?? this.#marked));
+    }
+  }
+
+  #choose(by) {
+    const keys = [...this.#rows.keys()];
+    const now = keys.indexOf(this.#chosen ?? this.#marked);
+    const chosen = keys[Math.max(0, Math.min(now + by, keys.length - 1))];
+    if (chosen === undefined) return;
+    this.#chosen = chosen;
+    this.#show();
+    this.#intoSight(this.#rows.get(chosen));
+  }
+
+  #open(row) {
+    const item = row && this.#stretch.items.find((one) => String(this.#keyOf(one)) === row.dataset.key);
+    if (item) this.#opened(item);
+  }
+
+  #intoSight(row) {
+    if (row === undefined) return;
+    const [top, bottom] = [row.offsetTop, row.offsetTop + row.offsetHeight];
+    const height = this.root.clientHeight;
+    if (top < this.root.scrollTop + 8) this.root.scrollTop = top - height / 4;
+    else if (bottom > this.root.scrollTop + height - 8) this.root.scrollTop = bottom - height + Math.min(height / 4, 80);
+  }
+
+  /** The first row that is seen. */
+  #anchor() {
+    const { scrollTop } = this.root;
+    for (const [key, row] of this.#rows) {
+      if (row.offsetTop + row.offsetHeight > scrollTop) return { key, top: row.offsetTop };
+    }
+    return null;
+  }
+
+  #fill() {
+    const { scrollTop, scrollHeight, clientHeight } = this.root;
+    const { isFirst, isLast, items } = this.#stretch;
+    if (!items.length) return;
+    // What does not come now is asked for again at the next turn of the wheel.
+    if (scrollTop < NEAR_PX && !isFirst) this.#stretch.more("before").catch(() => {});
+    if (scrollHeight - scrollTop - clientHeight < NEAR_PX && !isLast) this.#stretch.more("after").catch(() => {});
+  }
+}

@@ -1,0 +1,58 @@
+// The pane of events: what happened, line by line, with where one is.
+
+import { element } from "./elements.js";
+import { List } from "./list.js";
+import { secondsWords } from "./words.js";
+
+/** Lists the events of the course. */
+export class EventsPane {
+  name = "events";
+  title = "Events";
+  root = element("div", { class: "pane-body" });
+  #watched;
+  #moves;
+  #course = null;
+  #list = null;
+
+  /** What all panes are given: see `panes.js`. */
+  constructor({ watched, moves }) {
+    this.#watched = watched;
+    this.#moves = moves;
+  }
+
+  /** What `y` copies a reference of: the event one is at. */
+  get reference() {
+    return this.#watched.event?.id ?? null;
+  }
+
+  /** Show where one is now. */
+  draw() {
+    const { course, seq } = this.#watched;
+    if (course === null) {
+      this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet: nobody plays, as far as is known"));
+      this.#course = null;
+      return;
+    }
+    if (course !== this.#course) this.#take(course);
+    this.#list.draw();
+    this.#list.mark(course.upTo(seq)?.seq ?? null);
+  }
+
+  #take(course) {
+    this.#course = course;
+    this.#list = new List({
+      label: "Events",
+      id: "event",
+      stretch: course.stretch,
+      rowOf: (event) => [
+        element("span", { class: "row-time" }, secondsWords(event.time)),
+        element("span", { class: "row-text" }, event.sentence),
+        element("span", { class: "row-id" }, `#${event.id}`),
+      ],
+      keyOf: (event) => event.seq,
+      nothing: "nothing has happened yet, or nothing of it meets the filter",
+      opened: (event) => this.#moves.beAt(event.seq),
+    });
+    this.root.replaceChildren(this.#list.root);
+  }
+}

@@ -1,0 +1,126 @@
+// The pane of messages: what was said, up to where one is and after it.
+
+import { element } from "./elements.js";
+import { List } from "./list.js";
+import { Stretch } from "./stretch.js";
+import { clientWords, secondsWords, signOf } from "./words.js";
+
+/** Lists the messages of the table, around the moment one is at. */
+export class MessagesPane {
+  name = "messages";
+  title = "Messages";
+  root = element("div", { class: "pane-body" });
+  #source;
+  #where;
+  #watched;
+  #moves;
+  #list = null;
+  #stretch = null;
+  #of = null;
+  #isAsking = false;
+
+  /** What all panes are given: see `panes.js`. */
+  constructor({ source, where, watched, moves }) {
+    this.#source = source;
+    this.#where = where;
+    this.#watched = watched;
+    this.#moves = moves;
+  }
+
+  /** What `y` copies a reference of: the message that is chosen. */
+  get reference() {
+    return this.#list?.item?.id ?? null;
+  }
+
+  /** Show where one is now. */
+  draw() {
+    const { session, table, as, filter } = this.#where.now;
+    const of = JSON.stringify([session, table, as, filter]);
+    if (of !== this.#of) this.#take(of, { table, as, filter });
+    this.#go();
+  }
+
+  #take(of, { table, as, filter }) {
+    this.#of = of;
+    this.#stretch = new Stretch({
+      load: async (asked) => {
+        const found = await this.#source.messages(as, { table, filter, ...asked });
+        return { items: found.messages, isFirst: found.is_first, isLast: found.is_last };
+      },
+      keyOf: (message) => message.id,
+      changed: () => this.#mark(),
+    });
+    this.#list = new List({
+      label: "Messages",
+      id: "message",
+      stretch: this.#stretch,
+      rowOf: messageRow,
+      keyOf: (message) => message.id,
+      nothing: "no messages, or none that meets the filter",
+      opened: (message) => this.#moves.open(message.id),
+    });
+    this.root.replaceChildren(this.#list.root);
+  }
+
+  /** Bring what was said around this moment here; of moments that pass quickly the last. */
+  async #go() {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    try {
+      for (let asked = null; asked !== this.#key(); ) {
+        asked = this.#key();
+        const stretch = this.#stretch;
+        if (this.#isHere(stretch)) {
+          await (stretch.isLast ? null : stretch.more("after"));
+        } else {
+          await stretch.reload({ at: this.#watched.seq });
+          stretch.hasGrown();
+        }
+        this.#mark();
+      }
+    } catch (error) {
+      this.#where.go({ notice: error.message });
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+
+  #key() {
+    return `${this.#of} ${this.#watched.seq} ${this.#where.now.at === null}`;
+  }
+
+  /** Whether this moment is in the stretch, with something before it. */
+  #isHere({ items, isFirst, isLoaded }) {
+    const time = this.#watched.event?.time;
+    if (!isLoaded || time === undefined || !items.length) return false;
+    return (isFirst || items[0].time < time) && items.at(-1).time >= time;
+  }
+
+  #mark() {
+    this.#list.draw();
+    const { event } = this.#watched;
+    const { items } = this.#stretch;
+    const told = event && items.find((message) => message.event === event.id);
+    const last = event ? items.findLast((message) => message.time <= event.time) : items.at(-1);
+    this.#list.mark((told || last)?.id ?? null);
+  }
+}
+
+function messageRow(message) {
+  const { time, direction, name, gloss, words, flaw, id } = message;
+  const isFromClient = direction === "c2s";
+  const sign = signOf(flaw);
+  return [
+    element("span", { class: "row-time" }, secondsWords(time)),
+    element(
+      "span",
+      { class: "row-text" },
+      element("span", { class: "row-who" }, `${isFromClient ? "→" : "←"} ${clientWords(message)}`),
+      " ",
+      sign ? element("span", { class: `sign is-${flaw}`, role: "img", "aria-label": flaw }, sign) : "",
+      element("b", {}, name),
+      element("span", { class: "row-more" }, [gloss, words].filter(Boolean).map((part) => ` · ${part}`).join("")),
+    ),
+    element("span", { class: "row-id" }, `#${id}`),
+  ];
+}

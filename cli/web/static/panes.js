@@ -1,0 +1,81 @@
+// The panes, of which one is seen: tabs, as ARIA has them.
+
+import { byId, element } from "./elements.js";
+import { differs } from "./where.js";
+
+/**
+ * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`.
+ */
+export class Panes {
+  #where;
+  #panes;
+  #tabs = new Map();
+
+  /**
+   * @param {import("./where.js").Where} where
+   * @param {object[]} panes
+   */
+  constructor(where, panes) {
+    this.#where = where;
+    this.#panes = panes;
+    const tabs = byId("tabs");
+    for (const [place, pane] of panes.entries()) {
+      const tab = element(
+        "button",
+        { type: "button", role: "tab", id: `tab-${pane.name}`, "aria-controls": `pane-${pane.name}`, title: `${pane.title} (${place + 1})`, onclick: () => this.turnTo(pane.name) },
+        pane.title,
+      );
+      const panel = element("div", { role: "tabpanel", id: `pane-${pane.name}`, "aria-labelledby": tab.id, class: "pane", hidden: true }, pane.root);
+      tabs.append(tab);
+      byId("panels").append(panel);
+      this.#tabs.set(pane.name, { tab, panel });
+    }
+    tabs.addEventListener("keydown", (event) => this.#key(event));
+    where.listen((now, before) => {
+      if (differs(now, before, "pane")) this.#turn();
+      this.#draw();
+    });
+    this.#turn();
+  }
+
+  /** The pane that is seen. */
+  get pane() {
+    return this.#panes.find(({ name }) => name === this.#where.now.pane) ?? this.#panes[0];
+  }
+
+  /** The pane of this name, or at this place among them. */
+  turnTo(which) {
+    const pane = this.#panes[which] ?? this.#panes.find(({ name }) => name === which);
+    if (pane) this.#where.go({ pane: pane.name });
+  }
+
+  /** The next pane, or the one before. */
+  turn(by) {
+    this.turnTo((this.#panes.indexOf(this.pane) + by + this.#panes.length) % this.#panes.length);
+  }
+
+  #turn() {
+    for (const [name, { tab, panel }] of this.#tabs) {
+      const isSeen = name === this.pane.name;
+      tab.setAttribute("aria-selected", String(isSeen));
+      tab.tabIndex = isSeen ? 0 : -1;
+      panel.hidden = !isSeen;
+      // The row of tabs alone is scrolled, not the page.
+      if (isSeen) byId("tabs").scrollLeft = tab.offsetLeft - 40;
+    }
+  }
+
+  #draw() {
+    if (!document.hidden && !this.#where.now.projector) this.pane.draw();
+  }
+
+  /** In the row of tabs the arrow keys turn from one to the other. */
+  #key(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.turn(by);
+    this.#tabs.get(this.pane.name).tab.focus();
+  }
+}

@@ -1,0 +1,95 @@
+// The data from the server that the page came from.
+
+import { Refused } from "./source.js";
+
+const GONE = "the server cannot be reached";
+
+/** Asks `api/…`; `import("./source.js").Source` says what each question gives. */
+export class ServerSource {
+  isFile = false;
+  session = 1;
+  /** The key of the page's own address, which every question carries. */
+  #key = new URLSearchParams(location.search).get("key");
+
+  sessions() {
+    return this.#ask("sessions");
+  }
+
+  tables() {
+    return this.#ask("tables");
+  }
+
+  timeline(table, as) {
+    return this.#ask(`tables/${table}/timeline`, { as });
+  }
+
+  events(table, as, asked) {
+    return this.#ask(`tables/${table}/events`, { as, limit: 200, ...asked });
+  }
+
+  state(table, as, at) {
+    return this.#ask(`tables/${table}/state`, { as, at });
+  }
+
+  picture(table, as, at) {
+    return this.#ask(`tables/${table}/picture`, { as, at });
+  }
+
+  async fragments(table, as, at, names) {
+    // Where most are lacking, their names would make a long address: then all are asked for.
+    const few = names.length <= 80 ? names.join(",") : null;
+    return (await this.#ask(`tables/${table}/fragments`, { as, at, names: few })).fragments;
+  }
+
+  messages(as, asked) {
+    return this.#ask("messages", { as, limit: 100, ...asked });
+  }
+
+  message(as, id) {
+    return this.#ask(`messages/${id}`, { as });
+  }
+
+  diagnostics(as, asked) {
+    return this.#ask("diagnostics", { as, limit: 100, ...asked });
+  }
+
+  streams(as) {
+    return this.#ask("streams", { as });
+  }
+
+  complete(text) {
+    return this.#ask("complete", { text });
+  }
+
+  checkFilter(filter) {
+    return this.#ask("check-filter", { filter });
+  }
+
+  /** The address of what comes from now on, or after an event. */
+  liveAddress(table, as, after) {
+    return this.#address("live", { table, as, after });
+  }
+
+  #address(path, asked = {}) {
+    const query = new URLSearchParams();
+    const all = { session: this.session === 1 ? null : this.session, ...asked, key: this.#key };
+    for (const [name, value] of Object.entries(all)) {
+      if (value !== null && value !== undefined && (value !== "" || name === "as" || name === "text")) query.set(name, value);
+    }
+    const text = query.toString();
+    return `api/${path}${text ? `?${text}` : ""}`;
+  }
+
+  async #ask(path, asked) {
+    let answer, said;
+    try {
+      answer = await fetch(this.#address(path, asked), { credentials: "same-origin", cache: "no-store" });
+      said = await answer.json();
+    } catch {
+      if (answer !== undefined && !answer.ok) throw new Refused(`the server answers ${answer.status}`, answer);
+      throw new Refused(GONE);
+    }
+    if (!answer.ok) throw new Refused(said.error ?? `the server answers ${answer.status}`, { status: answer.status, ...said });
+    return said;
+  }
+}

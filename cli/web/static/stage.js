@@ -1,0 +1,91 @@
+// The table itself: the drawing, as large as there is room for, and the latest sentence below it.
+
+import { Drawing, shapeFor } from "./drawing.js";
+import { byId, element, write } from "./elements.js";
+import { differs } from "./where.js";
+
+/** Shows the picture of where one is. Of moments that pass too quickly some are left out, never the last. */
+export class Stage {
+  #where;
+  #watched;
+  #pictures;
+  #announcer;
+  #frame = byId("stage");
+  #drawing;
+  #shown = null;
+  #shape = "wide";
+  #isAsking = false;
+
+  /**
+   * @param {import("./where.js").Where} where
+   * @param {import("./watched.js").Watched} watched
+   * @param {import("./pictures.js").Pictures} pictures
+   * @param {import("./fragments.js").Fragments} fragments
+   * @param {import("./announcer.js").Announcer} announcer
+   */
+  constructor(where, watched, pictures, fragments, announcer) {
+    this.#where = where;
+    this.#watched = watched;
+    this.#pictures = pictures;
+    this.#announcer = announcer;
+    this.#drawing = new Drawing(byId("board"), fragments);
+    new ResizeObserver(() => this.#fit()).observe(this.#frame);
+    matchMedia("(orientation: portrait)").addEventListener("change", () => this.#fit());
+    this.#fit();
+    where.listen((now, before) => {
+      if (differs(now, before, "session", "table", "as", "at", "data")) this.#show();
+      if (differs(now, before, "several")) this.#fit();
+    });
+  }
+
+  async #show() {
+    if (this.#isAsking || document.hidden) return;
+    this.#isAsking = true;
+    try {
+      for (let moment = this.#moment(); moment !== null && moment.key !== this.#shown; moment = this.#moment()) {
+        const picture = await this.#pictures.at(moment);
+        this.#shown = moment.key;
+        this.#draw(picture);
+      }
+    } catch (error) {
+      this.#where.go({ notice: error.message });
+    } finally {
+      this.#isAsking = false;
+    }
+    if (this.#moment() === null) this.#empty();
+  }
+
+  #moment() {
+    const { session, table, as } = this.#where.now;
+    if (table === null || this.#watched.timeline === null) return null;
+    const at = this.#watched.seq;
+    return { table, as, at, key: JSON.stringify([session, table, as, at]) };
+  }
+
+  #draw(picture) {
+    this.picture = picture;
+    this.#frame.classList.remove("is-empty");
+    this.#drawing.show(picture, this.#shape);
+    byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));
+    write(byId("moment"), picture.title);
+    write(byId("latest"), picture.latest);
+    this.#announcer.say(picture.latest);
+  }
+
+  #empty() {
+    this.#frame.classList.add("is-empty");
+    write(byId("latest"), "nothing has happened yet");
+  }
+
+  /** Take the sheet that fills the place. */
+  #fit() {
+    // Where it stands above the panes, it is as high as its sheet: then the window decides.
+    const isColumn = matchMedia("(orientation: portrait)").matches;
+    const { clientWidth, clientHeight } = this.#frame;
+    const shape = isColumn && innerWidth < 900 ? "tall" : shapeFor(clientWidth, clientHeight * 1.15);
+    document.documentElement.dataset.shape = shape;
+    if (shape === this.#shape && this.picture) return;
+    this.#shape = shape;
+    if (this.picture) this.#drawing.show(this.picture, shape);
+  }
+}
