@@ -31,8 +31,8 @@ _TURN, _WON = "turn", "won"
 _BACK = "#46618f"
 _MOST_BACKS = 12
 
-_STAR = [(0, -13), (3.5, -4), (13, -4), (5.5, 2), (8, 11)]
-_STAR += [(0, 5.5), (-8, 11), (-5.5, 2), (-13, -4), (-3.5, -4)]
+_STAR = [(0.0, -13.0), (3.5, -4.0), (13.0, -4.0), (5.5, 2.0), (8.0, 11.0)]
+_STAR += [(0.0, 5.5), (-8.0, 11.0), (-5.5, 2.0), (-13.0, -4.0), (-3.5, -4.0)]
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Box(msgspec.Struct, frozen=True):
     y: float
     width: float
     height: float
-    gap: float = 10.0
+    gap: float = 8.0
 
     @property
     def is_narrow(self) -> bool:
@@ -128,13 +128,16 @@ def _plate(name: str, letter: str, colour: str, state: str, width: float, height
     shape(drawn, "rect", x=13, y=12, width=tile, height=high, rx=8, fill=colour, **edges)
     middle = (13 + tile / 2, 12 + high / 2 + 10)
     label(drawn, middle, letter, 28, fill=ink(colour), font_weight="bold", text_anchor="middle")
-    x, base = (58.0, 38.0) if box.is_narrow else (72.0, 37 + box.loose / 2)
+    x, base = (54.0, 37.0) if box.is_narrow else (72.0, 37 + box.loose / 2)
+    # Narrow cards have it on their second line, to leave the first to the name.
+    mark_x, mark_y = (20.0, 61.0) if box.is_narrow else (x, base - 10)
     if state == _TURN:
-        polygon(drawn, [(x, base - 21), (x + 18, base - 10), (x, base + 1)], class_="k-turn")
+        corners = [(mark_x, mark_y - 11), (mark_x + 18, mark_y), (mark_x, mark_y + 11)]
+        polygon(drawn, corners, class_="k-turn")
     elif state == _WON:
-        polygon(drawn, [(x + 12 + across, base - 10 + down) for across, down in _STAR], class_="k-turn")
-    x += 28 if state else 0
-    room = width - x - (12 if box.is_narrow else _POINTS + 14)
+        polygon(drawn, [(mark_x + 12 + across, mark_y + down) for across, down in _STAR], class_="k-turn")
+    x += 28 if state and not box.is_narrow else 0
+    room = width - x - (8 if box.is_narrow else _POINTS + 14)
     # As large as all of it can be read.
     size = max(SMALL, min(30.0, room / (_BOLD * max(1, len(name)))))
     label(drawn, (x, base), name or '""', size, room, font_weight="bold", class_="k-ink")
