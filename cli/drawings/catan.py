@@ -6,7 +6,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
-from kiebitz.cli.drawings.catan_board import Ground, put_board
+from kiebitz.cli.drawings.catan_board import Ground, draw_key, put_board
 from kiebitz.cli.drawings.catan_players import SMALL, Box, goods, put_cards, state_of, text
 from kiebitz.cli.drawings.catan_signs import SEA
 from kiebitz.cli.drawings.shapes import die, label, lines, shape
@@ -79,7 +79,7 @@ def _where(told: Any) -> Spot:
 
 
 def _put_no_board(sheet: Sheet, look: Look, board: Box) -> None:
-    """The sea alone, and why."""
+    """The sea and why there is no island, and the fields of which one is made."""
     why = look.no_island if look.part else "the game has not begun"
     sheet.put(_sea(why, look.server[:200], board.width, board.height), board.x, board.y)
 
@@ -88,11 +88,13 @@ def _put_no_board(sheet: Sheet, look: Look, board: Box) -> None:
 def _sea(words: str, below: str, width: float, height: float) -> Fragment:
     drawn = group()
     shape(drawn, "rect", width=width, height=height, rx=18, fill=SEA)
-    y = height / 2 - 10
+    y = 70.0
     for said, size in ((words, 40), (below, 26)):
-        for line in lines(said, size, width - 60)[:3]:
+        for line in lines(said, size, width - 60)[:2]:
             label(drawn, (width / 2, y), line, size, width, text_anchor="middle", fill="#111111")
             y += 1.3 * size
+    wide = min(width - 60, (height - 190) * 1.48)
+    draw_key(drawn, (width - wide) / 2, 186, wide)
     return fragment(drawn)
 
 

@@ -28,7 +28,7 @@ from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.pictures.catan_colours import HOTTEST, ink
 from kiebitz.cli.pictures.catan_look import Island, Piece, Player
 from kiebitz.dissectors.catan.board import Board, Place, Spot
-from kiebitz.dissectors.catan.words import HAFEN, STADT, STRASSE
+from kiebitz.dissectors.catan.words import HAFEN, LAND, STADT, STRASSE, WÜSTE
 
 SMALLEST = 24.0
 """Of letters."""
@@ -108,8 +108,7 @@ def put_board(sheet: Sheet, island: Island, ground: Ground, fresh: Spot, apart: 
         _put_together(sheet, island, ground)
     if island.robber in island.board.fields and island.board.is_land(island.robber):
         x, y = ground.at((island.robber,))
-        beside = 0.5 * side if island.robber in island.board.numbers else 0.0
-        sheet.put(_robber(max(side, 60.0)), x + beside, y + (_CHIP_DOWN - 0.04) * side)
+        sheet.put(_robber(max(side, 60.0)), x + 0.5 * side, y + (_CHIP_DOWN - 0.04) * side)
 
 
 def _put_lit(sheet: Sheet, island: Island, ground: Ground) -> None:
@@ -190,6 +189,27 @@ def _ground(
     for place, centre in centres.items():
         _draw_field(drawn, board.fields[place], board.numbers.get(place), centre, side)
     return fragment(drawn)
+
+
+def draw_key(parent: Element, x: float, y: float, width: float) -> None:
+    """The fields in two rows of so much width, with what they are called and what they yield."""
+    side = width / 6.4
+    for number, (field, yielded) in enumerate([*LAND.items(), (WÜSTE, "")]):
+        row, column = divmod(number, 3)
+        at = (x + (column + 0.5) * width / 3, y + (1.06 + 2.12 * row) * side)
+        polygon(parent, _hexagon(at, side), fill=FIELDS[field], stroke=SAND, stroke_width=0.06 * side)
+        draw_sign(parent, field, (at[0], at[1] - 0.42 * side), 0.56 * side)
+        for words, down, weight in ((field, 0.2, "bold"), (yielded, 0.52, "normal")):
+            label(
+                parent,
+                (at[0], at[1] + down * side),
+                words,
+                SMALLEST,
+                1.7 * side,
+                fill=BLACK,
+                font_weight=weight,
+                text_anchor="middle",
+            )
 
 
 def _hexagon(centre: Point, side: float) -> list[Point]:

@@ -69,9 +69,9 @@ def put_cards(sheet: Sheet, look: Look, players: list[Player], box: Box) -> None
 
 def state_of(look: Look, player: Player) -> str:
     """Whether a player is to move, or has won."""
-    if look.part and look.part.get("winner") == player.number:
-        return _WON
-    return _TURN if look.part and look.part.get("turn") == player.number else ""
+    if "winner" in look.part:
+        return _WON if look.part["winner"] == player.number else ""
+    return _TURN if look.part.get("turn") == player.number else ""
 
 
 def _put_guest(sheet: Sheet, look: Look, player: Player, card: Box) -> None:
@@ -156,8 +156,9 @@ def goods(resource: str, count: str, width: float, narrow: bool, name: str = "")
     edges: dict[str, str | float] = {"stroke": OUTLINE, "stroke_width": 1.5}
     if _is_hidden(count):
         edges["stroke_dasharray"] = "6 4"
-    shape(drawn, "rect", x=left, width=size, height=size, rx=8, fill=RESOURCES[resource], **edges)
-    draw_sign(drawn, resource, (left + size / 2, size / 2), 0.76 * size)
+    tile = shape(drawn, "g", opacity=0.3) if count == "0" else drawn
+    shape(tile, "rect", x=left, width=size, height=size, rx=8, fill=RESOURCES[resource], **edges)
+    draw_sign(tile, resource, (left + size / 2, size / 2), 0.76 * size)
     _draw_count(drawn, count, width, narrow)
     if name:
         label(drawn, (0, size + 26), name, SMALL, width + 12, class_="k-ink")
