@@ -128,15 +128,15 @@ def _put_foot(sheet: Sheet, look: Look, beside: Box) -> float:
     crowded = sheet.is_tall or len(look.players) > 4
     if look.part and not crowded:
         bottom -= 74
-        each = (beside.width - 84) / len(ROHSTOFFE)
+        each = (beside.width - 66) / len(ROHSTOFFE)
         sheet.put(text("bank", SMALL, 80, "k-faint"), beside.x, bottom + 30)
         for place, (count, name) in enumerate(zip(hand(look.part.get("bank")), ROHSTOFFE, strict=True)):
-            sheet.put(goods(name, count, each, False, name), beside.x + 84 + each * place, bottom)
+            sheet.put(goods(name, count, each, False, name), beside.x + 66 + each * place, bottom)
         bottom -= 6
     room = beside.width - 10
     said: list[str] = []
     for trade in _trades(look)[-(1 if crowded else _MOST_TRADES) :]:
-        said += lines(trade[:300], SMALL, room)[: 1 if crowded else 2]
+        said += [trade[:200]] if crowded else lines(trade[:300], SMALL, room)[:2]
     said += filter(None, [_more(look), not_known(look.part)])
     for words in reversed(said):
         bottom -= _LINE

@@ -108,7 +108,7 @@ def put_board(sheet: Sheet, island: Island, ground: Ground, fresh: Spot, apart: 
         _put_together(sheet, island, ground)
     if island.robber in island.board.fields and island.board.is_land(island.robber):
         x, y = ground.at((island.robber,))
-        sheet.put(_robber(max(side, 60.0)), x + 0.5 * side, y + (_CHIP_DOWN - 0.04) * side)
+        sheet.put(_robber(max(side, 54.0)), x + 0.53 * side, y + (_CHIP_DOWN - 0.04) * side)
 
 
 def _put_lit(sheet: Sheet, island: Island, ground: Ground) -> None:

@@ -18,7 +18,7 @@ from kiebitz.dissectors.catan.words import ROHSTOFFE
 SMALL = 24.0
 """The least height of letters."""
 
-_FACTS = 28.0
+_FACTS = 27.0
 """Height of a line of what is said."""
 
 _BOLD = 0.66
@@ -90,7 +90,7 @@ def _put_card(sheet: Sheet, look: Look, player: Player, card: Box) -> None:
     left, right = card.x + (14 if card.is_narrow else 72), card.x + card.width - 14
     score = text(points(player), 26, _POINTS, "k-ink", bold=True, anchor="end")
     sheet.put(score, right, card.y + (70 if card.is_narrow else 37 + loose / 2))
-    top, high = (80.0, 64.0) if card.is_narrow else (48 + loose, 42.0)
+    top, high = (77.0, 56.0) if card.is_narrow else (46 + loose, 42.0)
     total = player.about.get("resources", NOT_KNOWN)
     counts = hand(player.resources)
     if set(counts) == {NOT_KNOWN}:
@@ -140,7 +140,8 @@ def _plate(name: str, letter: str, colour: str, state: str, width: float, height
     room = width - x - (8 if box.is_narrow else _POINTS + 14)
     # As large as all of it can be read.
     size = max(SMALL, min(30.0, room / (_BOLD * max(1, len(name)))))
-    label(drawn, (x, base), name or '""', size, room, font_weight="bold", class_="k-ink")
+    weight = "bold" if size > SMALL else "normal"
+    label(drawn, (x, base), name or '""', size, room, font_weight=weight, class_="k-ink")
     return fragment(drawn)
 
 
@@ -161,7 +162,7 @@ def goods(resource: str, count: str, width: float, narrow: bool, name: str = "")
     draw_sign(tile, resource, (left + size / 2, size / 2), 0.76 * size)
     _draw_count(drawn, count, width, narrow)
     if name:
-        label(drawn, (0, size + 26), name, SMALL, width + 12, class_="k-ink")
+        label(drawn, (0, 66), name, SMALL, width + 12, class_="k-ink")
     return fragment(drawn)
 
 
@@ -191,7 +192,7 @@ def _backs(many: int, words: str, width: float) -> Fragment:
 
 def _size(count: str, narrow: bool) -> float:
     """Of a sign: beside much that is written it is small."""
-    return 36.0 if narrow else 40.0 if len(count) < 4 else 26.0
+    return 30.0 if narrow else 40.0 if len(count) < 4 else 26.0
 
 
 def _is_hidden(count: str) -> bool:
@@ -209,10 +210,10 @@ def _draw_count(parent: Element, count: str, width: float, narrow: bool) -> None
     weight = "normal" if nothing else "bold"
     colour = "k-faint" if nothing or _is_hidden(count) else "k-ink"
     if narrow:
-        at = (width / 2, size + 25)
+        at = (width / 2, size + 22)
         label(parent, at, count, SMALL, width, font_weight=weight, class_=colour, text_anchor="middle")
     else:
-        letters = 28.0 if len(count) < 3 else SMALL
+        letters = 28.0 if len(count) < 2 else 26.0 if len(count) < 3 else SMALL
         label(parent, (size + 7, 30), count, letters, width - size, font_weight=weight, class_=colour)
 
 

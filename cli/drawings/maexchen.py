@@ -174,7 +174,7 @@ def _put_listed(sheet: Sheet, table: _Table, players: Sequence[str]) -> None:
         box = Box(1, 1098 - rows * high, 698, rows * high)
         middle = Box(6, 6, 688, box.y - 12)
     else:
-        high = round(min(_PLATE + 8, 788 / rows), 1)
+        high = round(min(_PLATE + 30, 788 / rows), 1)
         box = Box(690, 6, 904, rows * high)
         middle = Box(8, 8, 672, 784)
     width = box.width / 2
@@ -244,13 +244,13 @@ def _put_middle(sheet: Sheet, table: _Table, box: Box) -> None:
 def _put_beside(sheet: Sheet, table: _Table, box: Box) -> None:
     """The dice at the left, words and announcements at the right."""
     is_wide = box.width > 1000
-    scale = 1.4 if is_wide else min(1.0, 0.4 * box.width / DICE_SIZE[0], box.height / DICE_SIZE[1])
+    scale = 1.3 if is_wide else min(1.0, 0.36 * box.width / DICE_SIZE[0], box.height / DICE_SIZE[1])
     wide = DICE_SIZE[0] * scale
-    middle = box.x + (0.25 * box.width if is_wide else wide / 2 + 16)
+    middle = box.x + (0.2 * box.width if is_wide else wide / 2 + 16)
     _put_dice(sheet, table, middle, box.y + (box.height - DICE_SIZE[1] * scale) / 2, scale)
-    left = middle + wide / 2 + 20
+    left = middle + wide / 2 + (10 if is_wide else 20)
     room = box.x + box.width - left - 30
-    larger = 1.2 if is_wide else 1.0
+    larger = 1.2 if is_wide and len(table.said) < 3 else 1.0
     row = (ANNOUNCED_SIZE[1] * larger + 24) if box.height > 330 and table.said else 0.0
     told = _fitted(table.story, 52.0 if is_wide else 28.0, room, box.height - row)
     y = box.y + max(0.0, (box.height - _height(told) - row) / 2)

@@ -25,7 +25,7 @@ Roll = Literal["none", "hidden", "secret", "open"]
 DICE_SIZE = (440.0, 250.0)
 """Width and height of the cup with the dice."""
 
-ANNOUNCED_SIZE = (250.0, 118.0)
+ANNOUNCED_SIZE = (304.0, 118.0)
 
 ONE_LINE = 70.0
 """Plates that are lower have one line."""
@@ -92,7 +92,7 @@ def announced(name: str, dice: str, state: str, scale: float) -> Fragment:
         polygon(place, [(40, height - 22), (74, height - 22), (46, height - 2)], class_=f"k-{colour}")
     for number, face in enumerate(faces(dice)):
         die(place, (16 + number * 56, 36), face, 50)
-    label(place, (16, 29), name or '""', SMALL, width - 26, class_="k-ink", font_weight="bold")
+    label(place, (14, 29), name or '""', SMALL, width - 20, class_="k-ink")
     words, size = ("Mäxchen", SMALL) if dice == MIA else (dice, 34.0)
     label(place, (132, 72), words, size, width - 134, class_="k-ink", font_weight="bold")
     return fragment(drawn)
@@ -118,12 +118,12 @@ def plate(name: str, state: str, width: float, height: float) -> Fragment:
         ink = "k-s-alarm" if state == "lost" else "k-s-ink"
         shape(drawn, "path", d=path, class_=ink, stroke_width=5, fill="none", stroke_linecap="round")
     if low:
-        x = 27.0
+        x = 27.0 if state else 9.0
     elif state == "turn" or state in _MARKS:
         x += 26
     room = width - x - (8 + _POINTS if low else 12)
-    size = max(SMALL, min(32.0, room / (_BOLD * max(1, len(name)))))
-    weight = "normal" if size == SMALL else "bold"
+    size = max(SMALL, min(28.0 if low else 32.0, room / (_BOLD * max(1, len(name)))))
+    weight = "normal" if low or size == SMALL else "bold"
     label(drawn, (x, middle + size / 3), name or '""', size, room, font_weight=weight, class_="k-ink")
     return fragment(drawn)
 
