@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from kiebitz.cli.drawings.catan_board import Ground, draw_key, put_board
-from kiebitz.cli.drawings.catan_players import SMALL, Box, goods, put_cards, state_of, text
+from kiebitz.cli.drawings.catan_players import goods, put_cards, state_of
 from kiebitz.cli.drawings.catan_signs import SEA
+from kiebitz.cli.drawings.pieces import SMALL, Box, text
 from kiebitz.cli.drawings.shapes import die, label, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.pictures.canvas import UNICODE, shorten

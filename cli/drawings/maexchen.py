@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
-
-from kiebitz.cli.drawings import maexchen_table as pieces
-from kiebitz.cli.drawings.maexchen_table import ANNOUNCED_SIZE, DICE_SIZE, SMALL, Roll
+from kiebitz.cli.drawings import maexchen_table as things
+from kiebitz.cli.drawings.maexchen_table import ANNOUNCED_SIZE, DICE_SIZE, Roll
+from kiebitz.cli.drawings.pieces import SMALL, Box, text
 from kiebitz.cli.drawings.shapes import lines
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.canvas import UNICODE, shorten
@@ -30,15 +29,6 @@ _REMARK = 34.0
 _LEADING = 1.3
 _PLATE = 104.0
 """Heights of a remark, of lines in parts of their letters, and of a player's plate."""
-
-
-class Box(msgspec.Struct, frozen=True):
-    """A rectangle on a sheet."""
-
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 class _Table:
@@ -181,11 +171,11 @@ def _put_listed(sheet: Sheet, table: _Table, players: Sequence[str]) -> None:
     for number, name in enumerate(players):
         # Few are read line by line, many column by column.
         line, column = divmod(number, 2) if len(players) <= _MOST_AROUND else divmod(number, rows)[::-1]
-        gap = 6 if high >= pieces.ONE_LINE + 6 else 0
+        gap = 6 if high >= things.ONE_LINE + 6 else 0
         plate = Box(box.x + column * width, box.y + line * high, width - 2, high - gap)
-        (_put_plate if plate.height >= pieces.ONE_LINE else _put_row)(sheet, table, name, plate)
+        (_put_plate if plate.height >= things.ONE_LINE else _put_row)(sheet, table, name, plate)
     if more:
-        words = pieces.text(f"and {more} more players", SMALL, width, "k-ink")
+        words = text(f"and {more} more players", SMALL, width, "k-ink")
         sheet.put(words, box.x + width + 10, box.y + (rows - 0.5) * high + 8)
     _put_middle(sheet, table, middle)
 
@@ -193,29 +183,29 @@ def _put_listed(sheet: Sheet, table: _Table, players: Sequence[str]) -> None:
 def _put_plate(sheet: Sheet, table: _Table, name: str, box: Box) -> None:
     """A player, and below the name points and what is being done."""
     state = table.state(name)
-    sheet.put(pieces.plate(name[:60], state, box.width, box.height), box.x, box.y)
+    sheet.put(things.plate(name[:60], state, box.width, box.height), box.x, box.y)
     base = box.y + box.height / 2 + 29
     x = box.x + 16
     if points := table.points(name):
         words = f"{points} point{'' if points == '1' else 's'}"
-        sheet.put(pieces.text(words, 28, 160, "k-ink"), x, base)
+        sheet.put(text(words, 28, 160, "k-ink"), x, base)
         x += 158
     if doing := table.doing(name):
         size = 28 if len(doing) < 10 else SMALL
-        sheet.put(pieces.text(doing, size, box.x + box.width - x, _ink(state, doing), bold=True), x, base)
+        sheet.put(text(doing, size, box.x + box.width - x, _ink(state, doing), bold=True), x, base)
 
 
 def _put_row(sheet: Sheet, table: _Table, name: str, box: Box) -> None:
     """A player on one line: of what is being done there is its mark alone where a name is long."""
     state, points, doing = table.state(name), table.points(name), table.doing(name)
-    sheet.put(pieces.plate(name[:60], state, box.width, box.height), box.x, box.y)
+    sheet.put(things.plate(name[:60], state, box.width, box.height), box.x, box.y)
     right, base = box.x + box.width - 10, box.y + box.height / 2 + 9
     if points:
-        sheet.put(pieces.text(points, SMALL, 80, "k-ink", bold=True, anchor="end"), right, base)
+        sheet.put(text(points, SMALL, 80, "k-ink", bold=True, anchor="end"), right, base)
     left = _LETTER * 32 * len(name) + 40
     room = box.width - left - 60
     if doing and doing not in ("lost", "joins") and room >= _LETTER * SMALL * len(doing):
-        words = pieces.text(doing, SMALL, room, _ink(state, doing), anchor="end")
+        words = text(doing, SMALL, room, _ink(state, doing), anchor="end")
         sheet.put(words, right - 50, base)
 
 
@@ -230,13 +220,13 @@ def _ink(state: str, doing: str) -> str:
 
 def _put_middle(sheet: Sheet, table: _Table, box: Box) -> None:
     """The dice, what is going on, and what was announced: beside each other, or one below the other."""
-    sheet.put(pieces.felt(box.width, round(box.height, 1)), box.x, box.y)
+    sheet.put(things.felt(box.width, round(box.height, 1)), box.x, box.y)
     bottom = box.y + box.height - 14
     for words in reversed(table.remarks(box.width - 60)):
-        sheet.put(pieces.text(words, SMALL, box.width - 60, "k-faint"), box.x + 30, bottom - 4)
+        sheet.put(text(words, SMALL, box.width - 60, "k-faint"), box.x + 30, bottom - 4)
         bottom -= _REMARK
     if table.round:
-        sheet.put(pieces.text(table.round, 28, 300, "k-faint", bold=True), box.x + 30, box.y + 42)
+        sheet.put(text(table.round, 28, 300, "k-faint", bold=True), box.x + 30, box.y + 42)
     room = Box(box.x, box.y + 10, box.width, bottom - box.y - 10)
     (_put_beside if box.width > 1.35 * box.height else _put_stacked)(sheet, table, room)
 
@@ -275,7 +265,7 @@ def _put_stacked(sheet: Sheet, table: _Table, box: Box) -> None:
 
 def _put_dice(sheet: Sheet, table: _Table, x: float, y: float, scale: float) -> None:
     dice, roll = table.thrown()
-    sheet.put(pieces.thrown(dice[:20], roll, round(scale, 2)), x, y)
+    sheet.put(things.thrown(dice[:20], roll, round(scale, 2)), x, y)
 
 
 _Line = tuple[str, float, str, bool]
@@ -312,7 +302,7 @@ def _put_story(sheet: Sheet, told: list[_Line], x: float, y: float, room: float)
     """Put the lines below each other; gives where they end."""
     for words, size, colour, bold in told:
         y += _LEADING * size
-        sheet.put(pieces.text(words, size, room, colour, bold), x, y - size * 0.35)
+        sheet.put(text(words, size, room, colour, bold), x, y - size * 0.35)
     return y
 
 
@@ -324,7 +314,7 @@ def _put_announced(sheet: Sheet, table: _Table, box: Box, scale: float) -> None:
         state = ""
         if number == len(said):
             state = "bluff" if table.private(name).get("bluff") else "last"
-        bubble = pieces.announced(_short(name), dice[:12], state, scale)
+        bubble = things.announced(_short(name), dice[:12], state, scale)
         sheet.put(bubble, box.x + (number - 1) * wide, box.y)
 
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
+from kiebitz.cli.drawings.pieces import BOLD, SMALL, draw_arrow, draw_name
 from kiebitz.cli.drawings.shapes import Element, die, label, polygon, shape
 from kiebitz.cli.drawings.sheet import Fragment, fragment, group
 from kiebitz.dissectors.maexchen.dice import MIA
-
-SMALL = 24.0
-"""The least height of letters."""
-
-_BOLD = 0.66
-"""How wide a bold letter is in most fonts, in parts of its height."""
 
 _LEATHER, _RIM, _INSIDE = "#9a5b2b", "#6e3d18", "#3f2410"
 _SECRET = "#f3d9ae"
@@ -112,7 +107,7 @@ def plate(name: str, state: str, width: float, height: float) -> Fragment:
     shape(drawn, "rect", x=3, y=2, width=width - 6, height=height - 4, rx=6 if low else 12, **style)
     x, middle = (6.0, height / 2) if low else (16.0, height / 2 - 23)
     if state == "turn":
-        polygon(drawn, [(x, middle - 11), (x + 18, middle), (x, middle + 11)], class_="k-turn")
+        draw_arrow(drawn, x, middle)
     elif state in _MARKS:
         path = f"M{x + 1:g},{middle - 8:g}{_MARKS[state]}"
         ink = "k-s-alarm" if state == "lost" else "k-s-ink"
@@ -122,21 +117,16 @@ def plate(name: str, state: str, width: float, height: float) -> Fragment:
     elif state == "turn" or state in _MARKS:
         x += 26
     room = width - x - (8 + _POINTS if low else 12)
-    size = max(SMALL, min(28.0 if low else 32.0, room / (_BOLD * max(1, len(name)))))
-    weight = "normal" if low or size == SMALL else "bold"
-    label(drawn, (x, middle + size / 3), name or '""', size, room, font_weight=weight, class_="k-ink")
+    if low:
+        label(drawn, (x, middle + 9), name or '""', _size(name, room), room, class_="k-ink")
+    else:
+        draw_name(drawn, x, middle + 11, name, 32, room)
     return fragment(drawn)
 
 
-@lru_cache(maxsize=1024)
-def text(
-    words: str, size: float, room: float, colour: str, bold: bool = False, anchor: str = "start"
-) -> Fragment:
-    """A line of words that begins, or ends, at its place."""
-    drawn = group()
-    weight = "bold" if bold else "normal"
-    label(drawn, (0, 0), words, size, room, font_weight=weight, text_anchor=anchor, class_=colour)
-    return fragment(drawn)
+def _size(name: str, room: float) -> float:
+    """Of the letters of a name on one line."""
+    return max(SMALL, min(28.0, room / (BOLD * max(1, len(name)))))
 
 
 @lru_cache(maxsize=32)
