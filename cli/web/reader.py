@@ -169,9 +169,7 @@ class Reader:
         if len(acting) > _MOST_PLAYERS:
             return acting
         former = self.hearers.former_names()
-        return [
-            name for name in acting if name not in former and self.hearers.streams_of(name)
-        ] or acting
+        return [name for name in acting if name not in former and self.hearers.streams_of(name)] or acting
 
     def _forget(self) -> None:
         """What is known of the players must be learnt anew, as there may be more of them."""
