@@ -32,7 +32,8 @@ class Gathered(msgspec.Struct, frozen=True):
 
 def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Sequence[str] = ()) -> None:
     """A title, the groups with their players' plates, and rows of words, as far as there is room."""
-    columns = 2 if sheet.is_tall else 4
+    longest = max((len(each.players) for each in groups), default=0)
+    columns = 2 if sheet.is_tall else 3 if longest <= 3 else 4
     room = sheet.width - 2 * _EDGE
     sheet.put(_ground(sheet.width, sheet.height), 0, 0)
     sheet.put(lettering(title, 40, room, "middle", bold=True), sheet.width / 2, 72)
