@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,12 +202,6 @@ def test_every_moment_is_drawn_and_everybody_keeps_his_place() -> None:
             assert re.search(r"^ {17,}(▶ )?robot Emil & spol\.", out.getvalue(), re.MULTILINE)
         hands += 1
     assert hands == 24
-
-
-def test_svg(tmp_path: Path) -> None:
-    path = tmp_path / "slide.svg"
-    kiebitz("state", HANDS, "--game", "2", "--at", "#172", "--svg", str(path))
-    assert all(words in path.read_text() for words in (">Karel<", ">♥<", "#d78700"))
 
 
 # How a hand stands.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kiebitz.cli.drawings.catan import draw_catan
 from kiebitz.cli.drawings.cgml import draw_cgml
+from kiebitz.cli.drawings.maexchen import draw_maexchen
 from kiebitz.cli.drawings.okey import draw_okey
 from kiebitz.cli.drawings.plain import draw_plain
 from kiebitz.cli.drawings.schafkopf import draw_schafkopf
@@ -15,7 +17,9 @@ from kiebitz.cli.drawings.sheet import Drawing, Shape, Sheet
 from kiebitz.cli.pictures.scene import Scene
 
 DRAWINGS: dict[str, Callable[[Scene, Sheet], None]] = {
+    "catan": draw_catan,
     "cgml": draw_cgml,
+    "maexchen": draw_maexchen,
     "okey": draw_okey,
     "schafkopf": draw_schafkopf,
 }

@@ -40,8 +40,10 @@ def draw_plain(protocol: str, scene: Scene, sheet: Sheet) -> None:
 
 @lru_cache(maxsize=256)
 def _row(row: str) -> Fragment:
-    """A row of the terminal, each word in a place of its own: viewers disagree over blanks and over how wide a
-    font is."""
+    """A row of the terminal, each word in a place of its own.
+
+    Viewers disagree over blanks, and over how wide a font is.
+    """
     drawn = group()
     for word in _WORD.finditer(row):
         left = cell_len(row[: word.start()]) * _WIDE

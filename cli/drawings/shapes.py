@@ -64,8 +64,8 @@ _PIPS = {
 }
 
 
-def die(parent: Element, at: Point, face: int, size: float) -> None:
-    """A die, its upper left corner at this place; a face that no die has is a number."""
+def die(parent: Element, at: Point, face: int | str, size: float, ground: str = "#ffffff") -> None:
+    """A die, its upper left corner at this place; a face that no die has is written as it is."""
     x, y = at
     shape(
         parent,
@@ -75,13 +75,22 @@ def die(parent: Element, at: Point, face: int, size: float) -> None:
         width=size,
         height=size,
         rx=size / 6,
-        fill="#ffffff",
+        fill=ground,
         stroke="#333333",
         stroke_width=2,
     )
-    if face not in _PIPS:
-        label(parent, (x + size / 2, y + size * 0.65), str(face), size * 0.4, size, text_anchor="middle")
-    for across, down in _PIPS.get(face, ()):
+    pips = _PIPS.get(face, []) if isinstance(face, int) else []
+    if not pips:
+        label(
+            parent,
+            (x + size / 2, y + size * 0.66),
+            str(face),
+            size * 0.5,
+            size,
+            text_anchor="middle",
+            fill="#000000",
+        )
+    for across, down in pips:
         shape(
             parent,
             "circle",

@@ -1,9 +1,9 @@
 """A drawing: named fragments of SVG, and where each of them stands on a sheet.
 
 A fragment is drawn around its own origin and named by a digest of its markup: who has seen the name has the
-fragment, in whatever drawing it came. So of two drawings of one game the second is little more than a list of
-places. Whatever is written in a fragment may have come from the network: texts go through `shapes.label`, which
-escapes them, and the markup is made by ElementTree.
+fragment, in whatever drawing it came. So of two drawings of one game the second is little more than a list
+of places. Whatever is written in a fragment may have come from the network: texts go through `shapes.label`,
+which escapes them, and the markup is made by ElementTree.
 """
 
 from __future__ import annotations
