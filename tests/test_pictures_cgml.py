@@ -83,7 +83,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
                  │                  ╭─────╮                   │
                  │                  │ ♠A  │                   │
                  │                  ╰─────╯                   │
-                 ╰────────────────────────────────────────────╯
+                 ╰──── ♣ žaludy ♠ zelené ♥ červené ♦ kule ────╯
                              ♥10 ♥K ♥9 ♦J ♦9 ♠K ♠Q
                                robot Emil & spol.
                           id 1216 · 1 trick · money 1
@@ -111,7 +111,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
                  │                  ╭─────╮                   │
                  │                  │ ♠9  │                   │
                  │                  ╰─────╯                   │
-                 ╰────────────────────────────────────────────╯
+                 ╰──── ♣ žaludy ♠ zelené ♥ červené ♦ kule ────╯
                              ♥8 ♦A ♦10 ♦8 ♦7 ♠J ♠8
                                     wampaire
                          id 6533 · 0 tricks · money -2
@@ -139,7 +139,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 4  0.372s  #411
                  │                  ╭─────╮                   │
                  │                  │ ♣Q  │                   │
                  │                  ╰─────╯                   │
-                 ╰────────────────────────────────────────────╯
+                 ╰──── ♣ žaludy ♠ zelené ♥ červené ♦ kule ────╯
 
                                robot Emil & spol.
                  id 1216 · 1 trick · this hand -40 · money -47
