@@ -8,7 +8,8 @@ import msgspec
 
 from kiebitz.cli.drawings.cards import ACORN, BELL, HEART, LEAF, Face, backs, card, sign
 from kiebitz.cli.drawings.cgml_groups import put_groups, sound_state
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, put_lines
+from kiebitz.cli.drawings.lettering import BESIDE, fitting, put_lines
+from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
@@ -237,18 +238,18 @@ def _put_game(sheet: Sheet, part: dict[str, Any]) -> None:
     if trump is not None:
         sheet.put(sign(_SIGNS[trump], 46), x + 22, y - 14)
         x, room = x + 56, room - 56
-    size = fitting(game, room, (42, 36, 32, 28, SMALL))
-    sheet.put(lettering(game, size, room, bold=True), x, y)
+    size = fitting(game, room, (42, 36, 32, 28, BESIDE))
+    sheet.put(text(game, size, room, "k-ink", bold=True), x, y)
     if sheet.is_tall:
-        sheet.put(lettering(hand, SMALL, 290, "end", "k-faint"), 690, 38)
+        sheet.put(text(hand, BESIDE, 290, "k-faint", anchor="end"), 690, 38)
         line = " · ".join(filter(None, (flek, told if faces or hidden else "")))
-        sheet.put(lettering(line, fitting(line, 680, (28, SMALL, 24)), 680), 10, 82)
+        sheet.put(text(line, fitting(line, 680, (28, BESIDE, 24)), 680, "k-ink"), 10, 82)
         return
-    sheet.put(lettering(hand, SMALL, 480, ink="k-faint"), 462, 52)
+    sheet.put(text(hand, BESIDE, 480, "k-faint"), 462, 52)
     if flek:
-        sheet.put(lettering(flek, fitting(flek, 560, (32, 28, SMALL)), 560, bold=True), 462, 158)
+        sheet.put(text(flek, fitting(flek, 560, (32, 28, BESIDE)), 560, "k-ink", bold=True), 462, 158)
     if faces or hidden:
-        sheet.put(lettering("talon", SMALL, 180, "end", "k-faint"), 1140, 52)
+        sheet.put(text("talon", BESIDE, 180, "k-faint", anchor="end"), 1140, 52)
     for place, each in enumerate(reversed(faces)):
         sheet.put(card(each, 82), 1058 - 88 * place, 64)
     if not faces and hidden:

@@ -1,33 +1,22 @@
-"""Lines of words as fragments: names, counts, what is going on."""
+"""Lines of words that fit in their places."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal
 
-from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines
-from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
+from kiebitz.cli.drawings.pieces import text
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines
+from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.storage.escaping import printable
 
 Anchor = Literal["start", "middle", "end"]
 
-SMALL = 26.0
-"""Of what is said beside; nothing is smaller than 24."""
+BESIDE = 26.0
+"""Height of what is said beside."""
 
 _NAMES = (34.0, 30.0, 26.0)
-
-
-@lru_cache(maxsize=1024)
-def lettering(
-    words: str, size: float, room: float, anchor: Anchor = "start", ink: str = "k-ink", bold: bool = False
-) -> Fragment:
-    """Words on one line, cut to their room; the origin is where the line stands."""
-    drawn = group()
-    weight = {"font_weight": "bold"} if bold else {}
-    label(drawn, (0, 0), words, size, room, text_anchor=anchor, class_=ink, **weight)
-    return fragment(drawn)
 
 
 def fitting(words: str, room: float, sizes: Sequence[float] = _NAMES) -> float:
@@ -43,7 +32,7 @@ def put_lines(
     room: float,
     *,
     most: int = 2,
-    size: float = SMALL,
+    size: float = BESIDE,
     anchor: Anchor = "start",
     ink: str = "k-ink",
     bold: bool = False,
@@ -57,7 +46,7 @@ def put_lines(
     if len(rows) > most:
         rows[most - 1 :] = [" ".join(rows[most - 1 :])]
     for row in rows:
-        sheet.put(lettering(row, size, room, anchor, ink, bold), x, y)
+        sheet.put(text(row, size, room, ink, bold=bold, anchor=anchor), x, y)
         y += round(1.22 * size)
     return y
 

@@ -9,8 +9,9 @@ import msgspec
 
 from kiebitz.cli.drawings import okey_tiles
 from kiebitz.cli.drawings.gathering import Gathered, put_gathering
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines
+from kiebitz.cli.drawings.lettering import BESIDE, fitting, many, put_lines
 from kiebitz.cli.drawings.okey_tiles import RACK_WIDE, WIDE
+from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import plate
 from kiebitz.cli.drawings.shapes import label, shape
@@ -134,7 +135,7 @@ def _put_player(
     sheet.put(plate(names[seat], to_move, wide), *place.plate)
     won = part.get("winner") == names[seat]
     told = "has won" if won else counted(count)
-    sheet.put(lettering(told, SMALL, 130, bold=won), *place.count)
+    sheet.put(text(told, BESIDE, 130, "k-ink", bold=won), *place.count)
     x, y = place.rack
     sheet.put(okey_tiles.rack(), x, y)
     words = ["to move"] if to_move else []
@@ -172,14 +173,18 @@ def _put_stack(
     said = "not known" if stacks is None else "empty" if top is None else tile_words(top)
     sheet.say(printable(f"stack for {names[seat][:60]}: {said}"))
     if sheet.is_tall:
-        sheet.put(lettering("stack", 24, 130, "end", "k-faint"), x - 10, y + 30)
+        sheet.put(text("stack", 24, 130, "k-faint", anchor="end"), x - 10, y + 30)
         return
     x, y = place.label
     left = x < 800
     at = x + 334 if left else x
     anchor: Literal["start", "end"] = "end" if left else "start"
-    sheet.put(lettering("stack for", SMALL, 334, anchor, "k-faint"), at, y)
-    sheet.put(lettering(names[seat] or '""', fitting(names[seat], 334, (30, SMALL)), 334, anchor), at, y + 36)
+    sheet.put(text("stack for", BESIDE, 334, "k-faint", anchor=anchor), at, y)
+    sheet.put(
+        text(names[seat] or '""', fitting(names[seat], 334, (30, BESIDE)), 334, "k-ink", anchor=anchor),
+        at,
+        y + 36,
+    )
 
 
 def _put_middle(sheet: Sheet, part: dict[str, Any], events: list[Event], names: list[str]) -> None:
@@ -196,16 +201,20 @@ def _put_middle(sheet: Sheet, part: dict[str, Any], events: list[Event], names: 
     if sheet.is_tall:
         sheet.put(heap, 38, 14)
         x, y, room, anchor = 112.0, 44.0, 570.0, "start"
-        sheet.put(lettering(lobby, SMALL, 200, "end", "k-faint"), 664, 40)
+        sheet.put(text(lobby, BESIDE, 200, "k-faint", anchor="end"), 664, 40)
     else:
         sheet.put(heap, 775, 352)
-        sheet.put(lettering("main stack", SMALL, 290, "middle", "k-faint"), 800, 330)
-        sheet.put(lettering(remark or lobby, SMALL, 290, "middle", "k-faint"), 800, 560)
+        sheet.put(text("main stack", BESIDE, 290, "k-faint", anchor="middle"), 800, 330)
+        sheet.put(text(remark or lobby, BESIDE, 290, "k-faint", anchor="middle"), 800, 560)
         x, y, room, anchor = 800.0, 478.0, 290.0, "middle"
     for number, row in enumerate(said[:2]):
-        size = fitting(row, room - (200 if sheet.is_tall and number == 0 else 0), (34, 30, SMALL))
+        size = fitting(row, room - (200 if sheet.is_tall and number == 0 else 0), (34, 30, BESIDE))
         sheet.put(
-            lettering(row, size, room, "middle" if anchor == "middle" else "start", bold=number == 0), x, y
+            text(
+                row, size, room, "k-ink", bold=number == 0, anchor="middle" if anchor == "middle" else "start"
+            ),
+            x,
+            y,
         )
         y += 38
 

@@ -8,7 +8,8 @@ import msgspec
 
 from kiebitz.cli.drawings.cards import SUITS, Face, card, sign
 from kiebitz.cli.drawings.gathering import Gathered, put_gathering
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines
+from kiebitz.cli.drawings.lettering import BESIDE, fitting, many, put_lines
+from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.reading import Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
@@ -178,10 +179,10 @@ def _put_facts(sheet: Sheet, part: dict[str, Any], stock: object) -> None:
     )
     remark = not_known(part)
     if sheet.is_tall:
-        sheet.put(lettering(facts, SMALL, 305, "end", "k-faint"), 690, 36)
+        sheet.put(text(facts, BESIDE, 305, "k-faint", anchor="end"), 690, 36)
         room, x, y = 370.0, 10.0, 38.0
     else:
-        sheet.put(lettering(facts, SMALL, _CORNER, ink="k-faint"), 20, 40)
+        sheet.put(text(facts, BESIDE, _CORNER, "k-faint"), 20, 40)
         room, x, y = float(_CORNER), 20.0, 92.0
         if remark:
             put_lines(sheet, remark, (20, 132), _CORNER, ink="k-faint")
@@ -189,7 +190,7 @@ def _put_facts(sheet: Sheet, part: dict[str, Any], stock: object) -> None:
         sheet.put(sign(suit, 44), x + 22, y - 13)
         x, room = x + 54, room - 54
     size = fitting(played, room, (40, 34, 30, 26))
-    sheet.put(lettering(played, size, room, bold=True), x, y)
+    sheet.put(text(played, size, room, "k-ink", bold=True), x, y)
 
 
 def _story(part: dict[str, Any], events: list[Event], is_tall: bool) -> list[str]:
@@ -212,16 +213,16 @@ def _put_last_trick(sheet: Sheet, part: dict[str, Any]) -> None:
     title = f"last trick: {trick['points']} points for {trick['winner'] or '?'}"
     sheet.say(printable(f"{title}: {', '.join(each.words for each in faces)}"))
     if sheet.is_tall:
-        size = fitting(title, 680, (28, SMALL))
-        sheet.put(lettering(title, size, 680, ink="k-faint"), 10, 1088)
+        size = fitting(title, 680, (28, BESIDE))
+        sheet.put(text(title, size, 680, "k-faint"), 10, 1088)
         return
     x = 1580 - _CORNER
     sheet.put(
-        lettering(f"trick {trick['number']}: {trick['points']} points for", SMALL, _CORNER, ink="k-faint"),
+        text(f"trick {trick['number']}: {trick['points']} points for", BESIDE, _CORNER, "k-faint"),
         x,
         40,
     )
-    sheet.put(lettering(trick["winner"] or "?", SMALL, _CORNER, bold=True), x, 72)
+    sheet.put(text(trick["winner"] or "?", BESIDE, _CORNER, "k-ink", bold=True), x, 72)
     for number, each in enumerate(faces):
         sheet.put(card(each, 82), x + number * 90, 84)
 

@@ -13,8 +13,9 @@ from typing import Literal
 import msgspec
 
 from kiebitz.cli.drawings.cards import NARROW, Face, backs, backs_width, card, halo, height, place
-from kiebitz.cli.drawings.lettering import SMALL, Anchor, fitting, lettering
-from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines, polygon, shape
+from kiebitz.cli.drawings.lettering import BESIDE, Anchor, fitting
+from kiebitz.cli.drawings.pieces import draw_arrow, draw_name, text
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.storage.escaping import printable
@@ -90,8 +91,8 @@ def put_story(sheet: Sheet, layout: Layout, said: Sequence[str], most: int) -> N
     said = said[:most]
     y -= 17 * (len(said) - 1)
     for number, row in enumerate(said):
-        size = fitting(row, room, (32, 28, SMALL))
-        sheet.put(lettering(row, size, room, "middle", "k-ink", number == 0), x, y)
+        size = fitting(row, room, (32, 28, BESIDE))
+        sheet.put(text(row, size, room, "k-ink", bold=number == 0, anchor="middle"), x, y)
         y += 34
     sheet.say(printable(", ".join(row[:200] for row in said)) or "nothing is said")
 
@@ -117,12 +118,9 @@ def plate(name: str, to_move: bool, width: float) -> Fragment:
     shape(drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick)
     left = 14
     if to_move:
-        polygon(drawn, [(14, 12), (36, 24), (14, 36)], class_="k-turn")
-        left = 44
-    room = width - left - 10
-    words = name or '""'
-    size = fitting(words, room)
-    label(drawn, (left, 24 + size * 0.35), words, size, room, font_weight="bold", class_="k-ink")
+        draw_arrow(drawn, 14, 24)
+        left = 42
+    draw_name(drawn, left, 35, name, 34, width - left - 10)
     return fragment(drawn)
 
 
@@ -145,7 +143,7 @@ def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     if layout.names_below:
         foot = y + height(wide) + 34
         ink = "k-turn" if player.to_move or player.takes else "k-faint"
-        sheet.put(lettering(player.name or '""', 24, wide + 56, "middle", ink), x + wide / 2, foot)
+        sheet.put(text(player.name or '""', 24, wide + 56, ink, anchor="middle"), x + wide / 2, foot)
 
 
 def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
@@ -153,14 +151,14 @@ def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None
     sheet.put(plate(player.name, player.to_move, at.width), at.x, at.y)
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     most = max(1, int((at.height - _PLATE - hand) / _LINE))
-    said = [(words, True) for words in lines(", ".join(player.marks), SMALL, at.width)]
+    said = [(words, True) for words in lines(", ".join(player.marks), BESIDE, at.width)]
     together = " · ".join(player.figures)
     alone = len(player.figures) + len(said) <= most and not _fits(together, at.width)
     said += [(words, False) for words in (player.figures if alone else [together]) if words]
     y = at.y + _PLATE + _LINE
     for words, bold in said[: most - 1] + said[most - 1 :][-1:]:
-        size = fitting(words, at.width, (SMALL, 24))
-        sheet.put(lettering(words, size, at.width, "start", "k-ink", bold), at.x, y)
+        size = fitting(words, at.width, (BESIDE, 24))
+        sheet.put(text(words, size, at.width, "k-ink", bold=bold), at.x, y)
         y += _LINE
     _put_hand(sheet, layout.hand, (at.x, y - _LINE + 14), at.width, player, "start")
 
@@ -181,8 +179,8 @@ def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     said += [(row, False) for row in (figures if len(figures) + len(said) <= most else [together])]
     line = y + {0: 0, 1: 33, 2: 20}.get(len(said), 9)
     for words, bold in said:
-        size = fitting(words, half, (28 if len(said) < 3 else 24, SMALL, 24))
-        sheet.put(lettering(words, size, half, "start", "k-ink", bold), x + half + 20, line)
+        size = fitting(words, half, (28 if len(said) < 3 else 24, BESIDE, 24))
+        sheet.put(text(words, size, half, "k-ink", bold=bold), x + half + 20, line)
         line += 30 if len(said) < 3 else 26
     _put_hand(sheet, layout.hand, (at.x, at.y if above else y + _PLATE + 8), at.width, player, "middle")
 
@@ -200,7 +198,7 @@ def _within(player: Seated, width: float, at: Place) -> Seated:
 
 
 def _fits(words: str, room: float) -> bool:
-    return cell_len(printable(words[:200])) * LETTER_WIDTH * SMALL <= room
+    return cell_len(printable(words[:200])) * LETTER_WIDTH * BESIDE <= room
 
 
 def _gap(width: float) -> float:
@@ -228,7 +226,7 @@ def _put_hand(
     gap = _gap(width)
     if not player.cards:
         if player.hidden is None:
-            words = lettering("cards unknown", SMALL, room, anchor, "k-faint")
+            words = text("cards unknown", BESIDE, room, "k-faint", anchor=anchor)
             sheet.put(words, x + {"start": 0, "middle": room / 2, "end": room}[anchor], y + 40)
         elif player.hidden > 0:
             within = min(room, _FAN)
