@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from kiebitz.cli.drawings.lettering import BESIDE
+from kiebitz.cli.drawings.lettering import BESIDE, put_fitted
 from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.seats import plate
 from kiebitz.cli.drawings.shapes import lines, shape
@@ -40,7 +40,7 @@ def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Se
     columns = 2 if sheet.is_tall else 3 if longest <= 3 else 4
     room = sheet.width - 2 * _EDGE
     sheet.put(_ground(sheet.width, sheet.height), 0, 0)
-    sheet.put(text(title, 40, room, "k-ink", bold=True, anchor="middle"), sheet.width / 2, 72)
+    put_fitted(sheet, title, (sheet.width / 2, 72), room, (40, 34), bold=True, anchor="middle")
     sheet.say(printable(title[:200]))
     bottom = sheet.height - 60
     told, rows = rows, [line for row in rows for line in lines(row[:1000], 28, room)[:_LINES]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from kiebitz.cli.drawings.pieces import text
+from kiebitz.cli.drawings.pieces import BOLD, text
 from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.terminal.cells import cell_len
@@ -16,13 +16,30 @@ Anchor = Literal["start", "middle", "end"]
 BESIDE = 26.0
 """Height of what is said beside."""
 
-_NAMES = (34.0, 30.0, 26.0)
 
-
-def fitting(words: str, room: float, sizes: Sequence[float] = _NAMES) -> float:
+def fitting(words: str, room: float, sizes: Sequence[float], bold: bool = False) -> float:
     """The largest of these sizes, the largest first, in which words are not cut; or else the last."""
     cells = cell_len(printable(words[:200]))
-    return next((size for size in sizes if int(room / (LETTER_WIDTH * size)) >= cells), sizes[-1])
+    letter = BOLD if bold else LETTER_WIDTH
+    return next((size for size in sizes if int(room / (letter * size)) >= cells), sizes[-1])
+
+
+def put_fitted(
+    sheet: Sheet,
+    words: str,
+    at: tuple[float, float],
+    room: float,
+    sizes: Sequence[float],
+    *,
+    ink: str = "k-ink",
+    bold: bool = False,
+    anchor: Anchor = "start",
+) -> None:
+    """Put a line of words, in the largest of these sizes in which they are not cut."""
+    size = fitting(words, room, sizes, bold)
+    # Words are cut as if their letters were of the usual width.
+    usual = room * LETTER_WIDTH / BOLD if bold else room
+    sheet.put(text(words, size, usual, ink, bold, anchor), *at)
 
 
 def put_lines(

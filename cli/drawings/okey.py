@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.cli.drawings import okey_tiles
 from kiebitz.cli.drawings.gathering import Gathered, put_gathering
-from kiebitz.cli.drawings.lettering import BESIDE, fitting, many, put_lines
+from kiebitz.cli.drawings.lettering import BESIDE, Anchor, many, put_fitted, put_lines
 from kiebitz.cli.drawings.okey_tiles import RACK_WIDE, WIDE
 from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game, sound_items
@@ -178,13 +178,9 @@ def _put_stack(
     x, y = place.label
     left = x < 800
     at = x + 334 if left else x
-    anchor: Literal["start", "end"] = "end" if left else "start"
+    anchor: Anchor = "end" if left else "start"
     sheet.put(text("stack for", BESIDE, 334, "k-faint", anchor=anchor), at, y)
-    sheet.put(
-        text(names[seat] or '""', fitting(names[seat], 334, (30, BESIDE)), 334, "k-ink", anchor=anchor),
-        at,
-        y + 36,
-    )
+    put_fitted(sheet, names[seat] or '""', (at, y + 36), 334, (30, BESIDE), anchor=anchor)
 
 
 def _put_middle(sheet: Sheet, part: dict[str, Any], events: list[Event], names: list[str]) -> None:
@@ -196,26 +192,21 @@ def _put_middle(sheet: Sheet, part: dict[str, Any], events: list[Event], names: 
     sheet.say("main stack: empty" if empty else "main stack: tiles are left")
     if remark:
         sheet.say(remark)
+    anchor: Anchor = "start" if sheet.is_tall else "middle"
     heap = okey_tiles.gap() if empty else okey_tiles.heap()
     lobby = f"lobby {part.get('lobby', '?')}"
     if sheet.is_tall:
         sheet.put(heap, 38, 14)
-        x, y, room, anchor = 112.0, 44.0, 570.0, "start"
+        x, y, room = 112.0, 44.0, 570.0
         sheet.put(text(lobby, BESIDE, 200, "k-faint", anchor="end"), 664, 40)
     else:
         sheet.put(heap, 775, 352)
         sheet.put(text("main stack", BESIDE, 290, "k-faint", anchor="middle"), 800, 330)
         sheet.put(text(remark or lobby, BESIDE, 290, "k-faint", anchor="middle"), 800, 560)
-        x, y, room, anchor = 800.0, 478.0, 290.0, "middle"
+        x, y, room = 800.0, 478.0, 290.0
     for number, row in enumerate(said[:2]):
-        size = fitting(row, room - (200 if sheet.is_tall and number == 0 else 0), (34, 30, BESIDE))
-        sheet.put(
-            text(
-                row, size, room, "k-ink", bold=number == 0, anchor="middle" if anchor == "middle" else "start"
-            ),
-            x,
-            y,
-        )
+        within = room - (200 if sheet.is_tall and number == 0 else 0)
+        put_fitted(sheet, row, (x, y), within, (34, 30, BESIDE), bold=number == 0, anchor=anchor)
         y += 38
 
 

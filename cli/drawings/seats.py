@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from kiebitz.cli.drawings.cards import NARROW, Face, backs, backs_width, card, halo, height, place
-from kiebitz.cli.drawings.lettering import BESIDE, Anchor, fitting
+from kiebitz.cli.drawings.lettering import BESIDE, Anchor, put_fitted
 from kiebitz.cli.drawings.pieces import draw_arrow, draw_name, text
 from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
@@ -65,13 +65,15 @@ class Layout(msgspec.Struct, frozen=True):
 class Seated(msgspec.Struct, frozen=True):
     """A player: what is said of it, the cards that are known, and how many others it holds (None: unknown).
 
-    `lies` is the card before it, `just` whether that was played last, `takes` whether it takes the trick.
+    `brief` says the figures in few letters. `lies` is the card before it, `just` whether that was played
+    last, `takes` whether it takes the trick.
     """
 
     name: str
     to_move: bool
     marks: list[str]
     figures: list[str]
+    brief: str
     cards: list[Face]
     hidden: int | None
     lies: Face | None
@@ -91,8 +93,7 @@ def put_story(sheet: Sheet, layout: Layout, said: Sequence[str], most: int) -> N
     said = said[:most]
     y -= 17 * (len(said) - 1)
     for number, row in enumerate(said):
-        size = fitting(row, room, (32, 28, BESIDE))
-        sheet.put(text(row, size, room, "k-ink", bold=number == 0, anchor="middle"), x, y)
+        put_fitted(sheet, row, (x, y), room, (32, 28, BESIDE), bold=number == 0, anchor="middle")
         y += 34
     sheet.say(printable(", ".join(row[:200] for row in said)) or "nothing is said")
 
@@ -120,7 +121,7 @@ def plate(name: str, to_move: bool, width: float) -> Fragment:
     if to_move:
         draw_arrow(drawn, 14, 24)
         left = 42
-    draw_name(drawn, left, 35, name, 34, width - left - 10)
+    draw_name(drawn, left, 35, name, 34, width - left - 14)
     return fragment(drawn)
 
 
@@ -151,14 +152,13 @@ def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None
     sheet.put(plate(player.name, player.to_move, at.width), at.x, at.y)
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     most = max(1, int((at.height - _PLATE - hand) / _LINE))
-    said = [(words, True) for words in lines(", ".join(player.marks), BESIDE, at.width)]
-    together = " · ".join(player.figures)
-    alone = len(player.figures) + len(said) <= most and not _fits(together, at.width)
-    said += [(words, False) for words in (player.figures if alone else [together]) if words]
+    marks = lines(", ".join(player.marks), BESIDE, at.width) if player.marks else []
+    said = [(words, True) for words in marks] + [
+        (words, False) for words in _figures(player, at.width, most - len(marks))
+    ]
     y = at.y + _PLATE + _LINE
     for words, bold in said[: most - 1] + said[most - 1 :][-1:]:
-        size = fitting(words, at.width, (BESIDE, 24))
-        sheet.put(text(words, size, at.width, "k-ink", bold=bold), at.x, y)
+        put_fitted(sheet, words, (at.x, y), at.width, (BESIDE, 24), bold=bold)
         y += _LINE
     _put_hand(sheet, layout.hand, (at.x, y - _LINE + 14), at.width, player, "start")
 
@@ -168,20 +168,16 @@ def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     above = at.edge == "bottom"
     y = at.y + hand + 4 if above else at.y
-    half = min(at.width / 2 - 10, 400)
-    x = at.x + at.width / 2 - half - 10
-    sheet.put(plate(player.name, player.to_move, half), x, y)
-    together = " · ".join(player.figures)
+    wide = min(at.width / 2 - 22, 400)
+    room = min(at.width - wide - 20, 420)
+    x = at.x + (at.width - wide - 20 - room) / 2
+    sheet.put(plate(player.name, player.to_move, wide), x, y)
     said = [(", ".join(player.marks), True)] if player.marks else []
-    figures = lines(together, 24, half) if len(together) < 200 else [together]
-    # Three lines are higher than the plate.
-    most = 3 if y + 70 <= sheet.height else 2
-    said += [(row, False) for row in (figures if len(figures) + len(said) <= most else [together])]
-    line = y + {0: 0, 1: 33, 2: 20}.get(len(said), 9)
+    said += [(words, False) for words in _figures(player, room, 2 - len(said))]
+    line = y + (33 if len(said) < 2 else 20)
     for words, bold in said:
-        size = fitting(words, half, (28 if len(said) < 3 else 24, BESIDE, 24))
-        sheet.put(text(words, size, half, "k-ink", bold=bold), x + half + 20, line)
-        line += 30 if len(said) < 3 else 26
+        put_fitted(sheet, words, (x + wide + 20, line), room, (28, BESIDE, 24), bold=bold)
+        line += 30
     _put_hand(sheet, layout.hand, (at.x, at.y if above else y + _PLATE + 8), at.width, player, "middle")
 
 
@@ -194,11 +190,19 @@ def _within(player: Seated, width: float, at: Place) -> Seated:
     if more <= 0:
         return player
     figures = [*player.figures, f"and {more} more cards"]
-    return msgspec.structs.replace(player, cards=player.cards[: len(player.cards) - more], figures=figures)
+    return msgspec.structs.replace(
+        player, cards=player.cards[: len(player.cards) - more], figures=figures, brief=figures[-1]
+    )
 
 
-def _fits(words: str, room: float) -> bool:
-    return cell_len(printable(words[:200])) * LETTER_WIDTH * BESIDE <= room
+def _figures(player: Seated, room: float, most: int) -> list[str]:
+    """A player's figures, on one line or each on its own, or in brief where there is no room for that."""
+    together = " · ".join(player.figures)
+    if not together:
+        return []
+    if cell_len(printable(together[:200])) * LETTER_WIDTH * 24 <= room:
+        return [together]
+    return player.figures if len(player.figures) <= most else [player.brief]
 
 
 def _gap(width: float) -> float:
