@@ -117,8 +117,8 @@ _TALL = Layout(
     felt=(10, 474, 680, 396),
     places=(
         Place("bottom", 10, 880, 680, 150, (281, 616)),
-        Place("left", 10, 104, 334, 386, (56, 590)),
-        Place("right", 356, 104, 334, 386, (506, 590)),
+        Place("left", 10, 104, 334, 366, (56, 590)),
+        Place("right", 356, 104, 334, 366, (506, 590)),
     ),
     hand=64,
     lying=138,
@@ -234,13 +234,13 @@ def _put_game(sheet: Sheet, part: dict[str, Any]) -> None:
     if faces or hidden:
         sheet.say(told)
     trump = part.get("trump")
-    room, x, y = (380.0, 10.0, 40.0) if sheet.is_tall else (510.0, 462.0, 108.0)
+    room, x, y = (406.0, 10.0, 40.0) if sheet.is_tall else (510.0, 462.0, 108.0)
     if trump is not None:
         sheet.put(sign(_SIGNS[trump], 46), x + 22, y - 14)
         x, room = x + 56, room - 56
     put_fitted(sheet, game, (x, y), room, (42, 36, 32, 28, BESIDE), bold=True)
     if sheet.is_tall:
-        sheet.put(text(hand, BESIDE, 290, "k-faint", anchor="end"), 690, 38)
+        sheet.put(text(hand, BESIDE, 270, "k-faint", anchor="end"), 690, 38)
         line = " · ".join(filter(None, (second, flek, told if faces or hidden else "")))
         if line:
             put_fitted(sheet, line, (10, 82), 680, (28, BESIDE, 24))

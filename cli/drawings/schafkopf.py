@@ -192,7 +192,7 @@ def _put_facts(sheet: Sheet, part: dict[str, Any], stock: object) -> None:
     if suit is not None:
         sheet.put(sign(suit, 44), x + 22, y - 13)
         x, room = x + 54, room - 54
-    put_fitted(sheet, played, (x, y), room, (40, 34, 30, 26), bold=True)
+    put_fitted(sheet, played, (x, y), room, (40, 36, 32, 29, 26), bold=True)
 
 
 def _story(part: dict[str, Any], events: list[Event], is_tall: bool) -> list[str]:

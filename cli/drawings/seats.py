@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.cli.drawings.cards import NARROW, Face, backs, backs_width, card, halo, height, place
 from kiebitz.cli.drawings.lettering import BESIDE, Anchor, put_fitted
-from kiebitz.cli.drawings.pieces import draw_arrow, draw_name, text
+from kiebitz.cli.drawings.pieces import BOLD, draw_arrow, draw_name, text
 from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.terminal.cells import cell_len
@@ -151,16 +151,17 @@ def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None
     """A player at a side: each thing below the other."""
     sheet.put(plate(player.name, player.to_move, at.width), at.x, at.y)
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
-    most = max(1, int((at.height - _PLATE - hand) / _LINE))
+    most = max(2, int((at.height - _PLATE - hand) / _LINE))
     marks = lines(", ".join(player.marks), BESIDE, at.width) if player.marks else []
     said = [(words, True) for words in marks] + [
         (words, False) for words in _figures(player, at.width, most - len(marks))
     ]
     y = at.y + _PLATE + _LINE
     for words, bold in said[: most - 1] + said[most - 1 :][-1:]:
-        put_fitted(sheet, words, (at.x, y), at.width, (BESIDE, 24), bold=bold)
+        put_fitted(sheet, words, (at.x, y), at.width, (BESIDE, 24), bold=bold and _fits_bold(words, at.width))
         y += _LINE
-    _put_hand(sheet, layout.hand, (at.x, y - _LINE + 14), at.width, player, "start")
+    y += 14 - _LINE
+    _put_hand(sheet, layout.hand, (at.x, y), (at.width, at.y + at.height - y), player, "start")
 
 
 def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
@@ -176,9 +177,12 @@ def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     said += [(words, False) for words in _figures(player, room, 2 - len(said))]
     line = y + (33 if len(said) < 2 else 20)
     for words, bold in said:
-        put_fitted(sheet, words, (x + wide + 20, line), room, (28, BESIDE, 24), bold=bold)
+        put_fitted(
+            sheet, words, (x + wide + 20, line), room, (28, BESIDE, 24), bold=bold and _fits_bold(words, room)
+        )
         line += 30
-    _put_hand(sheet, layout.hand, (at.x, at.y if above else y + _PLATE + 8), at.width, player, "middle")
+    at_hand = at.y if above else y + _PLATE + 8
+    _put_hand(sheet, layout.hand, (at.x, at_hand), (at.width, at.height), player, "middle")
 
 
 def _within(player: Seated, width: float, at: Place) -> Seated:
@@ -205,6 +209,10 @@ def _figures(player: Seated, room: float, most: int) -> list[str]:
     return player.figures if len(player.figures) <= most else [player.brief]
 
 
+def _fits_bold(words: str, room: float) -> bool:
+    return cell_len(printable(words[:200])) * BOLD * 24 <= room
+
+
 def _gap(width: float) -> float:
     """Between cards of a hand."""
     return 3 if width < NARROW else 6
@@ -223,19 +231,25 @@ def _rows(player: Seated, width: float, room: float) -> int:
 
 
 def _put_hand(
-    sheet: Sheet, width: float, at: tuple[float, float], room: float, player: Seated, anchor: Anchor
+    sheet: Sheet,
+    width: float,
+    at: tuple[float, float],
+    within: tuple[float, float],
+    player: Seated,
+    anchor: Anchor,
 ) -> None:
-    """The cards that are known, then the backs of the others."""
+    """The cards that are known, then the backs of the others; rows that lack room move together."""
     x, y = at
+    room, high = within
     gap = _gap(width)
     if not player.cards:
         if player.hidden is None:
             words = text("cards unknown", BESIDE, room, "k-faint", anchor=anchor)
             sheet.put(words, x + {"start": 0, "middle": room / 2, "end": room}[anchor], y + 40)
         elif player.hidden > 0:
-            within = min(room, _FAN)
-            left = _left(anchor, x, backs_width(player.hidden, width, within), room)
-            sheet.put(backs(player.hidden, width, within), left, y)
+            fan = min(room, _FAN)
+            left = _left(anchor, x, backs_width(player.hidden, width, fan), room)
+            sheet.put(backs(player.hidden, width, fan), left, y)
         return
     hidden = player.hidden or 0
     pieces = [card(face, width) for face in player.cards]
@@ -243,12 +257,14 @@ def _put_hand(
         pieces.append(backs(hidden, width, width))
     columns = _columns(len(pieces), width, room)
     step = width + gap if columns < 2 else min(width + gap, (room - width) / (columns - 1))
+    rows = -(-len(pieces) // columns)
+    down = min(height(width) + gap, (high - height(width)) / max(1, rows - 1))
     for first in range(0, len(pieces), columns):
         row = pieces[first : first + columns]
         left = _left(anchor, x, (len(row) - 1) * step + width, room)
         for number, piece in enumerate(row):
             sheet.put(piece, left + number * step, y)
-        y += height(width) + gap
+        y += down
 
 
 def _left(anchor: Anchor, x: float, width: float, room: float) -> float:
