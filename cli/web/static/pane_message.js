@@ -8,7 +8,7 @@ import { clientWords, countWords, shortenedWords, valueWords } from "./words.js"
 /** So many bytes and pieces are shown at first. */
 const FIRST_BYTES = 1024;
 const FIRST_PIECES = 300;
-const MOST_LETTERS = 120;
+const MOST_OF_VALUE = 120;
 const MOST_OF_STATE = 200;
 const MOST_CHANGES = 40;
 /** Messages at a moment among which the one is looked for that tells of its event. */
@@ -173,7 +173,7 @@ function pieceWords({ kind, path, production, value, length }) {
   const step = path.at(-1);
   const name = element("b", {}, typeof step === "number" ? `${path.at(-2)}[${step}]` : step);
   if (kind === "unread") return [name, `: not understood · ${production}`];
-  const words = value === undefined ? "" : ` = ${shortenedWords(valueWords(value), MOST_LETTERS)}`;
+  const words = value === undefined ? "" : ` = ${shortenedWords(valueWords(value), MOST_OF_VALUE)}`;
   return [name, words, faint(` · ${production}`), length === 0 ? faint(" (no bytes)") : ""];
 }
 

@@ -18,7 +18,8 @@ export class StatePane {
   #pictures;
   #of = null;
   #before = undefined;
-  #open = new Set(["", "/games", "/players"]);
+  /** What was opened or closed by hand, by its path. */
+  #open = new Map();
   #isAsking = false;
 
   /** What all panes are given: see `panes.js`. */
@@ -61,13 +62,17 @@ export class StatePane {
 
   #show(state, words) {
     const inWords = words.map((line) => element("li", {}, line));
+    const tree =
+      state === null
+        ? element("p", { class: "faint" }, "is not in this file; kiebitz serve shows it")
+        : element("div", { class: "tree" }, ...this.#parts(state, this.#before, ""));
     this.root.replaceChildren(
       element("h3", {}, "What the picture shows"),
       element("ul", { class: "words" }, ...inWords),
       element("h3", {}, "Everything that is known"),
-      element("div", { class: "tree" }, ...this.#parts(state, this.#before, "")),
+      tree,
     );
-    this.#before = state;
+    this.#before = state ?? undefined;
   }
 
   #parts(value, before, path) {
@@ -85,16 +90,13 @@ export class StatePane {
       const words = element("span", { class: "tree-value" }, shortenedWords(valueWords(value), MOST_LETTERS));
       return element("p", { class: isOther ? "is-other" : null }, label, " ", words);
     }
-    const isOpen = this.#open.has(path);
+    const isOpen = this.#open.get(path) ?? isOpenAtFirst(path, value);
     const made = element("details", { open: isOpen, class: isOther ? "is-other" : null }, element("summary", {}, label, element("span", { class: "tree-count" }, ` ${Object.keys(value).length}`)));
     // What is closed is not made.
     if (isOpen) made.append(...this.#parts(value, before, path));
     made.addEventListener("toggle", () => {
-      if (!made.open) this.#open.delete(path);
-      else if (!this.#open.has(path)) {
-        this.#open.add(path);
-        if (made.children.length === 1) made.append(...this.#parts(value, before, path));
-      }
+      if (made.open !== isOpen || this.#open.has(path)) this.#open.set(path, made.open);
+      if (made.open && made.children.length === 1) made.append(...this.#parts(value, before, path));
     });
     return made;
   }
@@ -103,4 +105,10 @@ export class StatePane {
 /** Whether a list has nothing but short values, which stand on one line. */
 function isFlat(value) {
   return Array.isArray(value) && value.length <= 16 && value.every((part) => typeof part !== "object" || part === null);
+}
+
+/** What is near the root, and small, is seen at once. */
+function isOpenAtFirst(path, value) {
+  const depth = path.split("/").length - 1;
+  return depth < 2 || (depth < 4 && Object.keys(value).length <= 10);
 }

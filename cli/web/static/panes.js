@@ -60,8 +60,7 @@ export class Panes {
       tab.setAttribute("aria-selected", String(isSeen));
       tab.tabIndex = isSeen ? 0 : -1;
       panel.hidden = !isSeen;
-      // The row of tabs alone is scrolled, not the page.
-      if (isSeen) byId("tabs").scrollLeft = tab.offsetLeft - 40;
+      if (isSeen) bringTabIntoSight(tab);
     }
   }
 
@@ -78,4 +77,11 @@ export class Panes {
     this.turn(by);
     this.#tabs.get(this.pane.name).tab.focus();
   }
+}
+
+/** The row of tabs alone is scrolled, not the page. */
+function bringTabIntoSight(tab) {
+  const row = tab.parentElement;
+  const [left, right] = [tab.offsetLeft - row.offsetLeft, tab.offsetLeft - row.offsetLeft + tab.offsetWidth];
+  if (left < row.scrollLeft || right > row.scrollLeft + row.clientWidth) row.scrollLeft = left - 40;
 }
