@@ -1,8 +1,11 @@
 // The pane of the state: the table in words, and all that is known of it as a tree.
 
 import { element } from "./elements.js";
+import { Latest } from "./latest.js";
 import { shortenedWords, valueWords } from "./words.js";
 
+/** So long nothing is asked after an answer, while what is recorded goes on. */
+const PAUSE_MS = 200;
 const MOST_LETTERS = 400;
 /** So many parts of a list or an object are shown; nothing that one reads has more. */
 const MOST_PARTS = 300;
@@ -16,11 +19,10 @@ export class StatePane {
   #where;
   #watched;
   #pictures;
-  #of = null;
+  #latest;
   #before = undefined;
   /** What was opened or closed by hand, by its path. */
   #open = new Map();
-  #isAsking = false;
 
   /** What all panes are given: see `panes.js`. */
   constructor({ source, where, watched, pictures }) {
@@ -28,6 +30,12 @@ export class StatePane {
     this.#where = where;
     this.#watched = watched;
     this.#pictures = pictures;
+    this.#latest = new Latest({
+      keyOf: () => this.#key(),
+      ask: (key) => this.#ask(key),
+      failed: (error) => where.go({ notice: error.message }),
+      pauseMs: PAUSE_MS,
+    });
   }
 
   /** What `y` copies a reference of: the event one is at. */
@@ -35,24 +43,17 @@ export class StatePane {
     return this.#watched.event?.id ?? null;
   }
 
-  /** Show where one is now; of moments that pass quickly the last. */
-  async draw() {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    try {
-      for (let key = this.#key(); key !== null && key !== this.#of; key = this.#key()) {
-        const [, table, as, at] = JSON.parse(key);
-        const { state } = await this.#source.state(table, as, at);
-        const picture = await this.#pictures.at({ table, as, at });
-        this.#of = key;
-        this.#show(state, picture.words);
-      }
-    } catch (error) {
-      this.#where.go({ notice: error.message });
-    } finally {
-      this.#isAsking = false;
-    }
+  /** Show where one is now. */
+  draw() {
     if (this.#key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "nothing is known yet"));
+    else this.#latest.look();
+  }
+
+  async #ask(key) {
+    const [, table, as, at] = JSON.parse(key);
+    const { state } = await this.#source.state(table, as, at);
+    const { words } = await this.#pictures.at({ table, as, at });
+    this.#show(state, words);
   }
 
   #key() {

@@ -3,8 +3,12 @@
 import { byId, element } from "./elements.js";
 import { differs } from "./where.js";
 
+/** Where the panes stand beside the table; elsewhere the arrow keys scroll the page. As in style.css. */
+const BESIDE_TABLE = matchMedia("(min-width: 1200px) and (orientation: landscape)");
+
 /**
- * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`.
+ * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`;
+ * `press` where keys go through its lines.
  */
 export class Panes {
   #where;
@@ -41,6 +45,11 @@ export class Panes {
   /** The pane that is seen. */
   get pane() {
     return this.#panes.find(({ name }) => name === this.#where.now.pane) ?? this.#panes[0];
+  }
+
+  /** Let a key go through the lines of the pane, where all of it is in sight; whether it did anything. */
+  press(event) {
+    return BESIDE_TABLE.matches && (this.pane.press?.(event) ?? false);
   }
 
   /** The pane of this name, or at this place among them. */
