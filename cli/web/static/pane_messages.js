@@ -91,6 +91,7 @@ export class MessagesPane {
 
   #key() {
     const { at, data } = this.#where.now;
+    if (this.#watched.timeline === null) return null;
     // At the end more is said without anything happening.
     return JSON.stringify([this.#of, this.#watched.seq, at === null ? data : null]);
   }
