@@ -20,6 +20,9 @@ from kiebitz.storage.timeline import Timeline
 RECENT = 60
 """Events that a picture gets to see: enough for a round, whose result stays in the picture after it."""
 
+_KNOWN = 500
+"""Of so many events it is remembered how a player knows them: a picture asks of the same ones as the last."""
+
 
 class Onlooker:
     """Looks at the tables of a session, over everybody's shoulder or over that of `player` alone."""
@@ -28,6 +31,7 @@ class Onlooker:
         self._timeline = timeline
         self._player = player
         self._hearers = Hearers(timeline)
+        self._known: dict[int, Event | None] = {}
         self._tables = {table.id: table for table in timeline.tables()}
         self._names = {number: self._everybody(number) for number in self._tables}
 
@@ -35,6 +39,7 @@ class Onlooker:
         """The session has grown to this: see who and what is new, and keep everybody's colour."""
         self._timeline = timeline
         self._hearers = Hearers(timeline)
+        self._known.clear()
         self._tables = {table.id: table for table in self._timeline.tables()}
         for number in self._tables:
             before = self._names.get(number, [])
@@ -87,13 +92,16 @@ class Onlooker:
         """What a table is and when, still as it came: the line above a drawing."""
         return " · ".join(self._facts(table_id, events, game))
 
-    def drawing(self, table_id: int, state: State, events: Sequence[Event], shape: Shape) -> Drawing:
-        """A table as a drawing, of what `picture` shows."""
-        return drawings.draw(self._protocol(table_id), self._scene(table_id, state, events), shape)
+    def drawings(
+        self, table_id: int, state: State, events: Sequence[Event], shapes: Sequence[Shape]
+    ) -> dict[Shape, Drawing]:
+        """A table as a drawing of each of these shapes, of what `picture` shows."""
+        scene = self._scene(table_id, state, events)
+        return {shape: drawings.draw(self._protocol(table_id), scene, shape) for shape in shapes}
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
         """The drawing as a document, with what the table is above and the latest event below."""
-        drawing = self.drawing(table_id, state, events, "wide")
+        drawing = self.drawings(table_id, state, events, ["wide"])["wide"]
         return document(drawing, self.title(table_id, events, game), self.latest(events))
 
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
@@ -114,7 +122,11 @@ class Onlooker:
     def _seen(self, event: Event) -> Event | None:
         if self._player is None:
             return event
-        return self._hearers.seen(event, self._player)
+        if event.id not in self._known:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._known[event.id] = self._hearers.seen(event, self._player)
+        return self._known[event.id]
 
     def _protocol(self, table_id: int) -> str:
         return self._tables[table_id].protocol

@@ -83,7 +83,7 @@ class Dissector(ABC):
     """What `scores` counts: points, or money."""
 
     def scores(self, state: State) -> dict[str, int]:
-        """By name what each player has at a moment, as far as the table knows; empty where nobody counts."""
+        """By name what each player has at a moment, as far as both are known; empty where nobody counts."""
         return {}
 
     def framer(self, direction: Direction) -> Framer:

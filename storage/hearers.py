@@ -70,6 +70,11 @@ class Hearers:
             self._streams[player] = streams
         return streams
 
+    def former_names(self) -> set[str]:
+        """The names that players have given up for another one."""
+        lists = self._introduced().values()
+        return {name for names in lists for name in names[:-1]} - {names[-1] for names in lists}
+
     # Whose stream it is.
 
     def _introduced(self) -> dict[int, list[str]]:

@@ -17,6 +17,8 @@ import pytest
 import strength
 from hypothesis import settings
 
+from kiebitz.cli.terminal import emoji
+
 GRACE_S = 60
 """So much later than its ceiling, at most, a test is ended with its whole process, if it cannot be ended
 otherwise."""
@@ -27,6 +29,7 @@ FAREWELL_S = 20
 SETTLED = (
     *("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PYTHONWARNINGS"),
     "PYTHONDONTWRITEBYTECODE",
+    *emoji.SURROUNDINGS,
 )
 """What of somebody's surroundings changes what programs write, or has each of a thousand compile Kiebitz."""
 

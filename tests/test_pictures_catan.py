@@ -1,16 +1,13 @@
-"""Pictures of a Catan table: that things stand where they belong, what is hidden, and --svg."""
+"""Pictures of a Catan table: that things stand where they belong, and what is hidden."""
 
 from __future__ import annotations
 
 import io
-import os
 import re
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
-from command import TINY, kiebitz
+from catan_states import STATES, island, key
 from drawing import drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,42 +17,11 @@ from strength import times
 
 from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.pictures.catan_colours import FIELDS, PLAYERS, SEA
-from kiebitz.cli.pictures.catan_svg import draw_catan_svg
-from kiebitz.dissectors.catan.board import Board, Place, spot
-from kiebitz.dissectors.catan.words import FARBEN, FELDER, GEBÄUDE, HÄFEN, KARTEN, ROHSTOFFE, STATUS
-from kiebitz.storage.moments import tables_at
-
-SVG = "{http://www.w3.org/2000/svg}"
+from kiebitz.dissectors.catan.board import Board, spot
 
 
 def picture(state: dict[str, Any], **how: Any) -> str:
     return drawn(state, protocol="catan", **how)
-
-
-def drawing(state: dict[str, Any], title: str = "", caption: str = "") -> ElementTree.Element:
-    """The SVG of a state, read again as a browser would."""
-    return ElementTree.fromstring(ElementTree.tostring(draw_catan_svg(Scene(state), title, caption)))
-
-
-def key(*places: Place) -> str:
-    return " ".join(f"{x},{y}" for x, y in spot(places))
-
-
-def island(slant: int = 1, **part: Any) -> dict[str, Any]:
-    """A game on seven fields whose types are their names, so that each can be found in a picture."""
-    ring = [(0, 0), (1, 0), (1, -slant), (0, -1), (-1, 0), (-1, slant), (0, 1)]
-    fields = [
-        {"at": list(place), "type": f"F{number}", "number": 2 + number} for number, place in enumerate(ring)
-    ]
-    return {
-        "games": {
-            "7": {
-                "board": {"fields": fields, "harbours": [], "slant": slant},
-                "players": {"1": {"name": "Anna", "colour": "Rot"}, "2": {"name": "Bert", "colour": "Blau"}},
-                **part,
-            }
-        }
-    }
 
 
 def board_of(state: dict[str, Any]) -> Board:
@@ -261,7 +227,6 @@ def test_no_board(board: dict[str, Any] | None, told: str) -> None:
     if board is None:
         del state["games"]["7"]["board"]
     assert told in picture(state)
-    assert any(element.text == told for element in drawing(state).iter(f"{SVG}text"))
 
 
 # The players.
@@ -278,8 +243,6 @@ def test_hidden_counts_are_marked() -> None:
     assert re.search(r" \? +\? +\? +\? +\? +7\n", seen)
     assert "holds 1 Ritter and 0-2" in seen
     assert "2 hidden cards" in seen
-    boxes = drawing(state).iter(f"{SVG}rect")
-    assert sum("stroke-dasharray" in box.attrib for box in boxes) == 2 + len(ROHSTOFFE)
 
 
 def test_what_is_said_of_players() -> None:
@@ -326,164 +289,13 @@ def test_lobby() -> None:
     assert "and 3 more players" in picture(
         {"players": {f"player {number}": {"id": number} for number in range(9)}}
     )
-    words = [element.text for element in drawing(state).iter(f"{SVG}text")]
-    assert "the game has not begun" in words
-
-
-# As SVG.
-
-
-def test_svg_has_a_shape_for_everything() -> None:
-    road, house = key((0, 0), (1, 0)), key((0, 0), (1, 0), (0, 1))
-    state = island(
-        robber=[0, 0],
-        dice=[2, 9],
-        buildings={road: {"owner": 2, "type": "Straße"}, house: {"owner": 1, "type": "Dorf"}},
-    )
-    root = drawing(state, "Catan & <more>", "Anna\nbuilds\x1b")
-    words = [element.text for element in root.iter(f"{SVG}text")]
-    assert "Catan & <more>" in words
-    assert r"Anna\nbuilds\x1b" in words
-    assert {f"F{number}" for number in range(7)} <= {*words}
-    polygons = [element.attrib["fill"] for element in root.iter(f"{SVG}polygon")]
-    assert polygons.count(PLAYERS["Rot"]) == 1
-    assert [PLAYERS["Blau"]] == [
-        element.attrib["stroke"]
-        for element in root.iter(f"{SVG}line")
-        if element.attrib["stroke"] in {*PLAYERS.values()}
-    ]
-    assert "http" not in ElementTree.tostring(root).decode().replace(SVG[1:-1], "")
-
-
-def test_svg_option_draws_any_protocol(tmp_path: Path) -> None:
-    file = tmp_path / "table.svg"
-    file.write_text("an older picture")
-    done = kiebitz("state", TINY, "--svg", str(file))
-    assert (done.status, done.out, done.err) == (0, "", "")
-    written = file.read_text()
-    root = ElementTree.fromstring(written)
-    assert "alice" in "".join(root.itertext())
-    assert "bob joins the round" in " ".join(root.itertext())
-    assert "http" not in written.replace(SVG[1:-1], "")
-    assert os.listdir(tmp_path) == ["table.svg"]
-    again = tmp_path / "again.svg"
-    replayed = kiebitz("replay", TINY, "--speed", "0", "--svg", str(again))
-    assert "zuschauer" in replayed.out
-    assert again.read_text() == written
-
-
-@pytest.mark.parametrize("command", [["state", TINY], ["replay", TINY, "--speed", "0"]])
-def test_svg_that_cannot_be_written(command: list[str], tmp_path: Path) -> None:
-    done = kiebitz(*command, "--svg", str(tmp_path / "nowhere" / "table.svg"))
-    assert done.status == 1
-    assert "nowhere/table.svg: there is no such" in done.err
-
-
-def test_svg_does_not_go_with_json(tmp_path: Path) -> None:
-    done = kiebitz("state", TINY, "--json", "--svg", str(tmp_path / "table.svg"))
-    assert done.status == 2
-    assert os.listdir(tmp_path) == []
-
-
-def test_svg_is_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kiebitz.cli.commands.state.tables_at", lambda *how: tables_at(*how) * 2)
-    done = kiebitz("state", TINY, "--svg", str(tmp_path / "table.svg"))
-    assert done.status == 0
-    assert "the first of 2 tables" in done.err
 
 
 # Whatever the state says.
 
-_COUNTS = st.integers(-(10**12), 10**12) | st.lists(st.integers(0, 10**6), min_size=2, max_size=2)
-_HAND = st.dictionaries(st.sampled_from(ROHSTOFFE), _COUNTS)
-_NAMES = ["Anna", "", "a\x1b[2Jb\n", "日本語" * 20, "x" * 5000, "\ud800", "<&>"]
-_SMALL = st.integers(-3, 3)
-_PLACES = st.lists(_SMALL, min_size=2, max_size=2) | st.sampled_from([[9, 9], [10**12, -5]])
-_NUMBERS = st.integers(1, 8)
-_NEAR = st.builds(
-    lambda x, y, more: key((x, y), *((x + across, y + up) for across, up in more)),
-    _SMALL,
-    _SMALL,
-    st.lists(st.tuples(st.integers(-1, 1), st.integers(-1, 1)), min_size=1, max_size=2, unique=True),
-)
-_PLAYER = st.fixed_dictionaries(
-    {},
-    optional={
-        "name": st.sampled_from(_NAMES),
-        "colour": st.sampled_from(FARBEN),
-        "status": st.sampled_from(STATUS),
-        **dict.fromkeys(("points", "resources", "cards", "knights"), st.integers(-(10**12), 10**12)),
-    },
-)
-_PLAYERS = st.dictionaries(_NUMBERS.map(str), _PLAYER, max_size=8)
-_BOARD = st.fixed_dictionaries(
-    {},
-    optional={
-        "fields": st.lists(
-            st.fixed_dictionaries(
-                {"at": _PLACES, "type": st.sampled_from(FELDER)},
-                optional={"number": st.integers(-(10**9), 10**9) | st.integers(2, 12)},
-            ),
-            max_size=40,
-        ),
-        "harbours": st.lists(
-            st.fixed_dictionaries(
-                {"at": st.lists(_PLACES, min_size=1, max_size=3), "type": st.sampled_from(HÄFEN)}
-            ),
-            max_size=9,
-        ),
-        "slant": st.sampled_from([1, -1]),
-    },
-)
-_GAME = st.fixed_dictionaries(
-    {},
-    optional={
-        "board": _BOARD,
-        "robber": _PLACES,
-        "buildings": st.dictionaries(
-            _NEAR, st.fixed_dictionaries({"owner": _NUMBERS, "type": st.sampled_from(GEBÄUDE)}), max_size=30
-        ),
-        "players": _PLAYERS,
-        "private": st.dictionaries(
-            st.sampled_from(_NAMES),
-            st.fixed_dictionaries(
-                {}, optional={"resources": _HAND, "cards": st.dictionaries(st.sampled_from(KARTEN), _COUNTS)}
-            ),
-        ),
-        "bank": _HAND,
-        "trades": st.dictionaries(
-            _NUMBERS.map(str),
-            st.fixed_dictionaries(
-                {},
-                optional={
-                    "player": _NUMBERS,
-                    "offer": _HAND,
-                    "demand": _HAND,
-                    "accepted": st.lists(_NUMBERS),
-                },
-            ),
-        ),
-        "dice": st.lists(st.integers(-1, 10**6), max_size=3),
-        "phase": st.sampled_from(STATUS),
-        "unknown": st.lists(st.sampled_from(["board", "players"])),
-        **dict.fromkeys(("turn", "winner", "longest_road", "largest_army"), st.integers(-1, 8)),
-    },
-)
-_STATES = st.fixed_dictionaries(
-    {},
-    optional={
-        "server": st.fixed_dictionaries({"version": st.sampled_from(_NAMES)}),
-        "players": st.dictionaries(
-            st.sampled_from(_NAMES),
-            st.fixed_dictionaries({}, optional={"id": _NUMBERS, "colour": st.sampled_from(FARBEN)}),
-        ),
-        "games": st.dictionaries(st.sampled_from("79"), _GAME, max_size=2),
-    },
-)
-
 
 @settings(deadline=None, max_examples=times(150))
-@given(_STATES, st.integers(20, 200), st.sampled_from(["utf-8", "ascii", "latin-1"]))
+@given(STATES, st.integers(20, 200), st.sampled_from(["utf-8", "ascii", "latin-1"]))
 def test_any_state_is_drawn_within_its_width(state: dict[str, Any], width: int, encoding: str) -> None:
     seen = picture(state, width=width, encoding=encoding)
     assert all(cell_len(line) <= width for line in seen.split("\n"))
@@ -491,15 +303,9 @@ def test_any_state_is_drawn_within_its_width(state: dict[str, Any], width: int, 
 
 
 @settings(deadline=None, max_examples=times(50))
-@given(_STATES, st.integers(20, 200), st.sampled_from(["truecolor", "256", "standard"]))
+@given(STATES, st.integers(20, 200), st.sampled_from(["truecolor", "256", "standard"]))
 def test_any_state_is_drawn_in_colour(state: dict[str, Any], width: int, colours: str) -> None:
     for row in styled(state, colours, width):
         text = "".join(character for character, *_ in row)
         assert cell_len(text) <= width
         assert text.isprintable()
-
-
-@settings(deadline=None, max_examples=times(100))
-@given(_STATES, st.sampled_from(_NAMES))
-def test_any_state_is_sound_svg(state: dict[str, Any], title: str) -> None:
-    assert drawing(state, title, title).tag == f"{SVG}svg"

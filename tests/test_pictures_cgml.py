@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,7 +83,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
                  │                  ╭─────╮                   │
                  │                  │ ♠A  │                   │
                  │                  ╰─────╯                   │
-                 ╰────────────────────────────────────────────╯
+                 ╰──── ♣ žaludy ♠ zelené ♥ červené ♦ kule ────╯
                              ♥10 ♥K ♥9 ♦J ♦9 ♠K ♠Q
                                robot Emil & spol.
                           id 1216 · 1 trick · money 1
@@ -112,7 +111,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
                  │                  ╭─────╮                   │
                  │                  │ ♠9  │                   │
                  │                  ╰─────╯                   │
-                 ╰────────────────────────────────────────────╯
+                 ╰──── ♣ žaludy ♠ zelené ♥ červené ♦ kule ────╯
                              ♥8 ♦A ♦10 ♦8 ♦7 ♠J ♠8
                                     wampaire
                          id 6533 · 0 tricks · money -2
@@ -140,7 +139,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 4  0.372s  #411
                  │                  ╭─────╮                   │
                  │                  │ ♣Q  │                   │
                  │                  ╰─────╯                   │
-                 ╰────────────────────────────────────────────╯
+                 ╰──── ♣ žaludy ♠ zelené ♥ červené ♦ kule ────╯
 
                                robot Emil & spol.
                  id 1216 · 1 trick · this hand -40 · money -47
@@ -203,12 +202,6 @@ def test_every_moment_is_drawn_and_everybody_keeps_his_place() -> None:
             assert re.search(r"^ {17,}(▶ )?robot Emil & spol\.", out.getvalue(), re.MULTILINE)
         hands += 1
     assert hands == 24
-
-
-def test_svg(tmp_path: Path) -> None:
-    path = tmp_path / "slide.svg"
-    kiebitz("state", HANDS, "--game", "2", "--at", "#172", "--svg", str(path))
-    assert all(words in path.read_text() for words in (">Karel<", ">♥<", "#d78700"))
 
 
 # How a hand stands.

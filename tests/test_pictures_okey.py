@@ -176,14 +176,6 @@ def test_every_moment_of_a_game_is_drawn_and_everybody_keeps_his_place(capture: 
         assert re.search(r"^ +(▶ )?boran · 1\d tiles$", below, re.MULTILINE)
 
 
-def test_svg_has_every_tile_in_its_colour(tmp_path: Any) -> None:
-    path = tmp_path / "slide.svg"
-    kiebitz("state", HEAD, "--at", "#80", "--svg", str(path))
-    svg = path.read_text()
-    assert all(ink in svg for ink in ("#d70000", "#0000d7", "#af5f00", "#000000", "#8700af", "#ffffd7"))
-    assert ">has</text>" in svg
-
-
 # What is going on.
 
 

@@ -93,7 +93,7 @@ Schafkopf  127.0.0.1:35555  game 1  12.458s  #61
                  │                ╭─────────╮                 │
                  │                │ ♦ Ober  │                 │
                  │                ╰─────────╯                 │
-                 ╰────────────────────────────────────────────╯
+                 ╰──── ♣ Eichel ♠ Gras ♥ Herz ♦ Schellen ─────╯
                                      ♦9 ♥S
                                  Bärbel · plays
                             account 1000 · 0 points
@@ -122,10 +122,11 @@ Schafkopf  127.0.0.1:35555  game 2  21.765s  #127
                  │                ╭─────────╮                 │ ♣9 ♦10
                  │                │ ♣ Ober  │                 │
                  │                ╰─────────╯                 │
-                 ╰────────── partner not known yet ───────────╯
+                 ╰──── ♣ Eichel ♠ Gras ♥ Herz ♦ Schellen ─────╯
                                  ▒▒▒▒▒ 5 cards
                            ▶ Bärbel · plays, knocked
                             account 550 · 10 points
+partner not known yet
 trick 1: 10 points for Bärbel: ♣O ♦U ♠U ♦O
 it is Bärbel's turn
 """
@@ -154,7 +155,7 @@ def test_every_moment_of_a_capture_is_drawn_and_everybody_keeps_his_place() -> N
     for each in pictures:
         assert all(cell_len(line) <= 80 for line in each.splitlines())
         assert re.search(r"│ (▶ )?Jürgen Groß$", each, re.MULTILINE)
-        below = each[each.rindex("\n                 ╰────────") :]
+        below = each[each.rindex("\n                 ╰────") :]
         assert re.search(r"^ {17,}(▶ )?Bärbel", below, re.MULTILINE)
 
 
@@ -307,6 +308,7 @@ Bert: plays, ♦O on the table, holds
 ▒▒▒▒▒ 5 cards, account -74335
 ▶ [BOT]-0: holds ▒▒▒▒▒▒ 6 cards
 [BOT]-1: holds ▒▒▒▒▒▒ 6 cards
+♣ Eichel ♠ Gras ♥ Herz ♦ Schellen
 partner not known yet
 """
     )

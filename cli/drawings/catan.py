@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from typing import Any
 
-from kiebitz.cli.drawings.catan_board import Ground, put_board
-from kiebitz.cli.drawings.catan_players import SMALL, Box, goods, put_cards, state_of, text
+from kiebitz.cli.drawings.catan_board import Ground, draw_key, put_board
+from kiebitz.cli.drawings.catan_players import goods, put_cards, state_of
 from kiebitz.cli.drawings.catan_signs import SEA
-from kiebitz.cli.drawings.shapes import die, label, shape
+from kiebitz.cli.drawings.pieces import SMALL, Box, text
+from kiebitz.cli.drawings.shapes import die, label, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.pictures.canvas import UNICODE, shorten
 from kiebitz.cli.pictures.catan_look import MOST_PLAYERS, Island, Look, Player, look_at
@@ -24,7 +26,6 @@ from kiebitz.cli.pictures.catan_words import (
     points,
     readiness,
 )
-from kiebitz.cli.pictures.catan_words import goods as goods_in_words
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.dissectors.catan.board import Spot, spot
 from kiebitz.dissectors.catan.words import DORF, ROHSTOFFE, STADT, STRASSE
@@ -42,7 +43,7 @@ def draw_catan(scene: Scene, sheet: Sheet) -> None:
     players = look.players[:MOST_PLAYERS]
     if sheet.is_tall:
         high = 620.0 if len(players) < 5 else 540.0
-        board, beside = Box(0, 0, 700, high), Box(10, high + 6, 680, 1090 - high)
+        board, beside = Box(0, 0, 700, high), Box(5, high + 6, 690, 1090 - high)
     else:
         board, beside = Box(10, 10, 920, 780), Box(950, 10, 640, 780)
     if look.island is not None:
@@ -59,23 +60,27 @@ def draw_catan(scene: Scene, sheet: Sheet) -> None:
 
 
 def _fresh(scene: Scene, island: Island) -> Spot:
-    """Where something has changed on the board last, in the turn that is on; empty if nothing has."""
+    """Where something has changed on the board since the last roll; empty if nothing has."""
     for event in reversed(scene.events):
         if event.kind == "rolled":
             break
         if event.kind in ("built", "robber"):
-            at = event.data.get("place" if event.kind == "built" else "to")
-            places = at if isinstance(at, list) else [at]
-            if not all(isinstance(place, dict) and place.keys() >= {"x", "y"} for place in places):
-                break
-            where = spot((place["x"], place["y"]) for place in places)
-            there = where in [piece.where for piece in island.pieces] or where == (island.robber,)
+            where = _where(event.data.get("place" if event.kind == "built" else "to"))
+            there = where == (island.robber,) or any(piece.where == where for piece in island.pieces)
             return where if there else ()
     return ()
 
 
+def _where(told: Any) -> Spot:
+    """A spot as events tell it, places with x and y; empty if it is none."""
+    places = told if isinstance(told, list) else [told]
+    if not all(isinstance(place, dict) and place.keys() >= {"x", "y"} for place in places):
+        return ()
+    return spot((place["x"], place["y"]) for place in places)
+
+
 def _put_no_board(sheet: Sheet, look: Look, board: Box) -> None:
-    """The sea alone, and why."""
+    """The sea and why there is no island, and the fields of which one is made."""
     why = look.no_island if look.part else "the game has not begun"
     sheet.put(_sea(why, look.server[:200], board.width, board.height), board.x, board.y)
 
@@ -84,9 +89,13 @@ def _put_no_board(sheet: Sheet, look: Look, board: Box) -> None:
 def _sea(words: str, below: str, width: float, height: float) -> Fragment:
     drawn = group()
     shape(drawn, "rect", width=width, height=height, rx=18, fill=SEA)
-    middle, room = width / 2, width - 60
-    label(drawn, (middle, height / 2 - 10), words, 40, room, text_anchor="middle", fill="#111111")
-    label(drawn, (middle, height / 2 + 44), below, 26, room, text_anchor="middle", fill="#111111")
+    y = 70.0
+    for said, size in ((words, 40), (below, 26)):
+        for line in lines(said, size, width - 60)[:2]:
+            label(drawn, (width / 2, y), line, size, width, text_anchor="middle", fill="#111111")
+            y += 1.3 * size
+    wide = min(width - 60, (height - 190) * 1.48)
+    draw_key(drawn, (width - wide) / 2, 186, wide)
     return fragment(drawn)
 
 
@@ -100,11 +109,11 @@ def _put_headline(sheet: Sheet, look: Look, beside: Box) -> None:
         x += 8
     room = beside.x + beside.width - x - 10
     player, words = headline(look) if look.part else (None, counted(len(look.players), "player"))
-    if player is None:
+    if player is not None:
+        sheet.put(text(player.name[:80], 30, room, "k-ink", bold=True), x, y + 28)
+        sheet.put(text(words, 28, room, "k-ink"), x, y + 63)
+    elif words:
         sheet.put(text(words, 32, room, "k-ink", bold=True), x, y + 46)
-        return
-    sheet.put(text(player.name[:80], 30, room, "k-ink", bold=True), x, y + 28)
-    sheet.put(text(words, 28, room, "k-ink"), x, y + 63)
 
 
 @lru_cache(maxsize=32)
@@ -117,24 +126,28 @@ def _die(face: int) -> Fragment:
 def _put_foot(sheet: Sheet, look: Look, beside: Box) -> float:
     """The bank, whose names are the key to the signs, and above it trades; gives where they begin."""
     bottom = beside.y + beside.height
-    if not look.part:
-        return bottom
-    crowded = len(look.players) > 4
-    if not sheet.is_tall and not crowded:
+    crowded = sheet.is_tall or len(look.players) > 4
+    if look.part and not crowded:
         bottom -= 74
-        each = (beside.width - 84) / len(ROHSTOFFE)
+        each = (beside.width - 66) / len(ROHSTOFFE)
         sheet.put(text("bank", SMALL, 80, "k-faint"), beside.x, bottom + 30)
         for place, (count, name) in enumerate(zip(hand(look.part.get("bank")), ROHSTOFFE, strict=True)):
-            sheet.put(goods(name, count, each, False, name), beside.x + 84 + each * place, bottom)
+            sheet.put(goods(name, count, each, False, name), beside.x + 66 + each * place, bottom)
         bottom -= 6
-    said = _trades(look)[-(1 if crowded or sheet.is_tall else _MOST_TRADES) :]
-    left_out = len(look.players) - MOST_PLAYERS
-    said += [f"and {counted(left_out, 'more player')}"] if left_out > 0 else []
-    said += filter(None, [not_known(look.part)])
+    room = beside.width - 10
+    said: list[str] = []
+    for trade in _trades(look)[-(1 if crowded else _MOST_TRADES) :]:
+        said += [trade[:200]] if crowded else lines(trade[:300], SMALL, room)[:2]
+    said += filter(None, [_more(look), not_known(look.part)])
     for words in reversed(said):
         bottom -= _LINE
-        sheet.put(text(words[:300], SMALL, beside.width - 10, "k-ink"), beside.x, bottom + 24)
+        sheet.put(text(words, SMALL, room, "k-ink"), beside.x, bottom + 24)
     return bottom - 4
+
+
+def _more(look: Look) -> str:
+    left_out = len(look.players) - MOST_PLAYERS
+    return f"and {counted(left_out, 'more player')}" if left_out > 0 else ""
 
 
 def _trades(look: Look) -> list[str]:
@@ -167,9 +180,7 @@ def _say(sheet: Sheet, look: Look) -> None:
     said += [_about(player, look, built) for player in look.players[:MOST_PLAYERS]]
     if look.part:
         said += [*_trades(look), bank(look.part), look.no_island, *_board(look.island), not_known(look.part)]
-    left_out = len(look.players) - MOST_PLAYERS
-    said += [f"and {counted(left_out, 'more player')}"] if left_out > 0 else []
-    for words in filter(None, said):
+    for words in filter(None, [*said, _more(look)]):
         sheet.say(shorten(words[:800], 400, UNICODE))
 
 
@@ -180,7 +191,9 @@ def _about(player: Player, look: Look, built: Counter[tuple[int, str]]) -> str:
         return f"{who}: {readiness(player)}"
     told = [{"turn": "to move", "won": "has won"}.get(state_of(look, player), ""), points(player)]
     total = player.about.get("resources", NOT_KNOWN)
-    told.append(f"{total} resources: {goods_in_words(player.resources) if player.resources else 'hidden'}")
+    counts = zip(hand(player.resources), ROHSTOFFE, strict=True)
+    known = ", ".join(f"{count} {name}" for count, name in counts if count != "0")
+    told.append(f"{total} resources: {known or 'none'}" if player.resources else f"{total} resources: hidden")
     for kind, (one, several) in _KINDS.items():
         if count := built[player.number, kind]:
             told.append(f"{count} {one if count == 1 else several}")

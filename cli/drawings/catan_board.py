@@ -23,15 +23,13 @@ from kiebitz.cli.drawings.catan_signs import (
     WHITE,
     draw_sign,
 )
+from kiebitz.cli.drawings.pieces import SMALL
 from kiebitz.cli.drawings.shapes import Element, Point, label, line, polygon, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.pictures.catan_colours import HOTTEST, ink
 from kiebitz.cli.pictures.catan_look import Island, Piece, Player
 from kiebitz.dissectors.catan.board import Board, Place, Spot
-from kiebitz.dissectors.catan.words import HAFEN, STADT, STRASSE
-
-SMALLEST = 24.0
-"""Of letters."""
+from kiebitz.dissectors.catan.words import HAFEN, LAND, STADT, STRASSE, WÜSTE
 
 _HALF = 3**0.5 / 2
 _BESIDE, _ABOVE = 0.98, 0.7
@@ -108,8 +106,7 @@ def put_board(sheet: Sheet, island: Island, ground: Ground, fresh: Spot, apart: 
         _put_together(sheet, island, ground)
     if island.robber in island.board.fields and island.board.is_land(island.robber):
         x, y = ground.at((island.robber,))
-        beside = 0.5 * side if island.robber in island.board.numbers else 0.0
-        sheet.put(_robber(max(side, 60.0)), x + beside, y + (_CHIP_DOWN - 0.04) * side)
+        sheet.put(_robber(max(side, 54.0)), x + 0.53 * side, y + (_CHIP_DOWN - 0.04) * side)
 
 
 def _put_lit(sheet: Sheet, island: Island, ground: Ground) -> None:
@@ -192,6 +189,27 @@ def _ground(
     return fragment(drawn)
 
 
+def draw_key(parent: Element, x: float, y: float, width: float) -> None:
+    """The fields in two rows of so much width, with what they are called and what they yield."""
+    side = width / 6.4
+    for number, (field, yielded) in enumerate([*LAND.items(), (WÜSTE, "")]):
+        row, column = divmod(number, 3)
+        at = (x + (column + 0.5) * width / 3, y + (1.06 + 2.12 * row) * side)
+        polygon(parent, _hexagon(at, side), fill=FIELDS[field], stroke=SAND, stroke_width=0.06 * side)
+        draw_sign(parent, field, (at[0], at[1] - 0.42 * side), 0.56 * side)
+        for words, down, weight in ((field, 0.2, "bold"), (yielded, 0.52, "normal")):
+            label(
+                parent,
+                (at[0], at[1] + down * side),
+                words,
+                SMALL,
+                1.7 * side,
+                fill=BLACK,
+                font_weight=weight,
+                text_anchor="middle",
+            )
+
+
 def _hexagon(centre: Point, side: float) -> list[Point]:
     return [(centre[0] + across * side, centre[1] + down * side) for across, down in _TURNS]
 
@@ -206,7 +224,7 @@ def _draw_field(parent: Element, field: str, number: int | None, centre: Point, 
     x, y = centre
     up, size = (0.4, 0.5) if number is not None else (0.0, 0.8)
     if not draw_sign(parent, field, (x, y - up * side), size * side) and side >= _TOO_SMALL:
-        size = max(SMALLEST, 0.27 * side)
+        size = max(SMALL, 0.27 * side)
         label(parent, (x, y - 0.4 * side), field, size, 1.58 * side, fill=ink(colour), text_anchor="middle")
     if number is not None and side >= _TOO_SMALL:
         _draw_chip(parent, number, (x, y + _CHIP_DOWN * side), side, CHIP)
@@ -228,7 +246,7 @@ def _draw_chip(parent: Element, number: int, at: Point, side: float, ground: str
         stroke=OUTLINE,
         stroke_width=5 if lit else 1.5,
     )
-    size = max(SMALLEST, 0.42 * side)
+    size = max(SMALL, 0.42 * side)
     label(
         parent,
         (x, y + 0.27 * size),
@@ -255,7 +273,7 @@ def _draw_harbour(
     radius = 0.4 * side
     ground = RESOURCES.get(resource, WHITE)
     shape(parent, "circle", cx=x, cy=y, r=radius, fill=ground, stroke=OUTLINE, stroke_width=1.5)
-    size = max(SMALLEST, 0.3 * side)
+    size = max(SMALL, 0.3 * side)
     rate = "2:1" if resource else "3:1"
     has_words = side >= 60 or (not resource and side >= _TOO_SMALL)
     if resource:
@@ -346,7 +364,7 @@ def _draw_road(parent: Element, letter: str, colour: str, slope: int, side: floa
         stroke_width=2,
     )
     if has_letter:
-        _draw_letter(parent, letter, colour, 0.36 * SMALLEST, SMALLEST)
+        _draw_letter(parent, letter, colour, 0.36 * SMALL, SMALL)
 
 
 def _draw_house(parent: Element, letter: str, colour: str, kind: str, side: float) -> None:
@@ -362,7 +380,7 @@ def _draw_house(parent: Element, letter: str, colour: str, kind: str, side: floa
         stroke_linejoin="round",
     )
     if has_letter:
-        _draw_letter(parent, letter, colour, 0.17 * scale, max(SMALLEST, 0.3 * scale))
+        _draw_letter(parent, letter, colour, 0.17 * scale, max(SMALL, 0.3 * scale))
 
 
 def _draw_letter(parent: Element, letter: str, colour: str, down: float, size: float) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import msgspec
-
 from kiebitz.cli.drawings.catan_board import marks
 from kiebitz.cli.drawings.catan_signs import OUTLINE, RESOURCES, draw_sign
+from kiebitz.cli.drawings.pieces import SMALL, Box, draw_arrow, draw_name, text
 from kiebitz.cli.drawings.shapes import Element, label, lines, polygon, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.pictures.catan_colours import ink
@@ -15,14 +14,11 @@ from kiebitz.cli.pictures.catan_look import Look, Player
 from kiebitz.cli.pictures.catan_words import NOT_KNOWN, counted, facts, hand, points, readiness
 from kiebitz.dissectors.catan.words import ROHSTOFFE
 
-SMALL = 24.0
-"""The least height of letters."""
-
-_FACTS = 28.0
+_FACTS = 27.0
 """Height of a line of what is said."""
 
-_BOLD = 0.66
-"""How wide a bold letter is in most fonts, in parts of its height."""
+_GAP = 8.0
+"""Between cards."""
 
 _POINTS = 150.0
 """Room for the points beside a name."""
@@ -31,18 +27,12 @@ _TURN, _WON = "turn", "won"
 _BACK = "#46618f"
 _MOST_BACKS = 12
 
-_STAR = [(0, -13), (3.5, -4), (13, -4), (5.5, 2), (8, 11)]
-_STAR += [(0, 5.5), (-8, 11), (-5.5, 2), (-13, -4), (-3.5, -4)]
+_STAR = [(0.0, -13.0), (3.5, -4.0), (13.0, -4.0), (5.5, 2.0), (8.0, 11.0)]
+_STAR += [(0.0, 5.5), (-8.0, 11.0), (-5.5, 2.0), (-13.0, -4.0), (-3.5, -4.0)]
 
 
-class Box(msgspec.Struct, frozen=True):
-    """A rectangle on a sheet; `gap` is left free between cards."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    gap: float = 10.0
+class Card(Box, frozen=True):
+    """The place of a player's card."""
 
     @property
     def is_narrow(self) -> bool:
@@ -59,22 +49,22 @@ def put_cards(sheet: Sheet, look: Look, players: list[Player], box: Box) -> None
     """Put a card for each of these players in a box, in two columns if it is narrow and they are many."""
     columns = 2 if sheet.is_tall and len(players) > 3 else 1
     rows = -(-len(players) // columns)
-    width = (box.width - (columns - 1) * box.gap) / columns
-    height = round(min((box.height + box.gap) / rows - box.gap, 186.0), 1)
+    width = (box.width - (columns - 1) * _GAP) / columns
+    height = round(min((box.height + _GAP) / rows - _GAP, 186.0), 1)
     for number, player in enumerate(players):
         row, column = divmod(number, columns)
-        card = Box(box.x + column * (width + box.gap), box.y + row * (height + box.gap), width, height)
+        card = Card(box.x + column * (width + _GAP), box.y + row * (height + _GAP), width, height)
         (_put_card if look.part else _put_guest)(sheet, look, player, card)
 
 
 def state_of(look: Look, player: Player) -> str:
     """Whether a player is to move, or has won."""
-    if look.part and look.part.get("winner") == player.number:
-        return _WON
-    return _TURN if look.part and look.part.get("turn") == player.number else ""
+    if "winner" in look.part:
+        return _WON if look.part["winner"] == player.number else ""
+    return _TURN if look.part.get("turn") == player.number else ""
 
 
-def _put_guest(sheet: Sheet, look: Look, player: Player, card: Box) -> None:
+def _put_guest(sheet: Sheet, look: Look, player: Player, card: Card) -> None:
     """A player before the game."""
     _put_plate(sheet, player, "", card)
     left, down = (14, 68) if card.is_narrow else (72, 80 + card.loose)
@@ -84,13 +74,13 @@ def _put_guest(sheet: Sheet, look: Look, player: Player, card: Box) -> None:
         sheet.put(line, card.x + left, card.y + down + 32 * number)
 
 
-def _put_card(sheet: Sheet, look: Look, player: Player, card: Box) -> None:
+def _put_card(sheet: Sheet, look: Look, player: Player, card: Card) -> None:
     _put_plate(sheet, player, state_of(look, player), card)
     loose = card.loose
     left, right = card.x + (14 if card.is_narrow else 72), card.x + card.width - 14
     score = text(points(player), 26, _POINTS, "k-ink", bold=True, anchor="end")
     sheet.put(score, right, card.y + (70 if card.is_narrow else 37 + loose / 2))
-    top, high = (80.0, 64.0) if card.is_narrow else (48 + loose, 42.0)
+    top, high = (77.0, 56.0) if card.is_narrow else (46 + loose, 42.0)
     total = player.about.get("resources", NOT_KNOWN)
     counts = hand(player.resources)
     if set(counts) == {NOT_KNOWN}:
@@ -109,7 +99,7 @@ def _put_card(sheet: Sheet, look: Look, player: Player, card: Box) -> None:
         sheet.put(_said(told, right - left, min(room, 3)), left, card.y + top)
 
 
-def _put_plate(sheet: Sheet, player: Player, state: str, card: Box) -> None:
+def _put_plate(sheet: Sheet, player: Player, state: str, card: Card) -> None:
     letter, colour = marks(player)
     sheet.put(_plate(player.name[:60], letter, colour, state, card.width, card.height), card.x, card.y)
 
@@ -121,23 +111,23 @@ def _plate(name: str, letter: str, colour: str, state: str, width: float, height
     edge = "k-card k-s-turn" if state else "k-card k-s-line"
     thick = 6.0 if state else 2.0
     shape(drawn, "rect", x=3, y=3, width=width - 6, height=height - 6, rx=12, class_=edge, stroke_width=thick)
-    box = Box(0, 0, width, height)
+    box = Card(0, 0, width, height)
     tile = 34.0 if box.is_narrow else 46.0
     high = tile if box.is_narrow else height - 24
     edges: dict[str, str | float] = {"stroke": OUTLINE, "stroke_width": 2}
     shape(drawn, "rect", x=13, y=12, width=tile, height=high, rx=8, fill=colour, **edges)
     middle = (13 + tile / 2, 12 + high / 2 + 10)
     label(drawn, middle, letter, 28, fill=ink(colour), font_weight="bold", text_anchor="middle")
-    x, base = (58.0, 38.0) if box.is_narrow else (72.0, 37 + box.loose / 2)
+    x, base = (54.0, 37.0) if box.is_narrow else (72.0, 37 + box.loose / 2)
+    # Narrow cards have it on their second line, to leave the first to the name.
+    mark_x, mark_y = (20.0, 61.0) if box.is_narrow else (x, base - 10)
     if state == _TURN:
-        polygon(drawn, [(x, base - 21), (x + 18, base - 10), (x, base + 1)], class_="k-turn")
+        draw_arrow(drawn, mark_x, mark_y)
     elif state == _WON:
-        polygon(drawn, [(x + 12 + across, base - 10 + down) for across, down in _STAR], class_="k-turn")
-    x += 28 if state else 0
-    room = width - x - (12 if box.is_narrow else _POINTS + 14)
-    # As large as all of it can be read.
-    size = max(SMALL, min(30.0, room / (_BOLD * max(1, len(name)))))
-    label(drawn, (x, base), name or '""', size, room, font_weight="bold", class_="k-ink")
+        polygon(drawn, [(mark_x + 12 + across, mark_y + down) for across, down in _STAR], class_="k-turn")
+    x += 28 if state and not box.is_narrow else 0
+    room = width - x - (8 if box.is_narrow else _POINTS + 14)
+    draw_name(drawn, x, base, name, 30, room)
     return fragment(drawn)
 
 
@@ -153,11 +143,12 @@ def goods(resource: str, count: str, width: float, narrow: bool, name: str = "")
     edges: dict[str, str | float] = {"stroke": OUTLINE, "stroke_width": 1.5}
     if _is_hidden(count):
         edges["stroke_dasharray"] = "6 4"
-    shape(drawn, "rect", x=left, width=size, height=size, rx=8, fill=RESOURCES[resource], **edges)
-    draw_sign(drawn, resource, (left + size / 2, size / 2), 0.76 * size)
+    tile = shape(drawn, "g", opacity=0.3) if count == "0" else drawn
+    shape(tile, "rect", x=left, width=size, height=size, rx=8, fill=RESOURCES[resource], **edges)
+    draw_sign(tile, resource, (left + size / 2, size / 2), 0.76 * size)
     _draw_count(drawn, count, width, narrow)
     if name:
-        label(drawn, (0, size + 26), name, SMALL, width + 12, class_="k-ink")
+        label(drawn, (0, 66), name, SMALL, width + 12, class_="k-ink")
     return fragment(drawn)
 
 
@@ -187,7 +178,7 @@ def _backs(many: int, words: str, width: float) -> Fragment:
 
 def _size(count: str, narrow: bool) -> float:
     """Of a sign: beside much that is written it is small."""
-    return 36.0 if narrow else 40.0 if len(count) < 4 else 26.0
+    return 30.0 if narrow else 40.0 if len(count) < 4 else 26.0
 
 
 def _is_hidden(count: str) -> bool:
@@ -205,22 +196,11 @@ def _draw_count(parent: Element, count: str, width: float, narrow: bool) -> None
     weight = "normal" if nothing else "bold"
     colour = "k-faint" if nothing or _is_hidden(count) else "k-ink"
     if narrow:
-        at = (width / 2, size + 25)
+        at = (width / 2, size + 22)
         label(parent, at, count, SMALL, width, font_weight=weight, class_=colour, text_anchor="middle")
     else:
-        letters = 28.0 if len(count) < 3 else SMALL
+        letters = 28.0 if len(count) < 2 else 26.0 if len(count) < 3 else SMALL
         label(parent, (size + 7, 30), count, letters, width - size, font_weight=weight, class_=colour)
-
-
-@lru_cache(maxsize=512)
-def text(
-    words: str, size: float, room: float, colour: str, bold: bool = False, anchor: str = "start"
-) -> Fragment:
-    """A line of words that begins, or ends, at its place."""
-    drawn = group()
-    weight = "bold" if bold else "normal"
-    label(drawn, (0, 0), words, size, room, font_weight=weight, text_anchor=anchor, class_=colour)
-    return fragment(drawn)
 
 
 @lru_cache(maxsize=512)

@@ -214,8 +214,6 @@ def _game(part: dict[str, Any]) -> str:
     words = [str(contract)]
     if "trump" in part:
         words.append(f"trumps {_COLOUR_WORDS[part['trump']]}")
-    if "second" in part:
-        words.append(f"second {_COLOUR_WORDS[part['second']]}")
     return ", ".join(words)
 
 
@@ -224,6 +222,8 @@ def _put_game(sheet: Sheet, part: dict[str, Any]) -> None:
     hand = f"group {group_name(part.get('group'))} · hand {part.get('hand', '?')}"
     game = _game(part)
     flek = level_words(part.get("flek", "1"), UNICODE)
+    if "second" in part:
+        flek = " · ".join(filter(None, (f"second {_COLOUR_WORDS[part['second']]}", flek)))
     talon = part.get("private", {}).get(str(part.get("declarer")), {}).get("talon")
     faces = [face(each) for each in talon[:SEATS]] if talon is not None else []
     sheet.say(printable(f"mariáš, {hand}"[:200]))
@@ -245,7 +245,8 @@ def _put_game(sheet: Sheet, part: dict[str, Any]) -> None:
         sheet.put(lettering(line, fitting(line, 680, (28, SMALL, 24)), 680), 10, 82)
         return
     sheet.put(lettering(hand, SMALL, 480, ink="k-faint"), 462, 52)
-    sheet.put(lettering(flek, 32, 400, bold=True), 462, 158)
+    if flek:
+        sheet.put(lettering(flek, fitting(flek, 560, (32, 28, SMALL)), 560, bold=True), 462, 158)
     if faces or hidden:
         sheet.put(lettering("talon", SMALL, 180, "end", "k-faint"), 1140, 52)
     for place, each in enumerate(reversed(faces)):

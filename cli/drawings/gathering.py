@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import msgspec
 
-from kiebitz.cli.drawings.lettering import SMALL, lettering, put_lines
+from kiebitz.cli.drawings.lettering import SMALL, lettering
 from kiebitz.cli.drawings.seats import plate
-from kiebitz.cli.drawings.shapes import shape
+from kiebitz.cli.drawings.shapes import lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.storage.escaping import printable
 
@@ -19,6 +19,9 @@ _PLATES = 106.0
 """Of a row of plates, with what is said of each below it."""
 
 _ROW = 44.0
+_LINES = 4
+"""Of a row of words."""
+
 _MOST = 12
 """Of a group so many are drawn."""
 
@@ -32,12 +35,14 @@ class Gathered(msgspec.Struct, frozen=True):
 
 def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Sequence[str] = ()) -> None:
     """A title, the groups with their players' plates, and rows of words, as far as there is room."""
-    columns = 2 if sheet.is_tall else 4
+    longest = max((len(each.players) for each in groups), default=0)
+    columns = 2 if sheet.is_tall else 3 if longest <= 3 else 4
     room = sheet.width - 2 * _EDGE
     sheet.put(_ground(sheet.width, sheet.height), 0, 0)
     sheet.put(lettering(title, 40, room, "middle", bold=True), sheet.width / 2, 72)
     sheet.say(printable(title[:200]))
     bottom = sheet.height - 60
+    told, rows = rows, [line for row in rows for line in lines(row[:1000], 28, room)[:_LINES]]
     needed = sum(_high(each, columns) for each in groups) + _ROW * len(rows)
     y = max(130.0, (sheet.height - needed) / 2)
     left = len(groups) + len(rows)
@@ -49,9 +54,10 @@ def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Se
     for row in rows:
         if y + _ROW > bottom - (0 if left == 1 else _ROW):
             break
-        y = put_lines(sheet, row, (_EDGE, y + 30), room, size=28, most=1) - 4
+        sheet.put(lettering(row, 28, room), _EDGE, y + 30)
+        y += _ROW
         left -= 1
-    for words in [*(_in_words(each) for each in groups), *rows][:60]:
+    for words in [*(_in_words(each) for each in groups), *told][:60]:
         sheet.say(printable(words[:400]) or "nothing is said")
     if left:
         sheet.put(lettering(f"and {left} more", 28, room, ink="k-faint"), _EDGE, min(y + 40, bottom))

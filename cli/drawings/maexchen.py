@@ -1,6 +1,6 @@
 """A table of Mäxchen as a drawing: the cup and the dice, what was announced, the players and their points.
 
-Up to eight players sit around a wide table, or below a tall one; more of them are a list beside it.
+Up to eight players sit around a wide table. More of them are a list beside it; below a tall one all are.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
-
-from kiebitz.cli.drawings import maexchen_table as pieces
-from kiebitz.cli.drawings.maexchen_table import ANNOUNCED_SIZE, DICE_SIZE, SMALL, Roll
+from kiebitz.cli.drawings import maexchen_table as things
+from kiebitz.cli.drawings.maexchen_table import ANNOUNCED_SIZE, DICE_SIZE, Roll
+from kiebitz.cli.drawings.pieces import SMALL, Box, text
 from kiebitz.cli.drawings.shapes import lines
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.canvas import UNICODE, shorten
@@ -19,6 +18,7 @@ from kiebitz.cli.pictures.maexchen_words import between, not_known, player_to_mo
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.maexchen.dice import MIA
+from kiebitz.dissectors.records import Event
 
 _MOST_AROUND = 8
 _MOST_LISTED = 40
@@ -26,15 +26,9 @@ _LETTER = 0.58
 """How wide a letter is, about, in parts of its height."""
 
 _REMARK = 34.0
-
-
-class Box(msgspec.Struct, frozen=True):
-    """A rectangle on a sheet."""
-
-    x: float
-    y: float
-    width: float
-    height: float
+_LEADING = 1.3
+_PLATE = 104.0
+"""Heights of a remark, of lines in parts of their letters, and of a player's plate."""
 
 
 class _Table:
@@ -49,20 +43,33 @@ class _Table:
         self.absent = sorted({*known, *self.scores} - {*self.players} - {*self.watching})
         self.to_move = player_to_move(self.part)
         self.announced: dict[str, str] = self.part.get("announced", {})
+        self.lost: Sequence[str] = self.part.get("lost", {}).get("names", ())
+        self.actual: str | None = self.part.get("actual")
         self.round = f"round {self.part.get('round', '?')}" if self.part else ""
-        story = (
-            told(self.part, scene.events, _name, _words)
-            if self.part
-            else between(scene.events, _name, _words)
-        )
+        if self.part:
+            story = told(self.part, scene.events, _name, _words)
+            events = [event for event in scene.events if str(event.game_id) == number]
+        else:
+            story = between(scene.events, _name, _words)
+            events = self._last_round(scene.events)
         self.story = [line for line in story.plain.split("\n") if line.strip()]
         self.said = [
             (str(event.data.get("name", "")), str(event.data.get("dice", "")))
-            for event in scene.events
-            if event.kind == "announced" and str(event.game_id) == number
+            for event in events
+            if event.kind == "announced"
         ]
         if self.announced and not self.said:
             self.said = [(self.announced.get("name", ""), self.announced.get("dice", ""))]
+
+    def _last_round(self, events: Sequence[Event]) -> list[Event]:
+        """Between two rounds the events of the last one, whose dice stay on the table."""
+        ends = [event for event in events if event.kind in ("lost", "round_canceled")]
+        if not ends:
+            return []
+        last = [event for event in events if event.game_id == ends[-1].game_id]
+        self.lost = ends[-1].data.get("names", ())
+        self.actual = next((event.data.get("dice") for event in last if event.kind == "actual_dice"), None)
+        return last
 
     def private(self, name: str | None) -> dict[str, Any]:
         """What is known of a player that others may not see."""
@@ -72,17 +79,19 @@ class _Table:
     def thrown(self) -> tuple[str, Roll]:
         """The dice as they lie there."""
         roller = self.part.get("rolling") or self.announced.get("name")
-        if (actual := self.part.get("actual")) is not None:
-            return actual, "open"
+        if self.actual is not None:
+            return self.actual, "open"
         if (secret := self.private(roller).get("dice")) is not None:
             return secret, "secret"
         return "", "none" if roller is None else "hidden"
 
     def state(self, name: str) -> str:
         """How a player's plate is marked."""
-        if name in self.part.get("lost", {}).get("names", ()):
+        if name in self.lost:
             return "lost"
-        return "turn" if name == self.to_move else ""
+        if name == self.to_move:
+            return "turn"
+        return "joins" if self.private(name).get("joined") and "players" not in self.part else ""
 
     def doing(self, name: str) -> str:
         """What a player does, in a word or two."""
@@ -99,7 +108,7 @@ class _Table:
             return f"{'bluffs' if self.private(name).get('bluff') else 'says'} {words}"
         if name == self.to_move:
             return "next?" if "turn" in self.part.get("inferred", ()) else "to move"
-        return "joins" if self.private(name).get("joined") else ""
+        return "joins" if self.state(name) == "joins" else ""
 
     def points(self, name: str) -> str:
         """A player's points; before the first are told nobody misses them."""
@@ -121,9 +130,11 @@ class _Table:
 def draw_maexchen(scene: Scene, sheet: Sheet) -> None:
     """Draw a table with its players."""
     table = _Table(scene)
-    shown = table.players[: _MOST_LISTED if len(table.players) <= _MOST_LISTED else _MOST_LISTED - 1]
-    if len(shown) <= _MOST_AROUND:
-        (_put_below if sheet.is_tall else _put_around)(sheet, table, shown)
+    shown = table.players
+    if len(shown) > _MOST_LISTED:
+        shown = shown[: _MOST_LISTED - 1]
+    if len(shown) <= _MOST_AROUND and not sheet.is_tall:
+        _put_around(sheet, table, shown)
     else:
         _put_listed(sheet, table, shown)
     _say(sheet, table, shown)
@@ -135,83 +146,77 @@ def draw_maexchen(scene: Scene, sheet: Sheet) -> None:
 def _put_around(sheet: Sheet, table: _Table, players: Sequence[str]) -> None:
     """Players above and below the table, clockwise from the upper left."""
     above = -(-len(players) // 2)
-    high = 104.0
-    for start, count, y, way in ((0, above, 8.0, 1), (above, len(players) - above, 800 - high - 8, -1)):
-        if not count:
-            continue
-        width = min(1580 / count, 420.0)
-        left = (1600 - count * width) / 2
-        for number in range(count):
-            place = number if way == 1 else count - 1 - number
-            plate = Box(left + place * width + 6, y, width - 12, high)
-            _put_plate(sheet, table, players[start + number], plate)
-    _put_middle(sheet, table, Box(10, high + 18, 1580, 800 - 2 * high - 36))
-
-
-def _put_below(sheet: Sheet, table: _Table, players: Sequence[str]) -> None:
-    """Players in two columns below a tall table."""
-    rows = -(-len(players) // 2)
-    high = 100.0
-    top = 1094 - rows * (high + 6)
-    for number, name in enumerate(players):
-        line, column = divmod(number, 2)
-        _put_plate(sheet, table, name, Box(6 + 346 * column, top + line * (high + 6), 342, high))
-    _put_middle(sheet, table, Box(6, 6, 688, top - 14))
+    rows = [(players[:above], 8.0), (players[above:][::-1], 800 - _PLATE - 8)]
+    for names, y in rows:
+        width = min(1580 / max(1, len(names)), 440.0)
+        left = (1600 - len(names) * width) / 2
+        for number, name in enumerate(names):
+            _put_plate(sheet, table, name, Box(left + number * width + 6, y, width - 12, _PLATE))
+    _put_middle(sheet, table, Box(10, _PLATE + 18, 1580, 800 - 2 * _PLATE - 36))
 
 
 def _put_listed(sheet: Sheet, table: _Table, players: Sequence[str]) -> None:
-    """Many players in two columns, in their order, beside a wide table or below a tall one."""
+    """Players in two columns, in their order, below a tall table, or many of them beside a wide one."""
     more = len(table.players) - len(players)
-    rows = -(-(len(players) + bool(more)) // 2)
+    rows = max(1, -(-(len(players) + bool(more)) // 2))
     if sheet.is_tall:
-        high = min(56.0, 800 / rows)
+        high = round(min(_PLATE, (742 if rows < 8 else 800) / rows), 1)
         box = Box(1, 1098 - rows * high, 698, rows * high)
         middle = Box(6, 6, 688, box.y - 12)
     else:
-        high = min(72.0, 788 / rows)
+        high = round(min(_PLATE + 30, 788 / rows), 1)
         box = Box(690, 6, 904, rows * high)
         middle = Box(8, 8, 672, 784)
     width = box.width / 2
     for number, name in enumerate(players):
-        column, line = divmod(number, rows)
-        x, y = box.x + column * width, box.y + line * high
-        doing = table.doing(name)
-        points = table.points(name)
-        room = (
-            width
-            - 60
-            - _LETTER * SMALL * (len(_short(name)) + len(points))
-            - (26 if table.state(name) else 0)
-        )
-        sheet.put(pieces.row(_short(name), points, table.state(name), width - 2, round(high, 1)), x, y)
-        if doing and doing != "lost" and room >= _LETTER * SMALL * len(doing):
-            words = pieces.text(doing, SMALL, 200, "k-faint")
-            sheet.put(
-                words, x + width - 24 - 15 * len(points) - _LETTER * SMALL * len(doing), y + high / 2 + 9
-            )
+        # Few are read line by line, many column by column.
+        line, column = divmod(number, 2) if len(players) <= _MOST_AROUND else divmod(number, rows)[::-1]
+        gap = 6 if high >= things.ONE_LINE + 6 else 0
+        plate = Box(box.x + column * width, box.y + line * high, width - 2, high - gap)
+        (_put_plate if plate.height >= things.ONE_LINE else _put_row)(sheet, table, name, plate)
     if more:
-        words = pieces.text(f"and {more} more players", SMALL, width, "k-ink")
+        words = text(f"and {more} more players", SMALL, width, "k-ink")
         sheet.put(words, box.x + width + 10, box.y + (rows - 0.5) * high + 8)
     _put_middle(sheet, table, middle)
 
 
 def _put_plate(sheet: Sheet, table: _Table, name: str, box: Box) -> None:
+    """A player, and below the name points and what is being done."""
     state = table.state(name)
-    sheet.put(pieces.plate(name[:60], state, box.width, box.height), box.x, box.y)
-    points = table.points(name)
-    if points:
+    sheet.put(things.plate(name[:60], state, box.width, box.height), box.x, box.y)
+    base = box.y + box.height / 2 + 29
+    x = box.x + 16
+    room = box.width - 28
+    doing = table.doing(name)
+    if points := table.points(name):
         words = f"{points} point{'' if points == '1' else 's'}"
-        sheet.put(pieces.text(words, 28, 160, "k-ink"), box.x + 18, box.y + 78)
-    if doing := table.doing(name):
-        colour = (
-            "k-alarm" if state == "lost" or doing.startswith("bluffs") else "k-turn" if state else "k-ink"
-        )
-        x = 170 if points else 18
-        sheet.put(
-            pieces.text(doing, 28 if len(doing) < 10 else SMALL, box.width - x, colour, bold=True),
-            box.x + x,
-            box.y + 78,
-        )
+        if _LETTER * 28 * (len(words) + 1 + len(doing)) > room:
+            words = points
+        sheet.put(text(words, 28, room, "k-ink"), x, base)
+        x += max(150.0 if words != points else 0.0, _LETTER * 28 * (len(words) + 1))
+    if doing:
+        size = 28 if len(doing) < 10 else SMALL
+        sheet.put(text(doing, size, box.x + box.width - x, _ink(state, doing), bold=True), x, base)
+
+
+def _put_row(sheet: Sheet, table: _Table, name: str, box: Box) -> None:
+    """A player on one line: of what is being done there is its mark alone where a name is long."""
+    state, points, doing = table.state(name), table.points(name), table.doing(name)
+    sheet.put(things.plate(name[:60], state, box.width, box.height), box.x, box.y)
+    right, base = box.x + box.width - 10, box.y + box.height / 2 + 9
+    if points:
+        sheet.put(text(points, SMALL, 80, "k-ink", bold=True, anchor="end"), right, base)
+    left = _LETTER * 32 * len(name) + 40
+    room = box.width - left - 60
+    if doing and doing not in ("lost", "joins") and room >= _LETTER * SMALL * len(doing):
+        words = text(doing, SMALL, room, _ink(state, doing), anchor="end")
+        sheet.put(words, right - 50, base)
+
+
+def _ink(state: str, doing: str) -> str:
+    if state == "lost" or doing.startswith("bluffs"):
+        return "k-alarm"
+    return "k-turn" if state == "turn" else "k-ink"
 
 
 # The middle of the table.
@@ -219,76 +224,79 @@ def _put_plate(sheet: Sheet, table: _Table, name: str, box: Box) -> None:
 
 def _put_middle(sheet: Sheet, table: _Table, box: Box) -> None:
     """The dice, what is going on, and what was announced: beside each other, or one below the other."""
-    sheet.put(pieces.felt(box.width, round(box.height, 1)), box.x, box.y)
+    sheet.put(things.felt(box.width, round(box.height, 1)), box.x, box.y)
     bottom = box.y + box.height - 14
     for words in reversed(table.remarks(box.width - 60)):
-        sheet.put(pieces.text(words, SMALL, box.width - 60, "k-faint"), box.x + 30, bottom - 4)
+        sheet.put(text(words, SMALL, box.width - 60, "k-faint"), box.x + 30, bottom - 4)
         bottom -= _REMARK
     if table.round:
-        sheet.put(pieces.text(table.round, 28, 300, "k-faint", bold=True), box.x + 30, box.y + 42)
+        sheet.put(text(table.round, 28, 300, "k-faint", bold=True), box.x + 30, box.y + 42)
     room = Box(box.x, box.y + 10, box.width, bottom - box.y - 10)
     (_put_beside if box.width > 1.35 * box.height else _put_stacked)(sheet, table, room)
 
 
 def _put_beside(sheet: Sheet, table: _Table, box: Box) -> None:
-    scale = min(1.0, 0.4 * box.width / DICE_SIZE[0], box.height / DICE_SIZE[1]) if box.width < 1000 else 1.3
+    """The dice at the left, words and announcements at the right."""
+    is_wide = box.width > 1000
+    scale = 1.3 if is_wide else min(1.0, 0.36 * box.width / DICE_SIZE[0], box.height / DICE_SIZE[1])
     wide = DICE_SIZE[0] * scale
-    x = box.x + 20 + wide / 2
-    y = box.y + (box.height - DICE_SIZE[1] * scale) / 2
-    _put_dice(sheet, table, x, y, scale)
-    left = x + wide / 2 + 20
+    middle = box.x + (0.2 * box.width if is_wide else wide / 2 + 16)
+    _put_dice(sheet, table, middle, box.y + (box.height - DICE_SIZE[1] * scale) / 2, scale)
+    left = middle + wide / 2 + (10 if is_wide else 20)
     room = box.x + box.width - left - 30
-    has_row = box.height > 300 and bool(table.said)
-    large = 44.0 if box.width > 1000 else 28.0
-    told = _fitted(table.story, large, room, box.height - (ANNOUNCED_SIZE[1] + 20 if has_row else 0))
-    high = sum(size * 1.3 for _, size, _, _ in told) + (ANNOUNCED_SIZE[1] + 30 if has_row else 0)
-    y = box.y + max(0.0, (box.height - high) / 2)
+    larger = 1.2 if is_wide and len(table.said) < 3 else 1.0
+    row = (ANNOUNCED_SIZE[1] * larger + 24) if box.height > 330 and table.said else 0.0
+    told = _fitted(table.story, 52.0 if is_wide else 28.0, room, box.height - row)
+    y = box.y + max(0.0, (box.height - _height(told) - row) / 2)
     y = _put_story(sheet, told, left, y, room)
-    if has_row:
-        _put_announced(sheet, table, left, y + 24, room)
+    if row:
+        _put_announced(sheet, table, Box(left, y + 24, room, row), larger)
 
 
 def _put_stacked(sheet: Sheet, table: _Table, box: Box) -> None:
-    row = ANNOUNCED_SIZE[1] + 20 if table.said else 0
+    """The dice above, words and announcements below."""
+    row = ANNOUNCED_SIZE[1] + 10 if table.said else 0.0
     room = box.width - 60
     told = _fitted(table.story, 38.0, room, box.height - row - 200)
-    words = sum(size * 1.3 for _, size, _, _ in told)
-    scale = max(0.5, min(1.35, (box.height - row - words - 60) / DICE_SIZE[1]))
-    spare = max(0.0, (box.height - row - words - scale * DICE_SIZE[1]) / 3)
+    scale = max(0.5, min(1.4, room / DICE_SIZE[0], (box.height - row - _height(told) - 50) / DICE_SIZE[1]))
+    spare = max(0.0, (box.height - row - _height(told) - scale * DICE_SIZE[1]) / 4)
     y = box.y + spare
     _put_dice(sheet, table, box.x + box.width / 2, y, scale)
     y = _put_story(sheet, told, box.x + 30, y + scale * DICE_SIZE[1] + spare, room)
-    if table.said:
-        _put_announced(sheet, table, box.x + 30, min(y + spare, box.y + box.height - row + 10), room)
+    if row:
+        _put_announced(sheet, table, Box(box.x + 30, y + spare, room, row), 1.0)
 
 
 def _put_dice(sheet: Sheet, table: _Table, x: float, y: float, scale: float) -> None:
     dice, roll = table.thrown()
-    sheet.put(pieces.thrown(dice[:20], roll, round(scale, 2)), x, y)
+    sheet.put(things.thrown(dice[:20], roll, round(scale, 2)), x, y)
 
 
 _Line = tuple[str, float, str, bool]
 """Words, the height of their letters, their colour, and whether they are bold."""
 
 
-def _fitted(story: Iterable[str], large: float, room: float, height: float) -> list[_Line]:
-    """The story in lines, the first one large: as large as all of it fits, and cut where it never does."""
-    for size in (large, 34.0, 30.0, 26.0, SMALL):
-        found: list[_Line] = []
+def _fitted(story: Sequence[str], large: float, room: float, height: float) -> list[_Line]:
+    """The story in lines, the first one bold: as large as all of it fits, and cut where it never does."""
+    found: list[_Line] = []
+    for size in sorted({large, *(size for size in (38.0, 34.0, 30.0, 27.0, SMALL) if size < large)})[::-1]:
+        found = []
         for number, line in enumerate(story):
-            letters = min(size, large) if number == 0 else max(SMALL, min(size, large) * 0.8)
-            style = _colour(line)
-            found += [
-                (words, letters, style, number == 0)
-                for words in lines(line, letters * (1.12 if number == 0 else 1), room)
-            ]
-        if sum(letters * 1.3 for _, letters, _, _ in found) <= height:
+            letters = size if number == 0 else max(SMALL, 0.8 * size)
+            # Bold letters are wider.
+            within = lines(line, letters, room / 1.14 if number == 0 else room)
+            found += [(words, letters, _colour(line), number == 0) for words in within]
+        if _height(found) <= height:
             return found
-    return found[: max(1, int(height // (SMALL * 1.3)))]
+    return found[: max(1, int(height // (_LEADING * SMALL)))]
+
+
+def _height(told: Iterable[_Line]) -> float:
+    return sum(_LEADING * size for _, size, _, _ in told)
 
 
 def _colour(line: str) -> str:
-    """An error and a bluff stand out; the server's own word for a reason does not."""
+    """A bluff stands out; the server's own word for a reason does not."""
     if line.startswith("a bluff:"):
         return "k-alarm"
     return "k-faint" if line.isupper() or line == "under the cup" else "k-ink"
@@ -297,19 +305,21 @@ def _colour(line: str) -> str:
 def _put_story(sheet: Sheet, told: list[_Line], x: float, y: float, room: float) -> float:
     """Put the lines below each other; gives where they end."""
     for words, size, colour, bold in told:
-        y += size * 1.3
-        sheet.put(pieces.text(words, size, 2 * room, colour, bold), x, y - size * 0.35)
+        y += _LEADING * size
+        sheet.put(text(words, size, room, colour, bold), x, y - size * 0.35)
     return y
 
 
-def _put_announced(sheet: Sheet, table: _Table, x: float, y: float, room: float) -> None:
+def _put_announced(sheet: Sheet, table: _Table, box: Box, scale: float) -> None:
     """The latest announcements of the round, the last of which is to be beaten."""
-    wide = ANNOUNCED_SIZE[0] + 8
-    said = table.said[-max(1, int(room // wide)) :]
-    for number, (name, dice) in enumerate(said):
-        is_last = number == len(said) - 1
-        bluff = is_last and bool(self_bluff := table.private(name).get("bluff")) and self_bluff
-        sheet.put(pieces.announced(_short(name), dice[:12], is_last, bool(bluff)), x + number * wide, y)
+    wide = ANNOUNCED_SIZE[0] * scale + 8
+    said = table.said[-max(1, int((box.width + 8) // wide)) :]
+    for number, (name, dice) in enumerate(said, 1):
+        state = ""
+        if number == len(said):
+            state = "bluff" if table.private(name).get("bluff") else "last"
+        bubble = things.announced(_short(name), dice[:12], state, scale)
+        sheet.put(bubble, box.x + (number - 1) * wide, box.y)
 
 
 # In words.

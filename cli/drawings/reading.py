@@ -22,6 +22,9 @@ Number = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
 Key = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,15}$")]
 """A number that is a key."""
 
+_UNSOUND = (msgspec.ValidationError, UnicodeEncodeError)
+"""The other is for half a character, which msgspec looks for patterns in."""
+
 
 def sound(told: object, kinds: Kinds) -> dict[str, Any]:
     """The values of an object that are of their kinds; one that has no kind is left out, too."""
@@ -32,7 +35,7 @@ def sound(told: object, kinds: Kinds) -> dict[str, Any]:
         if key in told:
             try:
                 found[key] = msgspec.convert(told[key], kind)
-            except msgspec.ValidationError:
+            except _UNSOUND:
                 continue
     return found
 
@@ -45,7 +48,7 @@ def sound_items(told: object, kind: Any, key: Any = str) -> dict[str, Any]:
     for name, value in told.items():
         try:
             found[msgspec.convert(name, key)] = msgspec.convert(value, kind)
-        except msgspec.ValidationError:
+        except _UNSOUND:
             continue
     return found
 

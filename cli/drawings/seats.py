@@ -24,8 +24,8 @@ Edge = Literal["bottom", "left", "top", "right"]
 _PLATE = 48
 """A plate's height."""
 
-_MOST_CARDS = 12
-"""Of a hand that are drawn; no game deals more."""
+_TOGETHER = 1.2
+"""So many more cards than have room side by side move together, to stay in their row."""
 
 _LINE = 32
 """From one line of what is said to the next."""
@@ -98,7 +98,8 @@ def put_story(sheet: Sheet, layout: Layout, said: Sequence[str], most: int) -> N
 
 def put_seated(sheet: Sheet, layout: Layout, players: Sequence[Seated], is_played: bool) -> None:
     """Everybody at the table, from the bottom one on; while it `is_played`, each has a place for a card."""
-    for at, player in zip(layout.places, players, strict=False):
+    for at, whole in zip(layout.places, players, strict=False):
+        player = _within(whole, layout.hand, at)
         if is_played:
             _put_lying(sheet, layout, at, player)
         if at.edge in ("left", "right"):
@@ -175,13 +176,27 @@ def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     together = " · ".join(player.figures)
     said = [(", ".join(player.marks), True)] if player.marks else []
     figures = lines(together, 24, half) if len(together) < 200 else [together]
-    said += [(row, False) for row in (figures if len(figures) < 3 else [together])]
+    # Three lines are higher than the plate.
+    most = 3 if y + 70 <= sheet.height else 2
+    said += [(row, False) for row in (figures if len(figures) + len(said) <= most else [together])]
     line = y + {0: 0, 1: 33, 2: 20}.get(len(said), 9)
     for words, bold in said:
         size = fitting(words, half, (28 if len(said) < 3 else 24, SMALL, 24))
         sheet.put(lettering(words, size, half, "start", "k-ink", bold), x + half + 20, line)
         line += 30 if len(said) < 3 else 26
     _put_hand(sheet, layout.hand, (at.x, at.y if above else y + _PLATE + 8), at.width, player, "middle")
+
+
+def _within(player: Seated, width: float, at: Place) -> Seated:
+    """A player with as many cards as there is room for; no game deals more."""
+    rows = max(1, int((at.height - _PLATE) / (height(width) + _gap(width))))
+    columns = _columns(1, width, at.width)
+    most = rows * columns if rows > 1 else int(_TOGETHER * columns)
+    more = len(player.cards) + bool(player.hidden) - most
+    if more <= 0:
+        return player
+    figures = [*player.figures, f"and {more} more cards"]
+    return msgspec.structs.replace(player, cards=player.cards[: len(player.cards) - more], figures=figures)
 
 
 def _fits(words: str, room: float) -> bool:
@@ -197,11 +212,11 @@ def _columns(shown: int, width: float, room: float) -> int:
     """How many cards stand side by side; for a row of one or two more they move together."""
     gap = _gap(width)
     columns = max(1, int((room + gap) / (width + gap)))
-    return shown if columns < shown <= 1.2 * columns else columns
+    return shown if columns < shown <= _TOGETHER * columns else columns
 
 
 def _rows(player: Seated, width: float, room: float) -> int:
-    shown = min(len(player.cards), _MOST_CARDS) + (1 if player.hidden else 0)
+    shown = len(player.cards) + (1 if player.hidden else 0)
     return max(1, -(-shown // _columns(shown, width, room)))
 
 
@@ -211,8 +226,7 @@ def _put_hand(
     """The cards that are known, then the backs of the others."""
     x, y = at
     gap = _gap(width)
-    cards = player.cards[:_MOST_CARDS]
-    if not cards:
+    if not player.cards:
         if player.hidden is None:
             words = lettering("cards unknown", SMALL, room, anchor, "k-faint")
             sheet.put(words, x + {"start": 0, "middle": room / 2, "end": room}[anchor], y + 40)
@@ -222,7 +236,7 @@ def _put_hand(
             sheet.put(backs(player.hidden, width, within), left, y)
         return
     hidden = player.hidden or 0
-    pieces = [card(face, width) for face in cards]
+    pieces = [card(face, width) for face in player.cards]
     if hidden:
         pieces.append(backs(hidden, width, width))
     columns = _columns(len(pieces), width, room)
@@ -233,9 +247,6 @@ def _put_hand(
         for number, piece in enumerate(row):
             sheet.put(piece, left + number * step, y)
         y += height(width) + gap
-    if len(player.cards) > _MOST_CARDS:
-        more = lettering(f"and {len(player.cards) - _MOST_CARDS} more", 24, room, "start", "k-faint")
-        sheet.put(more, x, y + 20)
 
 
 def _left(anchor: Anchor, x: float, width: float, room: float) -> float:
@@ -249,7 +260,7 @@ def _in_words(player: Seated) -> str:
     if player.lies is not None:
         told.append(f"on the table {player.lies.words}" + (", takes the trick" if player.takes else ""))
     if player.cards:
-        told.append("holds " + ", ".join(face.words for face in player.cards[:_MOST_CARDS]))
+        told.append("holds " + ", ".join(face.words for face in player.cards))
     if player.hidden:
         told.append(f"{player.hidden} hidden card{'' if player.hidden == 1 else 's'}")
     elif player.hidden is None:

@@ -6,6 +6,7 @@ cannot show that, in ASCII.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -22,8 +23,8 @@ class Glyphs(msgspec.Struct, frozen=True):
     """The characters that pictures are drawn with.
 
     `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down. `suits`
-    are Eichel, Gras, Herz, Schellen, for which Unicode has only the French signs; `back` is a hidden card,
-    or tile.
+    are acorn, leaf, heart, bell, all of the same width: as emoji, or the French signs that stand for them, or
+    letters. `back` is a hidden card, or tile.
     """
 
     box: tuple[str, ...]
@@ -39,20 +40,38 @@ class Glyphs(msgspec.Struct, frozen=True):
 
 
 UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★", "×")
+OWN_SUITS = msgspec.structs.replace(UNICODE, suits=("🌰", "🍃", "♥ ", "🔔"))
+"""With the suits of the German pack: a chestnut comes nearest to an acorn. A heart takes one cell in every
+terminal, so it has a blank."""
+
 ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*", "x")
 
 SUIT_STYLES = ("bold", "bold #008700", "bold #d70000", "bold #d78700")
 """The suits in the colours of a tournament pack; its black is the terminal's own colour of text."""
 
 
-def glyphs_for(encoding: str) -> Glyphs:
-    """The glyphs that an encoding can write."""
+def glyphs_for(encoding: str, emoji: bool = False) -> Glyphs:
+    """The glyphs that an encoding can write; `emoji` says whether these are drawn."""
+    best = OWN_SUITS if emoji else UNICODE
     try:
-        for part in msgspec.structs.astuple(UNICODE):
+        for part in msgspec.structs.astuple(best):
             "".join(part).encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return UNICODE
+        return ASCII if best is UNICODE else glyphs_for(encoding)
+    return best
+
+
+def suit_legend(names: Iterable[str], glyphs: Glyphs) -> str:
+    """What the signs mean that stand for suits of these names; empty where they are the suits' own."""
+    if glyphs is OWN_SUITS:
+        return ""
+    legend = " ".join(f"{sign} {name}" for sign, name in zip(glyphs.suits, names, strict=True))
+    return without_accents(legend) if glyphs is ASCII else legend
+
+
+def without_accents(words: str) -> str:
+    """Words of ours in ASCII letters."""
+    return unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
 
 
 class Canvas:

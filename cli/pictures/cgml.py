@@ -7,9 +7,10 @@ with their money; of a login server, who is there.
 
 from __future__ import annotations
 
-from kiebitz.cli.pictures.canvas import boxed, shorten
+from kiebitz.cli.pictures.canvas import boxed, shorten, suit_legend
 from kiebitz.cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
 from kiebitz.cli.pictures.cgml_words import (
+    SUIT_WORDS,
     around,
     bidding_line,
     card_face,
@@ -33,15 +34,18 @@ from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.seating import Seat, clockwise
 from kiebitz.cli.pictures.table import TableDrawing, card_facts
+from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import Text
 
-_CARD_WIDTH = 7
+_CARD_WIDTH = 6
+"""Beside its sign."""
+
 _CARD_HEIGHT = 3
 _GAME_ROWS = 3
 """What is played, how often it is doubled, the talon."""
 
 _IN_A_ROW = 4
-"""Cards of a hand that stand side by side beside the table."""
+"""Cards of a hand that stand side by side beside the table, at the most."""
 
 _SAID_LINES = 2
 
@@ -85,6 +89,10 @@ class CgmlDrawing(TableDrawing[int | None]):
         """The group and the hand."""
         return f"group {group_name(self._group)}{self.pen.between}hand {self.part.get('hand', '?')}"
 
+    def remark(self) -> str:
+        """What the cards' signs mean."""
+        return suit_legend(SUIT_WORDS, self.pen.glyphs)
+
     def headlines(self) -> list[Text]:
         """The game, and what is going on."""
         return [*filter(None, self._game()), self.story()]
@@ -96,7 +104,8 @@ class CgmlDrawing(TableDrawing[int | None]):
     def draw_middle(self, felt: Felt) -> None:
         """The game, and what is going on, amid the cards."""
         felt.put_inside(0, self._game())
-        room = min(40, felt.seats.felt - 2 * (_CARD_WIDTH + 3))
+        card = _CARD_WIDTH + cell_len(self.pen.glyphs.suits[0])
+        room = min(40, felt.seats.felt - 2 * (card + 3))
         felt.put_inside(_GAME_ROWS + 1, self.pen.wrap(self.story(), room, _CARD_HEIGHT))
 
     def draw_player(self, felt: Felt, player: int | None, place: Seat) -> None:
@@ -150,7 +159,8 @@ class CgmlDrawing(TableDrawing[int | None]):
         """The player at the bottom, his hand towards the table."""
         said = Text(self.pen.between).join([Text(), *self._marks(player)])
         return [
-            *self.pen.wrap(Text(" ").join(self._cards(player)), place.width, 1),
+            # At both sides there is nothing any more.
+            *self.pen.wrap(Text(" ").join(self._cards(player)), self.width, 1),
             self.marked(player, 24) + said,
             self.pen.line(self.pen.between.join(self._figures(player)), place.width),
         ]
@@ -161,7 +171,7 @@ class CgmlDrawing(TableDrawing[int | None]):
             self.marked(player, place.width),
             *self._marks(player),
             *(self.pen.line(figure, place.width) for figure in self._figures(player)),
-            *_in_columns(self._cards(player)),
+            *_in_columns(self._cards(player), place.width),
         ]
         return lines[: self.FELT_ROWS + 2]
 
@@ -198,12 +208,13 @@ class CgmlDrawing(TableDrawing[int | None]):
         return [Text(f"{backs} {left}")] if left > 0 else []
 
 
-def _in_columns(cards: list[Text]) -> list[Text]:
+def _in_columns(cards: list[Text], width: int) -> list[Text]:
     """A hand in rows of equal width, its cards below each other."""
     widest = max((card.cell_len for card in cards), default=0)
     for card in cards:
         card.pad_right(widest - card.cell_len)
-    rows = [Text(" ").join(cards[first : first + _IN_A_ROW]) for first in range(0, len(cards), _IN_A_ROW)]
+    across = max(1, min(_IN_A_ROW, (width + 1) // (widest + 1)))
+    rows = [Text(" ").join(cards[first : first + across]) for first in range(0, len(cards), across)]
     for row in rows:
         row.pad_right(rows[0].cell_len - row.cell_len)
     return rows

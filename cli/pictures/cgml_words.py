@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
+from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, COLOURS, SEATS, WITHOUT_TRUMPS, Rules
 from kiebitz.dissectors.cgml.hand import level_of
@@ -24,8 +25,10 @@ Say = Callable[[int | None], Text]
 _SUITS = "AGRB"
 """The colours in the order of `Glyphs.suits`."""
 
+SUIT_WORDS = ("žaludy", "zelené", "červené", "kule")
+"""What players call them."""
+
 _HEIGHTS = 2
-_CARD_WIDTH = 1 + _HEIGHTS
 _MOST_BIDS = 7
 """So many fit on two lines of 80 columns."""
 
@@ -43,7 +46,7 @@ def card_letters(card: str, glyphs: Glyphs) -> Text:
 def card_face(card: str, glyphs: Glyphs) -> Text:
     """What stands on a card that lies on the table; all are of the same width."""
     face = card_letters(card, glyphs)
-    face.pad_right(_CARD_WIDTH - face.cell_len)
+    face.pad_right(cell_len(glyphs.suits[0]) + _HEIGHTS - face.cell_len)
     return face
 
 
@@ -83,7 +86,8 @@ def level_words(text: str, glyphs: Glyphs) -> str:
 
 
 def _colour_words(colour: str, glyphs: Glyphs) -> Text:
-    return Text(f"{_suit(colour, glyphs)} {COLOUR_NAMES[colour]}", SUIT_STYLES[_SUITS.index(colour)])
+    sign = _suit(colour, glyphs).rstrip()
+    return Text(f"{sign} {COLOUR_NAMES[colour]}", SUIT_STYLES[_SUITS.index(colour)])
 
 
 def _suit(colour: str, glyphs: Glyphs) -> str:

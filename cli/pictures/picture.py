@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from kiebitz.cli.pictures.canvas import glyphs_for
+from kiebitz.cli.pictures.canvas import Glyphs, glyphs_for
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
+from kiebitz.cli.terminal import emoji
 from kiebitz.cli.terminal.screen import LINE_BREAK, AnyConsole, ConsoleOptions, RenderResult, Text
 
 
@@ -33,7 +34,12 @@ class Picture:
         self.scene = scene
 
     def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
-        pen = Pen(console, options.encoding, glyphs_for(options.encoding), self.scene.names)
+        pen = Pen(console, options.encoding, self._glyphs(console, options.encoding), self.scene.names)
         text = LINE_BREAK.join(self.drawing(self.scene, pen, options.max_width).lines())
         text.no_wrap = True
         yield text
+
+    @staticmethod
+    def _glyphs(console: AnyConsole, encoding: str) -> Glyphs:
+        # Who reads a file or a pipe is not known.
+        return glyphs_for(encoding, console.is_terminal and emoji.are_drawn())

@@ -6,11 +6,12 @@ all the time, and the others follow clockwise.
 
 from __future__ import annotations
 
-from kiebitz.cli.pictures.canvas import boxed
+from kiebitz.cli.pictures.canvas import boxed, suit_legend
 from kiebitz.cli.pictures.felt import Felt
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.schafkopf_words import (
+    FARBE_WORDS,
     card_letters,
     card_words,
     cards_left,
@@ -74,8 +75,8 @@ class SchafkopfDrawing(TableDrawing[int]):
         return self.pen.between.join(facts)
 
     def remark(self) -> str:
-        """What is not known."""
-        return not_known(self.part)
+        """What the cards' signs mean."""
+        return suit_legend(FARBE_WORDS.values(), self.pen.glyphs)
 
     def story(self) -> Text:
         """What is going on."""
@@ -165,6 +166,8 @@ class SchafkopfDrawing(TableDrawing[int]):
     def _besides(self) -> list[Text]:
         """What stands below the table: the last trick, and who else is there."""
         lines = [] if self.part else [Text("no round yet")]
+        if unknown := not_known(self.part):
+            lines.append(self.pen.line(unknown, self.width))
         trick = last_trick(self.part, self.pen.name, self.pen.glyphs)
         if trick is not None:
             lines += self.pen.wrap(trick, self.width, 1)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
+from kiebitz.cli.pictures.canvas import ASCII, OWN_SUITS, SUIT_STYLES, Glyphs, without_accents
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, WERTE, mode
@@ -40,8 +40,10 @@ def card_words(card: str, glyphs: Glyphs) -> Text:
     farbe, _, wert = card.partition(" ")
     word = WERT_WORDS[wert].ljust(_LONGEST)
     if glyphs is ASCII:
-        word = word.replace("ö", "o")
-    return Text(f"{glyphs.suits[FARBEN.index(farbe)]} {word}", _STYLES[farbe])
+        word = without_accents(word)
+    # A sign of two cells has blanks enough of its own.
+    sign = glyphs.suits[FARBEN.index(farbe)].ljust(1 if glyphs is OWN_SUITS else 2)
+    return Text(sign + word, _STYLES[farbe])
 
 
 def sorted_hand(hand: Iterable[str], played: str | None) -> list[str]:

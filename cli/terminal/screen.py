@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from rich.color import blend_rgb
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.json import JSON
@@ -22,20 +21,17 @@ from rich.progress import Progress as RichProgress
 from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
-from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text as RichText
 
 from kiebitz.cli.terminal.console import colour_is_forced, errors_are_seen, is_terminal
 from kiebitz.storage.escaping import printable
 
 __all__ = [
-    "GROUND",
     "LINE_BREAK",
     "AnyConsole",
     "Console",
     "ConsoleOptions",
     "Group",
-    "Look",
     "Progress",
     "RenderResult",
     "RenderableType",
@@ -47,7 +43,6 @@ __all__ = [
     "as_json",
     "counting",
     "loading",
-    "look_of",
 ]
 
 _Style = str | Style
@@ -181,31 +176,6 @@ class Progress(RichProgress):
     def add_task(self, description: str, *given: Any, **more: Any) -> TaskID:
         """A bar with its name."""
         return super().add_task(escape(printable(description)), *given, **more)
-
-
-class Look(NamedTuple):
-    """How a text looks in a picture: its colours as `#rrggbb`, and whether it is bold."""
-
-    ink: str
-    ground: str | None
-    bold: bool
-
-
-def look_of(style: Style | None) -> Look:
-    """How a text of this style looks on the dark ground of a terminal; that ground itself is None."""
-    style = style or Style.null()
-    theme = SVG_EXPORT_THEME
-    ink = style.color.get_truecolor(theme) if style.color is not None else theme.foreground_color
-    ground = style.bgcolor.get_truecolor(theme, foreground=False) if style.bgcolor is not None else None
-    if style.reverse:
-        ink, ground = ground or theme.background_color, ink
-    if style.dim:
-        ink = blend_rgb(ink, ground or theme.background_color, 0.4)
-    return Look(ink.hex, ground.hex if ground is not None else None, bool(style.bold))
-
-
-GROUND = SVG_EXPORT_THEME.background_color.hex
-"""The ground of a terminal in a picture."""
 
 
 def loading() -> Progress:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from html import escape
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -34,7 +34,7 @@ from kiebitz.cli.web.page import joined_script, page_files
 from kiebitz.cli.web.pictures import Drawn, draw
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.state import apply
-from kiebitz.storage.in_full import MessageInFull
+from kiebitz.storage.in_full import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull
 from kiebitz.storage.timeline import TableRow
 
 MOST_EVENTS = 20_000
@@ -67,6 +67,24 @@ class _Picture(msgspec.Struct):
     tall: list[float]
 
 
+class _Full(msgspec.Struct):
+    """A message in full, packed: what many have in common is named by its place in a list.
+
+    `text` has a character for each byte. A piece is offset, length, depth, kind, production, path, and the
+    value if there is one.
+    """
+
+    protocol: str | None
+    about: int | None
+    text: str
+    left_out: int
+    pieces: list[tuple[Any, ...]]
+    flaws: tuple[FlawInFull, ...]
+    changes: tuple[ChangeInFull, ...]
+    copies: tuple[Copy, ...]
+    copies_in_all: int
+
+
 class _Table(msgspec.Struct):
     """A table as one player, or everybody, may see it."""
 
@@ -95,7 +113,9 @@ class _Page(msgspec.Struct):
     sizes: dict[str, tuple[int, int]]
     views: dict[str, _View]
     messages: list[records.Message]
-    full: dict[str, MessageInFull]
+    full: dict[str, _Full]
+    abouts: list[RowInFull]
+    words: list[str]
     diagnostics: list[records.Diagnostic]
     streams: list[records.Stream]
     left_out: str | None
@@ -114,14 +134,15 @@ def write_html(
 
 
 class _Gathering:
-    """Gathers what the file holds; fragments that views and pictures share are kept once."""
+    """Gathers what the file holds; what views, pictures and messages share is kept once."""
 
     def __init__(self, reader: Reader, player: str | None, on_progress: Callable[[int, int], None]) -> None:
         self._reader = reader
         self._player = player
         self._on_progress = on_progress
         self._fragments: dict[str, int] = {}
-        self._markup: list[str] = []
+        self._abouts: dict[RowInFull, int] = {}
+        self._words: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._drawn = 0
         self._left_out: list[str] = []
@@ -144,11 +165,13 @@ class _Gathering:
             session_info(reader.served, reader, False),
             [self._cut(info) for info in table_infos(reader)],
             [name for name in views if name is not None],
-            self._markup,
+            list(self._fragments),
             self._sizes,
             shown,
             messages,
             dict(self._in_full(messages)),
+            list(self._abouts),
+            list(self._words),
             list(self._diagnostics()),
             stream_list(reader, player).streams,
             "; ".join(self._left_out) or None,
@@ -197,9 +220,11 @@ class _Gathering:
         reader = self._reader
         state = reader.timeline.state_at(table.id, first)
         yield self._picture(draw(reader, table, first, player, state))
+        onlooker = reader.onlooker(player)
         for event in reader.timeline.events_between(table.id, first, last):
             apply(state, event.changes)
-            yield self._picture(draw(reader, table, event.seq, player, state))
+            if onlooker.may_see(event):
+                yield self._picture(draw(reader, table, event.seq, player, state))
 
     def _picture(self, drawn: Drawn) -> _Picture:
         self._drawn += 1
@@ -211,31 +236,41 @@ class _Gathering:
             flat: list[float] = []
             pieces[shape] = flat
             for name, x, y in map(msgspec.structs.astuple, drawing.pieces):
-                flat += (self._number(name, drawing.fragments[name]), x, y)
+                flat += (_place(drawing.fragments[name], self._fragments), x, y)
         return _Picture(
             picture.seq, picture.title, picture.latest, picture.words, pieces["wide"], pieces["tall"]
         )
-
-    def _number(self, name: str, markup: str) -> int:
-        """A fragment's place in the list of all."""
-        number = self._fragments.get(name)
-        if number is None:
-            number = self._fragments[name] = len(self._markup)
-            self._markup.append(markup)
-        return number
 
     def _messages(self) -> Iterator[records.Message]:
         found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MOST_MESSAGES)
         while some := list(islice(found, _AT_ONCE)):
             yield from message_records(self._reader, self._player, some)
 
-    def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, MessageInFull]]:
+    def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, _Full]]:
         if len(messages) > MOST_IN_FULL:
             self._leave_out(f"of {len(messages)} messages the first {MOST_IN_FULL} have their bytes here")
         for message in messages[:MOST_IN_FULL]:
             found = self._reader.in_full.message(message.id, self._player)
             if found is not None:
-                yield str(message.id), found
+                yield str(message.id), self._packed(found)
+
+    def _packed(self, found: MessageInFull) -> _Full:
+        pieces: list[tuple[Any, ...]] = []
+        for piece in found.pieces:
+            words = (_place(piece.kind, self._words), _place(piece.production, self._words))
+            value = () if piece.value is msgspec.UNSET else (piece.value,)
+            pieces.append((piece.offset, piece.length, piece.depth, *words, piece.path, *value))
+        return _Full(
+            found.protocol,
+            _place(found.about, self._abouts) if found.about is not None else None,
+            found.data.decode("latin-1"),
+            found.left_out,
+            pieces,
+            found.flaws,
+            found.changes,
+            found.copies,
+            found.copies_in_all,
+        )
 
     def _diagnostics(self) -> Iterator[records.Diagnostic]:
         found = seen_diagnostics(self._reader, None, View(self._player), "note", 0, None)
@@ -243,6 +278,14 @@ class _Gathering:
         for row, stream in islice(found, MOST_MESSAGES):
             table = by_place.get((stream.server, stream.protocol or ""))
             yield diagnostic_record(self._reader, table, row, stream)
+
+
+_Each = TypeVar("_Each")
+
+
+def _place(one: _Each, known: dict[_Each, int]) -> int:
+    """The place of something in the list of all that are known; it is known from here on."""
+    return known.setdefault(one, len(known))
 
 
 def _cut_course(whole: records.Course, last: int) -> records.Course:

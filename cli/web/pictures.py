@@ -51,7 +51,7 @@ def draw(reader: Reader, table: TableRow, seq: int, player: str | None, state: S
     events = reader.timeline.recent(table.id, seq, RECENT)
     state = reader.timeline.state_at(table.id, seq) if state is None else state
     shapes: tuple[Shape, ...] = ("wide", "tall")
-    drawings = {shape: onlooker.drawing(table.id, state, events, shape) for shape in shapes}
+    drawings = onlooker.drawings(table.id, state, events, shapes)
     wide, tall = (
         records.Places(drawing.width, drawing.height, drawing.pieces) for drawing in drawings.values()
     )

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _MOST_ONLOOKERS = 50
 """So many players' views are kept at once."""
 
+_MOST_PLAYERS = 200
+"""Of more nobody is asked for a connection."""
+
 _LEARN_EVERY_S = 0.5
 """So old may be what is known of who sits at which connection."""
 
@@ -71,6 +74,7 @@ class Reader:
         self._cursor = self.timeline.connection.cursor()
         self._version = -1
         self._learnt_s = 0.0
+        self._known_tables: list[int] = []
         self._upto = 0
         self._names: dict[int, str] = {}
         self._forget()
@@ -93,7 +97,9 @@ class Reader:
         elif not self._is_stale:
             return False
         now = time.monotonic()
-        if now - self._learnt_s >= _LEARN_EVERY_S:
+        tables = [row.id for row in self.timeline.tables()]
+        if tables != self._known_tables or now - self._learnt_s >= _LEARN_EVERY_S:
+            self._known_tables = tables
             self._learnt_s = now
             self._forget()
         return True
@@ -154,12 +160,16 @@ class Reader:
         return self.timeline.tables()
 
     def players(self) -> list[str]:
-        """Who acts in it, by name."""
+        """Over whose shoulder one can look: who acts and has a connection; where none is known, who acts."""
         rows = self.timeline.connection.execute(
             "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL",
             (self.timeline.session.id,),
         )
-        return sorted(name for (name,) in rows)
+        acting = sorted(name for (name,) in rows)
+        if len(acting) > _MOST_PLAYERS:
+            return acting
+        former = self.hearers.former_names()
+        return [name for name in acting if name not in former and self.hearers.streams_of(name)] or acting
 
     def _forget(self) -> None:
         """What is known of the players must be learnt anew, as there may be more of them."""

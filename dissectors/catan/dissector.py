@@ -32,9 +32,9 @@ class Catan(Dissector):
             return {}
         players = games[max(games, key=int)].get("players", {})
         return {
-            about.get("name") or f"player {number}": about["points"]
-            for number, about in players.items()
-            if isinstance(about.get("points"), int)
+            about["name"]: about["points"]
+            for about in players.values()
+            if about.get("name") and isinstance(about.get("points"), int)
         }
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:

@@ -31,9 +31,10 @@ class Cgml(Dissector):
     def scores(self, state: State) -> dict[str, int]:
         players = state.get("players", {})
         return {
-            players.get(number, {}).get("name") or f"player {number}": money
+            name: money
             for group in state.get("groups", {}).values()
             for number, money in group.get("money", {}).items()
+            if (name := players.get(number, {}).get("name"))
         }
 
     def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
