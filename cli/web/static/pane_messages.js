@@ -126,7 +126,14 @@ function messageRow(message) {
       " ",
       sign ? element("span", { class: `sign is-${flaw}`, role: "img", "aria-label": flaw }, sign) : "",
       element("b", {}, name),
-      element("span", { class: "row-more" }, [gloss, words].filter(Boolean).map((part) => ` · ${part}`).join("")),
+      element(
+        "span",
+        { class: "row-more" },
+        [gloss, words]
+          .filter(Boolean)
+          .map((part) => ` · ${part}`)
+          .join(""),
+      ),
     ),
     element("span", { class: "row-id" }, `#${id}`),
   ];
