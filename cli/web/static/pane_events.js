@@ -25,11 +25,18 @@ export class EventsPane {
     return this.#watched.event?.id ?? null;
   }
 
+  /** Do what a key does in the list; whether it does anything. */
+  press(event) {
+    return this.#list?.press(event) ?? false;
+  }
+
   /** Show where one is now. */
   draw() {
     const { course, seq } = this.#watched;
     if (course === null) {
-      this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet: nobody plays, as far as is known"));
+      this.root.replaceChildren(
+        element("p", { class: "nothing" }, "no game yet: nobody plays, as far as is known"),
+      );
       this.#course = null;
       return;
     }
@@ -52,6 +59,7 @@ export class EventsPane {
       keyOf: (event) => event.seq,
       nothing: "nothing has happened yet, or nothing of it meets the filter",
       opened: (event) => this.#moves.beAt(event.seq),
+      isFollowed: true,
     });
     this.root.replaceChildren(this.#list.root);
   }

@@ -1,11 +1,15 @@
 // The pane of flaws: what was wrong, and whose fault it was.
 
 import { element } from "./elements.js";
+import { Latest } from "./latest.js";
 import { List } from "./list.js";
 import { Stretch } from "./stretch.js";
 import { clientWords, secondsWords, signOf } from "./words.js";
 
 const SEVERITIES = { error: "errors", warning: "errors and warnings", note: "all, with notes" };
+
+/** So long nothing is asked after an answer, while what is recorded goes on. */
+const FLAWS_PAUSE_MS = 1000;
 
 /** Lists the diagnostics of the table. */
 export class FlawsPane {
@@ -20,7 +24,7 @@ export class FlawsPane {
   #list = null;
   #stretch = null;
   #of = null;
-  #seen = -1;
+  #latest;
 
   /** What all panes are given: see `panes.js`. */
   constructor({ source, where, watched, moves }) {
@@ -28,6 +32,12 @@ export class FlawsPane {
     this.#where = where;
     this.#watched = watched;
     this.#moves = moves;
+    this.#latest = new Latest({
+      keyOf: () => JSON.stringify([this.#of, this.#where.now.data]),
+      ask: () => this.#more(),
+      failed: (error) => where.go({ notice: error.message }),
+      pauseMs: FLAWS_PAUSE_MS,
+    });
   }
 
   /** What `y` copies a reference of: the event one is at. */
@@ -35,18 +45,28 @@ export class FlawsPane {
     return this.#watched.event?.id ?? null;
   }
 
+  /** Do what a key does in the list; whether it does anything. */
+  press(event) {
+    return this.#list?.press(event) ?? false;
+  }
+
   /** Show where one is now. */
   draw() {
-    const { session, table, as, filter, data } = this.#where.now;
+    const { session, table, as, filter } = this.#where.now;
     const of = JSON.stringify([session, table, as, filter, this.#severity]);
-    if (of !== this.#of) {
-      this.#take(of, { table, as, filter });
-    } else if (data !== this.#seen) {
-      this.#stretch.hasGrown();
-      this.#ask(this.#stretch.more("after"));
-    }
-    this.#seen = data;
+    if (of !== this.#of) this.#take(of, { table, as, filter });
+    this.#latest.look();
     this.#mark();
+  }
+
+  async #more() {
+    const stretch = this.#stretch;
+    if (!stretch.isLoaded) {
+      await stretch.reload({ after: 0 });
+    } else if (stretch.isLast) {
+      stretch.hasGrown();
+      await stretch.more("after");
+    }
   }
 
   #take(of, { table, as, filter }) {
@@ -70,32 +90,36 @@ export class FlawsPane {
       opened: (flaw) => this.#open(flaw),
     });
     this.root.replaceChildren(this.#choice(), this.#list.root);
-    this.#ask(this.#stretch.reload({ after: 0 }));
   }
 
   #choice() {
-    const options = Object.entries(SEVERITIES).map(([value, words]) => element("option", { value, selected: value === this.#severity }, words));
+    const options = Object.entries(SEVERITIES).map(([value, words]) =>
+      element("option", { value, selected: value === this.#severity }, words),
+    );
     const choose = (event) => {
       this.#severity = event.target.value;
       this.draw();
     };
-    return element("label", { class: "pane-choice" }, "Show ", element("select", { onchange: choose }, ...options));
+    return element(
+      "label",
+      { class: "pane-choice" },
+      "Show ",
+      element("select", { onchange: choose }, ...options),
+    );
   }
 
   #open(flaw) {
     if (flaw.message !== null) this.#moves.open(flaw.message);
-    if (flaw.seq !== null) this.#moves.beAt(Math.max(flaw.seq, this.#watched.timeline?.begin ?? 0), { message: flaw.message });
-    if (flaw.message === null) this.#where.go({ notice: "no message was made out there; its stream has the bytes" });
+    if (flaw.seq !== null)
+      this.#moves.beAt(Math.max(flaw.seq, this.#watched.timeline?.begin ?? 0), { message: flaw.message });
+    if (flaw.message === null)
+      this.#where.go({ notice: "no message was made out there; its stream has the bytes" });
   }
 
   #mark() {
     this.#list.draw();
     const { seq } = this.#watched;
     this.#list.mark(this.#stretch.items.findLast((flaw) => flaw.seq !== null && flaw.seq <= seq)?.id ?? null);
-  }
-
-  #ask(promise) {
-    promise?.catch((error) => this.#where.go({ notice: error.message }));
   }
 }
 
@@ -106,7 +130,12 @@ function flawRow(flaw) {
     element(
       "span",
       { class: "row-text" },
-      element("span", { class: `code is-${flaw.severity}` }, element("span", { class: "sign", "aria-hidden": "true" }, signOf(flaw.severity)), `${flaw.severity}[${flaw.code}]`),
+      element(
+        "span",
+        { class: `code is-${flaw.severity}` },
+        element("span", { class: "sign", "aria-hidden": "true" }, signOf(flaw.severity)),
+        `${flaw.severity}[${flaw.code}]`,
+      ),
       ` ${who}: ${flaw.text}`,
     ),
   ];

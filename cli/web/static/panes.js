@@ -3,8 +3,12 @@
 import { byId, element } from "./elements.js";
 import { differs } from "./where.js";
 
+/** Where the panes stand beside the table; elsewhere the arrow keys scroll the page. As in style.css. */
+const BESIDE_TABLE = matchMedia("(min-width: 1200px) and (orientation: landscape)");
+
 /**
- * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`.
+ * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`;
+ * `press` where keys go through its lines.
  */
 export class Panes {
   #where;
@@ -22,10 +26,21 @@ export class Panes {
     for (const [place, pane] of panes.entries()) {
       const tab = element(
         "button",
-        { type: "button", role: "tab", id: `tab-${pane.name}`, "aria-controls": `pane-${pane.name}`, title: `${pane.title} (${place + 1})`, onclick: () => this.turnTo(pane.name) },
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${pane.name}`,
+          "aria-controls": `pane-${pane.name}`,
+          title: `${pane.title} (${place + 1})`,
+          onclick: () => this.turnTo(pane.name),
+        },
         pane.title,
       );
-      const panel = element("div", { role: "tabpanel", id: `pane-${pane.name}`, "aria-labelledby": tab.id, class: "pane", hidden: true }, pane.root);
+      const panel = element(
+        "div",
+        { role: "tabpanel", id: `pane-${pane.name}`, "aria-labelledby": tab.id, class: "pane", hidden: true },
+        pane.root,
+      );
       tabs.append(tab);
       byId("panels").append(panel);
       this.#tabs.set(pane.name, { tab, panel });
@@ -41,6 +56,11 @@ export class Panes {
   /** The pane that is seen. */
   get pane() {
     return this.#panes.find(({ name }) => name === this.#where.now.pane) ?? this.#panes[0];
+  }
+
+  /** Let a key go through the lines of the pane, where all of it is in sight; whether it did anything. */
+  press(event) {
+    return BESIDE_TABLE.matches && (this.pane.press?.(event) ?? false);
   }
 
   /** The pane of this name, or at this place among them. */
@@ -60,8 +80,7 @@ export class Panes {
       tab.setAttribute("aria-selected", String(isSeen));
       tab.tabIndex = isSeen ? 0 : -1;
       panel.hidden = !isSeen;
-      // The row of tabs alone is scrolled, not the page.
-      if (isSeen) byId("tabs").scrollLeft = tab.offsetLeft - 40;
+      if (isSeen) bringTabIntoSight(tab);
     }
   }
 
@@ -78,4 +97,11 @@ export class Panes {
     this.turn(by);
     this.#tabs.get(this.pane.name).tab.focus();
   }
+}
+
+/** The row of tabs alone is scrolled, not the page. */
+function bringTabIntoSight(tab) {
+  const row = tab.parentElement;
+  const [left, right] = [tab.offsetLeft - row.offsetLeft, tab.offsetLeft - row.offsetLeft + tab.offsetWidth];
+  if (left < row.scrollLeft || right > row.scrollLeft + row.clientWidth) row.scrollLeft = left - 40;
 }
