@@ -103,7 +103,7 @@ class Feed:
 
         Of each table only events numbered above `above` are told. Raises StorageError, sqlite3.Error.
         """
-        channel = await self._desk.ask(self._served, lambda reader: self._join(told, reader))
+        channel = await self._desk.ask(self._served, partial(self._join, told), "news")
         try:
             reached = channel.upto if upto is None else min(upto, channel.upto)
             status: records.Status | None = None
@@ -122,6 +122,7 @@ class Feed:
                     text, reached = await self._desk.ask(
                         self._served,
                         partial(_tell_on, told=told, after=reached, upto=channel.upto, above=above, drawn={}),
+                        "news",
                     )
                     yield text
                     continue
