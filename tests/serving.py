@@ -226,6 +226,7 @@ class Live:
         self.is_over = False
         self.status, self.headers = self._head()
         self.last_id: str | None = None
+        self._take(b"")
 
     def __enter__(self) -> Self:
         return self
@@ -286,6 +287,11 @@ class Live:
         except ConnectionError:
             piece = b""
         self.is_over = not piece
+        self._take(piece)
+        return True
+
+    def _take(self, piece: bytes) -> None:
+        """Take bytes that have come out of their chunks."""
         self._bytes += piece
         while (chunk := re.match(rb"([0-9a-fA-F]+)\r\n", self._bytes)) is not None:
             length, begin = int(chunk.group(1), 16), chunk.end()
@@ -295,7 +301,14 @@ class Live:
             self._bytes = self._bytes[begin + length + 2 :]
             if not length:
                 self.is_over = True
-        return True
+
+    def body(self) -> bytes:
+        """What is answered where it is no stream."""
+        while len(self._bytes) < int(self.headers.get("content-length", 0)):
+            piece = self._sock.recv(65_536)
+            assert piece, self._bytes
+            self._bytes += piece
+        return self._bytes
 
     def events(self, count: int, patience_s: float = QUICK_S) -> list[dict[str, Any]]:
         """So many events of tables, or those that have come by then."""

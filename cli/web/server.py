@@ -129,8 +129,22 @@ class Server:
 
     async def _tell_sessions(self, request: Request) -> Response:
         asked = _asked(request, _by_name(SESSIONS), {})
-        infos = [await self._ask(served, self._info(served)) for served in self._sessions.values()]
+        infos = [
+            await self._ask(served, self._info(served))
+            for served in self._sessions.values()
+            if await self._is_there(served, asked.player)
+        ]
         return JsonAnswer(records.Sessions(kiebitz_version(), asked.reach.player, infos))
+
+    async def _is_there(self, served: Served, player: str | None) -> bool:
+        """Whether a session has anything to show to a player."""
+        if player is None:
+            return True
+        try:
+            await self._ask(served, lambda reader: reader.meet(player))
+        except LookupError:
+            return False
+        return True
 
     def _info(self, served: Served) -> Callable[[Reader], records.SessionInfo]:
         return lambda reader: session_info(served, reader, self.feeds[served.number].status.live)
