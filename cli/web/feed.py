@@ -13,17 +13,22 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
 import msgspec
 
+from kiebitz.cli.faults import fault
+from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.watch.watched import Watched
 from kiebitz.cli.web import records
 from kiebitz.cli.web.desk import Desk
+from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.lists import event_record
 from kiebitz.cli.web.pictures import drawn_at
 from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline, sessions
@@ -163,6 +168,15 @@ class Feed:
     # In its own thread.
 
     def _run(self) -> None:
+        try:
+            self._look_on()
+        except Exception as error:
+            why = judged(self._served, error)
+            if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
+                warn(fault(error))
+            self._note(records.Status(False, f"nothing more is told: {why}", None))
+
+    def _look_on(self) -> None:
         connection = open_existing(self._served.path)
         number = self._served.session_id
         row = next(row for row in sessions(connection) if row.id == number)
@@ -189,10 +203,14 @@ class Feed:
             self._served.path = path
 
     def _note_status(self, watched: Watched) -> None:
-        status = records.Status(watched.is_live, watched.trouble, watched.ending)
+        self._note(records.Status(watched.is_live, watched.trouble, watched.ending))
+
+    def _note(self, status: records.Status) -> None:
         if status != self.status:
             self.status = status
-            self._loop.call_soon_threadsafe(self._tell, ())
+            # The loop may be over.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._tell, ())
 
     def _look(self, reader: Reader) -> None:
         connection = reader.timeline.connection

@@ -36,13 +36,17 @@ NO_SUCH_TABLE = "there is no table {} in this session"
 
 
 class Served(msgspec.Struct):
-    """A session that is served: where it is now, what it is called, and what is missing at its end."""
+    """A session that is served: where it is now, what it is called, and what is missing at its end.
+
+    `damage` is a sentence once its database was found to be damaged.
+    """
 
     number: int
     path: str
     session_id: int
     name: str
     lacks: str | None = None
+    damage: str | None = None
 
 
 class View(msgspec.Struct, frozen=True):

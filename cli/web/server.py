@@ -18,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from kiebitz.cli.damage import damaged_database
 from kiebitz.cli.drawings.theme import style
 from kiebitz.cli.faults import fault
 from kiebitz.cli.terminal.console import warn
@@ -28,13 +27,13 @@ from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, Address, kiebit
 from kiebitz.cli.web.answering import JsonAnswer
 from kiebitz.cli.web.asked import Asked, BadQuestionError, ForbiddenError, Parameter
 from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
+from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.feed import Feed
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.filters import FilterError, reason_of
-from kiebitz.storage.schema import StorageError
 
 LIMIT_S = 5.0
 """So long a question may take."""
@@ -114,10 +113,7 @@ class Server:
         except Exception as error:
             if isinstance(error, tuple(_STATUS)):
                 raise
-            sentence = await asyncio.to_thread(damaged_database, [f"{served.path}:{served.session_id}"])
-            if sentence is not None:
-                raise StorageError(sentence) from error
-            raise
+            raise await asyncio.to_thread(judged, served, error) from error
 
     def _served(self, asked: Asked) -> Served:
         number = asked.number("session")
@@ -165,12 +161,12 @@ class Server:
             upto = None if above is None else 0
         told = asked.player, asked.number("table")
         return StreamingResponse(
-            self._counted(self.feeds[served.number].listen(told, upto, above or 0)),
+            self._counted(served, self.feeds[served.number].listen(told, upto, above or 0)),
             media_type=_EVENT_STREAM,
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
-    async def _counted(self, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async def _counted(self, served: Served, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
         """The same, among the streams that there are."""
         self._streams += 1
         try:
@@ -181,7 +177,9 @@ class Server:
             # It is told no more; its browser asks again.
             pass
         except Exception as error:
-            warn(fault(error))
+            why = await asyncio.to_thread(judged, served, error)
+            if why is error:
+                warn(fault(error))
         finally:
             self._streams -= 1
 
