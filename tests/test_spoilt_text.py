@@ -57,6 +57,7 @@ VARIANTS: dict[str, list[list[str]]] = {
     ],
     "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet")]
     + [["-T", "jsonl"], ["-T", "csv"]],
+    # The page as a file is in test_serve_spoilt.py, as it takes its time.
     "redissect": [[], ["-d", "udp.port==9000,maexchen"]],
 }
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
@@ -67,11 +68,15 @@ NO_SESSION = {"help", "relay", "sniff", "import", "protocols", "addon-path", "co
 WITH_KEYS = {"watch"}
 """What takes keys is in test_watch_hostile.py."""
 
+SERVERS = {"serve"}
+"""What is asked by browsers is in test_serve_spoilt.py."""
+
 ELSEWHERE = {
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",
     ("replay", "--step"): "asks for keys, and shows the same",
+    ("export", "--as"): "goes with html alone, in test_serve_spoilt.py",
 }
 """Options that are in no variant, with the reason."""
 
@@ -190,7 +195,7 @@ def test_each_column_that_holds_a_text_is_spoilt() -> None:
 
 def test_each_command_that_shows_a_session_is_run() -> None:
     names = {name for section in COMMANDS.values() for name in section}
-    assert names == VARIANTS.keys() | NO_SESSION | WITH_KEYS
+    assert names == VARIANTS.keys() | NO_SESSION | WITH_KEYS | SERVERS
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,5 +14,5 @@ class JsonAnswer(Response):
 
     media_type = "application/json"
 
-    def __init__(self, answer: Any, status: int = 200) -> None:
-        super().__init__(msgspec.json.encode(answer), status)
+    def __init__(self, answer: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(msgspec.json.encode(answer), status, headers)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Kind = Literal["number", "text", "names", "severity", "shape"]
 
 _MOST_DIGITS = 15
-_LONGEST = {"filter": 2000, "text": 2000, "names": 40_000, "as": 2000}
+_LONGEST = {"filter": 2000, "text": 2000, "names": 40_000, "as": 2000, "key": 4000}
 _LONGEST_OTHER = 100
 _CHOICES = {"severity": ("error", "warning", "note"), "shape": ("wide", "tall")}
 
@@ -106,8 +106,11 @@ class Asked:
         return View(self.player, self.wanted(), self.number("game"))
 
     def place(self, limit: int) -> Place:
-        """Which rows of a list. Raises BadQuestionError where more than one place is named."""
+        """Which rows of a list. Raises BadQuestionError for none, or where more than one place is named."""
         places = {name: self.number(name) for name in ("after", "before", "around")}
-        if sum(number is not None for number in places.values()) > 1:
-            raise BadQuestionError("only one of after, before and around can be given")
-        return Place(min(max(self.number("limit") or limit, 1), MOST_ROWS), **places)
+        if sum(number is not None for number in (*places.values(), self.number("at"))) > 1:
+            raise BadQuestionError("only one of after, before, around and at can be given")
+        wanted = self.number("limit")
+        if wanted == 0:
+            raise BadQuestionError("limit is at least 1")
+        return Place(min(wanted or limit, MOST_ROWS), **places)

@@ -1,7 +1,7 @@
 """Questions to the database, answered in threads, each for a limited time.
 
-Quick ones (a picture, a window of a list) and those that may take long (a filter) have threads of their own:
-so nobody's filter makes others wait for their picture.
+Quick ones (a picture, a window of a list), those that may take long (a filter) and those of browsers that
+are told what is new have threads of their own: so nobody's filter makes others wait for their picture.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.storage.schema import StorageError
 
 Found = TypeVar("Found")
 
-_THREADS = 2
-"""For quick questions, and as many for slow ones."""
+Kind = Literal["quick", "slow", "news"]
+
+_THREADS = {"quick": 2, "slow": 2, "news": 1}
 
 _MOST_WAITING = 100
-"""So many questions wait for a thread at the most."""
+"""So many questions of a kind wait for a thread at the most; of news there are no more than browsers told."""
 
 
 class TookTooLongError(StorageError):
@@ -60,20 +61,17 @@ class Desk:
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
-        self._quick = ThreadPoolExecutor(_THREADS, "quick")
-        self._slow = ThreadPoolExecutor(_THREADS, "slow")
+        self._pools = {kind: ThreadPoolExecutor(_THREADS[kind], kind) for kind in get_args(Kind)}
         self._own = threading.local()
-        self._waiting = 0
+        self._waiting = dict.fromkeys(self._pools, 0)
 
-    async def ask(
-        self, served: Served, question: Callable[[Reader], Found], may_take_long: bool = False
-    ) -> Found:
+    async def ask(self, served: Served, question: Callable[[Reader], Found], kind: Kind = "quick") -> Found:
         """The answer. Raises TookTooLongError, StorageError, sqlite3.Error, and what the question raises."""
-        if self._waiting >= _MOST_WAITING:
+        if kind != "news" and self._waiting[kind] >= _MOST_WAITING:
             raise TookTooLongError("too many questions are waiting here: try again in a moment")
         loop = asyncio.get_running_loop()
         call = _Call()
-        self._waiting += 1
+        self._waiting[kind] += 1
         timer: asyncio.TimerHandle | None = None
 
         def begin() -> None:
@@ -81,16 +79,16 @@ class Desk:
             timer = loop.call_later(self._limit_s, call.give_up)
 
         try:
-            pool = self._slow if may_take_long else self._quick
+            pool = self._pools[kind]
             return await loop.run_in_executor(pool, self._answer, served, question, call, begin, loop)
         finally:
-            self._waiting -= 1
+            self._waiting[kind] -= 1
             if timer is not None:
                 timer.cancel()
 
     def close(self) -> None:
         """Take no more questions."""
-        for pool in (self._quick, self._slow):
+        for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _answer(

@@ -13,17 +13,22 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
 import msgspec
 
+from kiebitz.cli.faults import fault
+from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.watch.watched import Watched
 from kiebitz.cli.web import records
 from kiebitz.cli.web.desk import Desk
+from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.lists import event_record
 from kiebitz.cli.web.pictures import drawn_at
 from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline, sessions
@@ -104,7 +109,7 @@ class Feed:
 
         Of each table only events numbered above `above` are told. Raises StorageError, sqlite3.Error.
         """
-        channel = await self._desk.ask(self._served, lambda reader: self._join(told, reader))
+        channel = await self._desk.ask(self._served, partial(self._join, told), "news")
         try:
             reached = channel.upto if upto is None else min(upto, channel.upto)
             status: records.Status | None = None
@@ -123,6 +128,7 @@ class Feed:
                     text, reached = await self._desk.ask(
                         self._served,
                         partial(_tell_on, told=told, after=reached, upto=channel.upto, above=above, drawn={}),
+                        "news",
                     )
                     yield text
                     continue
@@ -163,6 +169,15 @@ class Feed:
     # In its own thread.
 
     def _run(self) -> None:
+        try:
+            self._look_on()
+        except Exception as error:
+            why = judged(self._served, error)
+            if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
+                warn(fault(error))
+            self._note(records.Status(False, f"nothing more is told: {why}", None))
+
+    def _look_on(self) -> None:
         connection = open_existing(self._served.path)
         number = self._served.session_id
         row = next(row for row in sessions(connection) if row.id == number)
@@ -189,10 +204,14 @@ class Feed:
             self._served.path = path
 
     def _note_status(self, watched: Watched) -> None:
-        status = records.Status(watched.is_live, watched.trouble, watched.ending)
+        self._note(records.Status(watched.is_live, watched.trouble, watched.ending))
+
+    def _note(self, status: records.Status) -> None:
         if status != self.status:
             self.status = status
-            self._loop.call_soon_threadsafe(self._tell, ())
+            # The loop may be over.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._tell, ())
 
     def _look(self, reader: Reader) -> None:
         connection = reader.timeline.connection

@@ -21,6 +21,7 @@ from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.addresses import kiebitz_version, session_info, table_infos
 from kiebitz.cli.web.course import course
+from kiebitz.cli.web.drawn import Drawn
 from kiebitz.cli.web.lists import (
     diagnostic_record,
     event_record,
@@ -31,7 +32,7 @@ from kiebitz.cli.web.lists import (
     stream_list,
 )
 from kiebitz.cli.web.page import joined_script, page_files
-from kiebitz.cli.web.pictures import Drawn, draw
+from kiebitz.cli.web.pictures import draw
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.state import apply
 from kiebitz.storage.in_full import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull

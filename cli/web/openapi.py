@@ -26,7 +26,8 @@ def openapi() -> dict[str, Any]:
 
     def enter(path: str, about: str, answer: Any, parameters: tuple[Parameter, ...]) -> None:
         if isinstance(answer, str):
-            content: dict[str, Any] = {answer: {"schema": {"type": "string"}}}
+            kind = "object" if answer == "application/json" else "string"
+            content: dict[str, Any] = {answer: {"schema": {"type": kind}}}
         else:
             types.append(answer)
             content = {"application/json": {"schema": _reference(answer)}}
@@ -48,6 +49,7 @@ def openapi() -> dict[str, Any]:
     for address in ADDRESSES:
         enter(address.path, address.about, address.answer, tuple(address.known.values()))
     enter("/api/live", _LIVE, "text/event-stream", LIVE)
+    enter("/api/openapi.json", "this document", "application/json", ())
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return {
         "openapi": "3.1.0",

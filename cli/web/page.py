@@ -21,6 +21,8 @@ _EXPORT = re.compile(r"^export (?=async function|function|const|let|class)", re.
 def page_files() -> dict[str, bytes]:
     """The files by name."""
     folder = files("kiebitz.cli.web").joinpath("static")
+    if not folder.is_dir():
+        return {}
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith(tuple(MEDIA))}
 
 

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-import msgspec
-
-from kiebitz.cli.drawings.sheet import Drawing, Shape
+from kiebitz.cli.drawings.sheet import Shape
 from kiebitz.cli.onlooker import RECENT
 from kiebitz.cli.web import records
+from kiebitz.cli.web.drawn import Drawn
 from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.state import State
 from kiebitz.storage.timeline import TableRow
 
 _KEPT = 64
 """Pictures that are remembered: who is shown one asks for its fragments next."""
-
-
-class Drawn(msgspec.Struct, frozen=True):
-    """A picture and its fragments."""
-
-    picture: records.Picture
-    drawings: dict[Shape, Drawing]
-
-    @property
-    def names(self) -> set[str]:
-        """The names of all its fragments."""
-        return {name for drawing in self.drawings.values() for name in drawing.fragments}
-
-    def fragments(self, wanted: Collection[str] | None = None) -> dict[str, str]:
-        """Those of its fragments that are wanted, or all."""
-        known = {name: part for drawing in self.drawings.values() for name, part in drawing.fragments.items()}
-        return known if wanted is None else {name: known[name] for name in wanted if name in known}
 
 
 def drawn_at(reader: Reader, table: TableRow, seq: int, player: str | None) -> Drawn:

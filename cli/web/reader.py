@@ -9,11 +9,12 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.options.players import check_player
+from kiebitz.cli.web.drawn import Drawn
 from kiebitz.storage.filters import Filter
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.in_full import InFull
@@ -21,9 +22,6 @@ from kiebitz.storage.opening import open_existing
 from kiebitz.storage.players import names_of_streams
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import TableRow, Timeline, sessions
-
-if TYPE_CHECKING:
-    from kiebitz.cli.web.pictures import Drawn
 
 _MOST_ONLOOKERS = 50
 """So many players' views are kept at once."""
@@ -38,13 +36,17 @@ NO_SUCH_TABLE = "there is no table {} in this session"
 
 
 class Served(msgspec.Struct):
-    """A session that is served: where it is now, what it is called, and what is missing at its end."""
+    """A session that is served: where it is now, what it is called, and what is missing at its end.
+
+    `damage` is a sentence once its database was found to be damaged.
+    """
 
     number: int
     path: str
     session_id: int
     name: str
     lacks: str | None = None
+    damage: str | None = None
 
 
 class View(msgspec.Struct, frozen=True):
@@ -69,14 +71,17 @@ class Reader:
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
-        self._place = self.served.path, self.served.session_id
-        self.timeline = timeline or self._read(open_existing(self.served.path))
+        place = self.served.path, self.served.session_id
+        self.timeline = timeline or self._read(open_existing(place[0]), place[1])
+        # Only now: where it cannot be opened, that is tried again at the next look.
+        self._place = place
         self._cursor = self.timeline.connection.cursor()
         self._version = -1
         self._learnt_s = 0.0
         self._known_tables: list[int] = []
         self._upto = 0
         self._names: dict[int, str] = {}
+        self._met: set[str] = set()
         self._forget()
 
     def close(self) -> None:
@@ -91,7 +96,7 @@ class Reader:
         # A cursor of its own: what bounds the statements of others looks at the file each time.
         (version,) = self._cursor.execute("PRAGMA data_version").fetchone()
         if version != self._version:
-            self.timeline = self._read(self.timeline.connection)
+            self.timeline = self._read(self.timeline.connection, self._place[1])
             self._version = version
             self._is_stale = True
         elif not self._is_stale:
@@ -159,6 +164,16 @@ class Reader:
         """Its tables, oldest first."""
         return self.timeline.tables()
 
+    def meet(self, player: str) -> None:
+        """Raise LookupError for a player whom the session does not have: it is not known what they know."""
+        if player in self._met:
+            return
+        try:
+            check_player(self.timeline, player)
+        except StorageError as error:
+            raise LookupError(str(error)) from error
+        self._met.add(player)
+
     def players(self) -> list[str]:
         """Over whose shoulder one can look: who acts and has a connection; where none is known, who acts."""
         rows = self.timeline.connection.execute(
@@ -177,9 +192,9 @@ class Reader:
         self._onlookers: OrderedDict[str | None, Onlooker] = OrderedDict()
         self._hearers = None
         self._in_full = None
+        self.drawn.clear()
 
-    def _read(self, connection: sqlite3.Connection) -> Timeline:
-        number = self._place[1]
+    def _read(self, connection: sqlite3.Connection, number: int) -> Timeline:
         row = next((row for row in sessions(connection) if row.id == number), None)
         if row is None:
             raise StorageError(f"{self.served.path}: there is no session {number} in it any more")

@@ -69,6 +69,9 @@ class _Uvicorn(uvicorn.Server):
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket for browsers. Raises ServeError."""
+    if not host:
+        # It would stand for all addresses.
+        raise ServeError("cannot listen: no address is named with --host")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -78,7 +81,7 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host, port))
         listener.listen(256)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError, TypeError) as error:
         listener.close()
         raise ServeError(f"cannot listen on {host}:{port}: {_why(error)}") from error
     return listener
@@ -107,7 +110,11 @@ async def _serve(server: Server, listener: socket.socket, link: Link | None) -> 
     config = uvicorn.Config(
         server.app,
         log_config=None,
+        # What fails is told by the server itself, in a sentence.
+        log_level="critical",
         access_log=False,
+        # Nothing stands before it that could be believed.
+        proxy_headers=False,
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=1,
@@ -185,4 +192,4 @@ def _why(error: Exception) -> str:
         return "this machine has no such address"
     if isinstance(error, OSError):
         return str(error.strerror or error)
-    return "there is no such port"
+    return "there is no such address"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,12 +19,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from kiebitz.cli.drawings.theme import page_style
+from kiebitz.cli.faults import fault
+from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys
 from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, Address, kiebitz_version, session_info
 from kiebitz.cli.web.answering import JsonAnswer
 from kiebitz.cli.web.asked import Asked, BadQuestionError, ForbiddenError, Parameter
-from kiebitz.cli.web.desk import Desk, TookTooLongError
+from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
+from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.feed import Feed
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
@@ -40,6 +46,9 @@ _SMALLEST = 1000
 
 _MOST_DIGITS = 15
 _SHOWN = 60
+_EVENT_STREAM = "text/event-stream"
+
+Found = TypeVar("Found")
 
 
 class Server:
@@ -54,14 +63,14 @@ class Server:
             Route("/api/sessions", self._tell_sessions),
             Route("/api/live", self._tell_live),
             Route("/api/openapi.json", _tell_openapi),
-            *(Route(_converted(address.path), self._answering(address)) for address in ADDRESSES),
+            *(Route(address.path, self._answering(address)) for address in ADDRESSES),
             Route("/theme.css", _theme),
             Route("/{name:path}", _file),
         ]
         starlette = Starlette(
             routes=routes,
             middleware=[Middleware(GZipMiddleware, minimum_size=_SMALLEST)],
-            exception_handlers=dict.fromkeys((HTTPException, *_STATUS), _refuse),
+            exception_handlers=dict.fromkeys((HTTPException, *_STATUS), _refuse) | {Exception: _fail},
             lifespan=self._running,
         )
         self.app: ASGIApp = Access(starlette, keys, hosts, is_open)
@@ -88,19 +97,27 @@ class Server:
 
     def _answering(self, address: Address) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            numbers = {name: int(value) for name, value in request.path_params.items()}
-            asked = _asked(request, address.known, numbers)
-            found = await self._desk.ask(
-                self._served(asked), lambda reader: address.ask(reader, asked), address.may_take_long
-            )
+            asked = _asked(request, address.known, _numbers(request))
+            kind: Kind = "slow" if address.may_take_long else "quick"
+            found = await self._ask(self._served(asked), partial(_answer, address, asked), kind)
             if isinstance(address.answer, str):
                 return Response(found, media_type=address.answer)
             return JsonAnswer(found)
 
         return answer
 
+    async def _ask(self, served: Served, question: Callable[[Reader], Found], kind: Kind = "quick") -> Found:
+        """The answer to a question. Raises StorageError also where the session's database is damaged."""
+        try:
+            return await self._desk.ask(served, question, kind)
+        except Exception as error:
+            if isinstance(error, tuple(_STATUS)):
+                raise
+            raise await asyncio.to_thread(judged, served, error) from error
+
     def _served(self, asked: Asked) -> Served:
-        number = asked.number("session") or 1
+        number = asked.number("session")
+        number = 1 if number is None else number
         served = self._sessions.get(number)
         if served is None:
             raise LookupError(f"there is no session {number} here; there are {len(self._sessions)}")
@@ -108,8 +125,22 @@ class Server:
 
     async def _tell_sessions(self, request: Request) -> Response:
         asked = _asked(request, _by_name(SESSIONS), {})
-        infos = [await self._desk.ask(served, self._info(served)) for served in self._sessions.values()]
+        infos = [
+            await self._ask(served, self._info(served))
+            for served in self._sessions.values()
+            if await self._is_there(served, asked.player)
+        ]
         return JsonAnswer(records.Sessions(kiebitz_version(), asked.reach.player, infos))
+
+    async def _is_there(self, served: Served, player: str | None) -> bool:
+        """Whether a session has anything to show to a player."""
+        if player is None:
+            return True
+        try:
+            await self._ask(served, lambda reader: reader.meet(player))
+        except LookupError:
+            return False
+        return True
 
     def _info(self, served: Served) -> Callable[[Reader], records.SessionInfo]:
         return lambda reader: session_info(served, reader, self.feeds[served.number].status.live)
@@ -119,6 +150,9 @@ class Server:
         served = self._served(asked)
         if self._streams >= MOST_STREAMS:
             raise TookTooLongError(f"{MOST_STREAMS} browsers are told what is new already: try again later")
+        await self._ask(served, partial(_check, asked), "news")
+        if request.method == "HEAD":
+            return Response(media_type=_EVENT_STREAM)
         above = asked.number("after")
         known = request.headers.get("last-event-id", "")
         if known.isdecimal() and known.isascii() and len(known) < _MOST_DIGITS:
@@ -127,18 +161,25 @@ class Server:
             upto = None if above is None else 0
         told = asked.player, asked.number("table")
         return StreamingResponse(
-            self._counted(self.feeds[served.number].listen(told, upto, above or 0)),
-            media_type="text/event-stream",
+            self._counted(served, self.feeds[served.number].listen(told, upto, above or 0)),
+            media_type=_EVENT_STREAM,
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
-    async def _counted(self, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async def _counted(self, served: Served, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
         """The same, among the streams that there are."""
         self._streams += 1
         try:
             async with aclosing(told):
                 async for text in told:
                     yield text
+        except (KiebitzError, sqlite3.Error):
+            # It is told no more; its browser asks again.
+            pass
+        except Exception as error:
+            why = await asyncio.to_thread(judged, served, error)
+            if why is error:
+                warn(fault(error))
         finally:
             self._streams -= 1
 
@@ -151,9 +192,28 @@ def _by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
     return {parameter.name: parameter for parameter in parameters}
 
 
-def _converted(path: str) -> str:
-    """A path as Starlette has it, whose parameters are numbers."""
-    return path.replace("}", ":int}")
+def _numbers(request: Request) -> dict[str, int]:
+    """The numbers that stand in an address. Raises LookupError: nothing has another one."""
+    for name, value in request.path_params.items():
+        if not (value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS):
+            raise LookupError(f"there is no {name} {value[:_SHOWN]}")
+    return {name: int(value) for name, value in request.path_params.items()}
+
+
+def _answer(address: Address, asked: Asked, reader: Reader) -> Any:
+    """The answer of an address."""
+    if asked.player is not None:
+        reader.meet(asked.player)
+    return address.ask(reader, asked)
+
+
+def _check(asked: Asked, reader: Reader) -> None:
+    """Raise LookupError where news are asked for of a player or a table that is not there."""
+    if asked.player is not None:
+        reader.meet(asked.player)
+    table = asked.number("table")
+    if table is not None:
+        reader.table(table)
 
 
 async def _tell_openapi(request: Request) -> Response:
@@ -195,5 +255,12 @@ async def _refuse(request: Request, raised: Exception) -> Response:
     else:
         refusal = records.Refusal(str(error).strip("'"))
     if isinstance(error, HTTPException):
-        return JsonAnswer(refusal, error.status_code)
+        return JsonAnswer(refusal, error.status_code, error.headers)
     return JsonAnswer(refusal, next(code for kind, code in _STATUS.items() if isinstance(error, kind)))
+
+
+async def _fail(request: Request, raised: Exception) -> Response:
+    """The answer to what nothing has foreseen."""
+    sentence = fault(raised)
+    warn(sentence)
+    return JsonAnswer(records.Refusal(sentence), 500)

@@ -32,8 +32,8 @@ Rows = Callable[[int | None, int | None], Iterator[Row]]
 def window(rows: Rows[Row], number: Callable[[Row], int], place: Place) -> tuple[list[Row], bool, bool]:
     """The rows asked for, ascending, whether nothing comes before them, and whether nothing comes after."""
     if place.around is not None:
-        half = max(place.limit // 2, 1)
-        before, is_first = _before(rows, place.around + 1, half)
+        half = place.limit // 2
+        before, is_first = _before(rows, place.around + 1, place.limit - half)
         after, is_last = _after(rows, place.around, half)
         return before + after, is_first, is_last
     if place.after is not None:

@@ -1,0 +1,14 @@
+"""What a failure over a served session means: its database is damaged, or the fault is ours."""
+
+from __future__ import annotations
+
+from kiebitz.cli.damage import damaged_database
+from kiebitz.cli.web.reader import Served
+from kiebitz.storage.schema import StorageError
+
+
+def judged(served: Served, error: Exception) -> Exception:
+    """The error itself, or a StorageError that says what is damaged. It may read all of the database."""
+    if served.damage is None:
+        served.damage = damaged_database([f"{served.path}:{served.session_id}"])
+    return error if served.damage is None else StorageError(served.damage)
