@@ -1,5 +1,7 @@
 // What a screen reader is told of what happens: not more than one sentence a second, and of several the last.
 
+import { write } from "./elements.js";
+
 const EVERY_MS = 1000;
 
 /** Says sentences in a live region. */
@@ -28,7 +30,7 @@ export class Announcer {
       return;
     }
     this.#said = sentence;
-    this.#region.textContent = sentence;
+    write(this.#region, sentence);
     this.#timer = setTimeout(() => {
       this.#timer = 0;
       if (this.#waiting !== null) this.#speak();

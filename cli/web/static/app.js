@@ -74,7 +74,7 @@ const acts = {
   player: () => choosers.choosePlayer(),
   pane: (event) => panes.turnTo(Number(event.key) - 1),
   turn: (by) => panes.turn(by),
-  list: () => false,
+  list: (event) => panes.press(event),
   copy: () => copyReference(where, panes.pane.reference, { at: watched.timeline === null ? null : watched.seq }),
   projector: () => where.go({ projector: !where.now.projector }),
   leave: () => (where.now.projector || where.now.several ? where.go({ projector: false, several: false }) : false),

@@ -1,6 +1,6 @@
 // The head of the page: what is shown, whether it is live, and the choices of session, table and player.
 
-import { byId, element, write } from "./elements.js";
+import { byId, element, printable, write } from "./elements.js";
 
 const EVERYBODY = "everybody";
 
@@ -65,7 +65,7 @@ export class Choosers {
     write(byId("kind"), kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;
     write(byId("when"), session?.started ? new Date(session.started).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }) : "");
-    document.title = [title === "Kiebitz" ? null : title, session?.name, "Kiebitz"].filter(Boolean).join(" · ");
+    document.title = printable([title === "Kiebitz" ? null : title, session?.name, "Kiebitz"].filter(Boolean).join(" · "));
   }
 }
 

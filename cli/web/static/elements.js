@@ -1,6 +1,8 @@
 // Making elements: text that came from the network is only ever put into a page as text.
 
 const SVG = "http://www.w3.org/2000/svg";
+/** Controls, marks that turn a line round, and more marks on one letter than any language has. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?<=\p{M}{8})\p{M}/gu;
 
 /**
  * A new element of HTML.
@@ -35,7 +37,16 @@ export function byId(id) {
 
 /** Write a text into an element, unless it says so already: what does not change is not laid out anew. */
 export function write(target, text) {
-  if (target.textContent !== text) target.textContent = text;
+  const shown = printable(text);
+  if (target.textContent !== shown) target.textContent = shown;
+}
+
+/** A text in which all that is not seen is escaped (`\\x00`): no name can hide, or pass for the words around it. */
+export function printable(text) {
+  return text.replace(UNPRINTABLE, (letter) => {
+    const code = letter.codePointAt(0).toString(16);
+    return code.length <= 2 ? `\\x${code.padStart(2, "0")}` : `\\u{${code}}`;
+  });
 }
 
 function dressed(made, attributes, children) {
@@ -43,6 +54,8 @@ function dressed(made, attributes, children) {
     if (typeof value === "function") made.addEventListener(name.slice(2), value);
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== null));
+  for (const child of children) {
+    if (child !== null) made.append(typeof child === "string" ? printable(child) : child);
+  }
   return made;
 }

@@ -18,6 +18,7 @@ export class List {
   #keyOf;
   #nothing;
   #opened;
+  #isFollowed;
   #rows = new Map();
   #inner;
   #chosen = null;
@@ -33,26 +34,23 @@ export class List {
    * @param {(item: Item) => number} how.keyOf
    * @param {string} how.nothing what is said where there are none
    * @param {(item: Item) => void} how.opened
+   * @param {boolean} [how.isFollowed] whether a row is opened as soon as it is chosen
    */
-  constructor({ label, id, stretch, rowOf, keyOf, nothing, opened }) {
+  constructor({ label, id, stretch, rowOf, keyOf, nothing, opened, isFollowed = false }) {
     this.#stretch = stretch;
     this.#rowOf = rowOf;
     this.#keyOf = keyOf;
     this.#nothing = nothing;
     this.#opened = opened;
+    this.#isFollowed = isFollowed;
     this.#prefix = id;
     this.#inner = element("div", { role: "listbox", "aria-label": label, tabindex: 0, class: "list-rows" });
     this.root = element("div", { class: "list" }, this.#inner);
     this.root.addEventListener("scroll", () => this.#fill(), { passive: true });
     this.#inner.addEventListener("click", ({ target }) => this.#open(target.closest("[role=option]")));
-    this.#inner.addEventListener("keydown", (event) => this.#key(event));
-  }
-
-  /** Show another stretch, from its beginning. */
-  take(stretch) {
-    this.#stretch = stretch;
-    this.#rows.clear();
-    this.#inner.replaceChildren();
+    this.#inner.addEventListener("keydown", (event) => {
+      if (this.press(event)) event.preventDefault();
+    });
   }
 
   /** Show what is here now; the row that is seen first stays where it is. */
@@ -112,16 +110,14 @@ export class List {
     else this.#inner.removeAttribute("aria-activedescendant");
   }
 
-  #key(event) {
+  /** Do what a key does in a list; whether it does anything. */
+  press(event) {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    if (by !== undefined) {
-      event.preventDefault();
-      this.#choose(by);
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      this.#open(this.#rows.get(this.#chosen ?? this.#marked));
-    }
+    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return false;
+    if (by !== undefined) this.#choose(by);
+    else if (event.key === "Enter") this.#open(this.#rows.get(this.#chosen ?? this.#marked));
+    else return false;
+    return true;
   }
 
   #choose(by) {
@@ -132,6 +128,7 @@ export class List {
     this.#chosen = chosen;
     this.#show();
     this.#intoSight(this.#rows.get(chosen));
+    if (this.#isFollowed) this.#open(this.#rows.get(chosen));
   }
 
   #open(row) {

@@ -25,6 +25,11 @@ export class EventsPane {
     return this.#watched.event?.id ?? null;
   }
 
+  /** Do what a key does in the list; whether it does anything. */
+  press(event) {
+    return this.#list?.press(event) ?? false;
+  }
+
   /** Show where one is now. */
   draw() {
     const { course, seq } = this.#watched;
@@ -52,6 +57,7 @@ export class EventsPane {
       keyOf: (event) => event.seq,
       nothing: "nothing has happened yet, or nothing of it meets the filter",
       opened: (event) => this.#moves.beAt(event.seq),
+      isFollowed: true,
     });
     this.root.replaceChildren(this.#list.root);
   }

@@ -1,11 +1,15 @@
 // The pane of flaws: what was wrong, and whose fault it was.
 
 import { element } from "./elements.js";
+import { Latest } from "./latest.js";
 import { List } from "./list.js";
 import { Stretch } from "./stretch.js";
 import { clientWords, secondsWords, signOf } from "./words.js";
 
 const SEVERITIES = { error: "errors", warning: "errors and warnings", note: "all, with notes" };
+
+/** So long nothing is asked after an answer, while what is recorded goes on. */
+const FLAWS_PAUSE_MS = 1000;
 
 /** Lists the diagnostics of the table. */
 export class FlawsPane {
@@ -20,7 +24,7 @@ export class FlawsPane {
   #list = null;
   #stretch = null;
   #of = null;
-  #seen = -1;
+  #latest;
 
   /** What all panes are given: see `panes.js`. */
   constructor({ source, where, watched, moves }) {
@@ -28,6 +32,12 @@ export class FlawsPane {
     this.#where = where;
     this.#watched = watched;
     this.#moves = moves;
+    this.#latest = new Latest({
+      keyOf: () => JSON.stringify([this.#of, this.#where.now.data]),
+      ask: () => this.#more(),
+      failed: (error) => where.go({ notice: error.message }),
+      pauseMs: FLAWS_PAUSE_MS,
+    });
   }
 
   /** What `y` copies a reference of: the event one is at. */
@@ -35,18 +45,28 @@ export class FlawsPane {
     return this.#watched.event?.id ?? null;
   }
 
+  /** Do what a key does in the list; whether it does anything. */
+  press(event) {
+    return this.#list?.press(event) ?? false;
+  }
+
   /** Show where one is now. */
   draw() {
-    const { session, table, as, filter, data } = this.#where.now;
+    const { session, table, as, filter } = this.#where.now;
     const of = JSON.stringify([session, table, as, filter, this.#severity]);
-    if (of !== this.#of) {
-      this.#take(of, { table, as, filter });
-    } else if (data !== this.#seen) {
-      this.#stretch.hasGrown();
-      this.#ask(this.#stretch.more("after"));
-    }
-    this.#seen = data;
+    if (of !== this.#of) this.#take(of, { table, as, filter });
+    this.#latest.look();
     this.#mark();
+  }
+
+  async #more() {
+    const stretch = this.#stretch;
+    if (!stretch.isLoaded) {
+      await stretch.reload({ after: 0 });
+    } else if (stretch.isLast) {
+      stretch.hasGrown();
+      await stretch.more("after");
+    }
   }
 
   #take(of, { table, as, filter }) {
@@ -70,7 +90,6 @@ export class FlawsPane {
       opened: (flaw) => this.#open(flaw),
     });
     this.root.replaceChildren(this.#choice(), this.#list.root);
-    this.#ask(this.#stretch.reload({ after: 0 }));
   }
 
   #choice() {
@@ -92,10 +111,6 @@ export class FlawsPane {
     this.#list.draw();
     const { seq } = this.#watched;
     this.#list.mark(this.#stretch.items.findLast((flaw) => flaw.seq !== null && flaw.seq <= seq)?.id ?? null);
-  }
-
-  #ask(promise) {
-    promise?.catch((error) => this.#where.go({ notice: error.message }));
   }
 }
 

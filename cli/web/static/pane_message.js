@@ -2,15 +2,17 @@
 
 import { byteRows } from "./byte_rows.js";
 import { element } from "./elements.js";
+import { Latest } from "./latest.js";
 import { linked } from "./linked.js";
 import { clientWords, countWords, shortenedWords, valueWords } from "./words.js";
 
 /** So many bytes and pieces are shown at first. */
 const FIRST_BYTES = 1024;
 const FIRST_PIECES = 300;
-const MOST_LETTERS = 120;
+const MOST_OF_VALUE = 120;
 const MOST_OF_STATE = 200;
 const MOST_CHANGES = 40;
+const MESSAGE_PAUSE_MS = 200;
 /** Messages at a moment among which the one is looked for that tells of its event. */
 const LOOKED_AT = 50;
 
@@ -25,8 +27,7 @@ export class MessagePane {
   #where;
   #watched;
   #moves;
-  #of = null;
-  #isAsking = false;
+  #latest;
 
   /** What all panes are given: see `panes.js`. */
   constructor({ source, where, watched, moves }) {
@@ -34,25 +35,23 @@ export class MessagePane {
     this.#where = where;
     this.#watched = watched;
     this.#moves = moves;
+    this.#latest = new Latest({
+      keyOf: () => this.#key(),
+      ask: (key) => this.#ask(key),
+      failed: (error) => this.#nothing(error.message),
+      pauseMs: MESSAGE_PAUSE_MS,
+    });
   }
 
-  /** Show it; of moments that pass quickly that of the last. */
-  async draw() {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    try {
-      for (let key = this.#key(); key !== this.#of; key = this.#key()) {
-        this.#of = key;
-        const id = await this.#find();
-        const shown = id === null ? null : await this.#source.message(this.#where.now.as, id);
-        if (key === this.#key()) this.#show(shown);
-      }
-    } catch (error) {
-      this.reference = null;
-      this.#nothing(error.message);
-    } finally {
-      this.#isAsking = false;
-    }
+  /** Show it. */
+  draw() {
+    this.#latest.look();
+  }
+
+  async #ask(key) {
+    const id = await this.#find();
+    const shown = id === null ? null : await this.#source.message(this.#where.now.as, id);
+    if (key === this.#key()) this.#show(shown);
   }
 
   #key() {
@@ -70,6 +69,7 @@ export class MessagePane {
   }
 
   #nothing(sentence) {
+    this.reference = null;
     this.root.replaceChildren(element("p", { class: "nothing" }, sentence));
   }
 
@@ -173,7 +173,7 @@ function pieceWords({ kind, path, production, value, length }) {
   const step = path.at(-1);
   const name = element("b", {}, typeof step === "number" ? `${path.at(-2)}[${step}]` : step);
   if (kind === "unread") return [name, `: not understood · ${production}`];
-  const words = value === undefined ? "" : ` = ${shortenedWords(valueWords(value), MOST_LETTERS)}`;
+  const words = value === undefined ? "" : ` = ${shortenedWords(valueWords(value), MOST_OF_VALUE)}`;
   return [name, words, faint(` · ${production}`), length === 0 ? faint(" (no bytes)") : ""];
 }
 

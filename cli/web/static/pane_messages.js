@@ -1,9 +1,13 @@
 // The pane of messages: what was said, up to where one is and after it.
 
 import { element } from "./elements.js";
+import { Latest } from "./latest.js";
 import { List } from "./list.js";
 import { Stretch } from "./stretch.js";
 import { clientWords, secondsWords, signOf } from "./words.js";
+
+/** So long nothing is asked after an answer, while what is recorded goes on. */
+const MESSAGES_PAUSE_MS = 300;
 
 /** Lists the messages of the table, around the moment one is at. */
 export class MessagesPane {
@@ -17,7 +21,7 @@ export class MessagesPane {
   #list = null;
   #stretch = null;
   #of = null;
-  #isAsking = false;
+  #latest;
 
   /** What all panes are given: see `panes.js`. */
   constructor({ source, where, watched, moves }) {
@@ -25,6 +29,12 @@ export class MessagesPane {
     this.#where = where;
     this.#watched = watched;
     this.#moves = moves;
+    this.#latest = new Latest({
+      keyOf: () => this.#key(),
+      ask: () => this.#go(),
+      failed: (error) => where.go({ notice: error.message }),
+      pauseMs: MESSAGES_PAUSE_MS,
+    });
   }
 
   /** What `y` copies a reference of: the message that is chosen. */
@@ -32,12 +42,17 @@ export class MessagesPane {
     return this.#list?.item?.id ?? null;
   }
 
+  /** Do what a key does in the list; whether it does anything. */
+  press(event) {
+    return this.#list?.press(event) ?? false;
+  }
+
   /** Show where one is now. */
   draw() {
     const { session, table, as, filter } = this.#where.now;
     const of = JSON.stringify([session, table, as, filter]);
     if (of !== this.#of) this.#take(of, { table, as, filter });
-    this.#go();
+    this.#latest.look();
   }
 
   #take(of, { table, as, filter }) {
@@ -62,38 +77,29 @@ export class MessagesPane {
     this.root.replaceChildren(this.#list.root);
   }
 
-  /** Bring what was said around this moment here; of moments that pass quickly the last. */
+  /** Bring what was said around this moment here. */
   async #go() {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    try {
-      for (let asked = null; asked !== this.#key(); ) {
-        asked = this.#key();
-        const stretch = this.#stretch;
-        if (this.#isHere(stretch)) {
-          await (stretch.isLast ? null : stretch.more("after"));
-        } else {
-          await stretch.reload({ at: this.#watched.seq });
-          stretch.hasGrown();
-        }
-        this.#mark();
-      }
-    } catch (error) {
-      this.#where.go({ notice: error.message });
-    } finally {
-      this.#isAsking = false;
+    const stretch = this.#stretch;
+    if (!this.#isHere(stretch)) {
+      await stretch.reload({ at: this.#watched.seq });
+      // What was said later is asked for as it is scrolled to.
+      stretch.hasGrown();
     }
+    if (!stretch.isLast) await stretch.more("after");
+    this.#mark();
   }
 
   #key() {
-    return `${this.#of} ${this.#watched.seq} ${this.#where.now.at === null}`;
+    const { at, data } = this.#where.now;
+    // At the end more is said without anything happening.
+    return JSON.stringify([this.#of, this.#watched.seq, at === null ? data : null]);
   }
 
   /** Whether this moment is in the stretch, with something before it. */
-  #isHere({ items, isFirst, isLoaded }) {
+  #isHere({ items, isFirst, isLast, isLoaded }) {
     const time = this.#watched.event?.time;
     if (!isLoaded || time === undefined || !items.length) return false;
-    return (isFirst || items[0].time < time) && items.at(-1).time >= time;
+    return (isFirst || items[0].time < time) && (isLast || items.at(-1).time >= time);
   }
 
   #mark() {

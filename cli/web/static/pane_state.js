@@ -1,8 +1,11 @@
 // The pane of the state: the table in words, and all that is known of it as a tree.
 
 import { element } from "./elements.js";
+import { Latest } from "./latest.js";
 import { shortenedWords, valueWords } from "./words.js";
 
+/** So long nothing is asked after an answer, while what is recorded goes on. */
+const PAUSE_MS = 200;
 const MOST_LETTERS = 400;
 /** So many parts of a list or an object are shown; nothing that one reads has more. */
 const MOST_PARTS = 300;
@@ -16,10 +19,10 @@ export class StatePane {
   #where;
   #watched;
   #pictures;
-  #of = null;
+  #latest;
   #before = undefined;
-  #open = new Set(["", "/games", "/players"]);
-  #isAsking = false;
+  /** What was opened or closed by hand, by its path. */
+  #open = new Map();
 
   /** What all panes are given: see `panes.js`. */
   constructor({ source, where, watched, pictures }) {
@@ -27,6 +30,12 @@ export class StatePane {
     this.#where = where;
     this.#watched = watched;
     this.#pictures = pictures;
+    this.#latest = new Latest({
+      keyOf: () => this.#key(),
+      ask: (key) => this.#ask(key),
+      failed: (error) => where.go({ notice: error.message }),
+      pauseMs: PAUSE_MS,
+    });
   }
 
   /** What `y` copies a reference of: the event one is at. */
@@ -34,24 +43,17 @@ export class StatePane {
     return this.#watched.event?.id ?? null;
   }
 
-  /** Show where one is now; of moments that pass quickly the last. */
-  async draw() {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    try {
-      for (let key = this.#key(); key !== null && key !== this.#of; key = this.#key()) {
-        const [, table, as, at] = JSON.parse(key);
-        const { state } = await this.#source.state(table, as, at);
-        const picture = await this.#pictures.at({ table, as, at });
-        this.#of = key;
-        this.#show(state, picture.words);
-      }
-    } catch (error) {
-      this.#where.go({ notice: error.message });
-    } finally {
-      this.#isAsking = false;
-    }
+  /** Show where one is now. */
+  draw() {
     if (this.#key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "nothing is known yet"));
+    else this.#latest.look();
+  }
+
+  async #ask(key) {
+    const [, table, as, at] = JSON.parse(key);
+    const { state } = await this.#source.state(table, as, at);
+    const { words } = await this.#pictures.at({ table, as, at });
+    this.#show(state, words);
   }
 
   #key() {
@@ -61,13 +63,17 @@ export class StatePane {
 
   #show(state, words) {
     const inWords = words.map((line) => element("li", {}, line));
+    const tree =
+      state === null
+        ? element("p", { class: "faint" }, "is not in this file; kiebitz serve shows it")
+        : element("div", { class: "tree" }, ...this.#parts(state, this.#before, ""));
     this.root.replaceChildren(
       element("h3", {}, "What the picture shows"),
       element("ul", { class: "words" }, ...inWords),
       element("h3", {}, "Everything that is known"),
-      element("div", { class: "tree" }, ...this.#parts(state, this.#before, "")),
+      tree,
     );
-    this.#before = state;
+    this.#before = state ?? undefined;
   }
 
   #parts(value, before, path) {
@@ -85,16 +91,13 @@ export class StatePane {
       const words = element("span", { class: "tree-value" }, shortenedWords(valueWords(value), MOST_LETTERS));
       return element("p", { class: isOther ? "is-other" : null }, label, " ", words);
     }
-    const isOpen = this.#open.has(path);
+    const isOpen = this.#open.get(path) ?? isOpenAtFirst(path, value);
     const made = element("details", { open: isOpen, class: isOther ? "is-other" : null }, element("summary", {}, label, element("span", { class: "tree-count" }, ` ${Object.keys(value).length}`)));
     // What is closed is not made.
     if (isOpen) made.append(...this.#parts(value, before, path));
     made.addEventListener("toggle", () => {
-      if (!made.open) this.#open.delete(path);
-      else if (!this.#open.has(path)) {
-        this.#open.add(path);
-        if (made.children.length === 1) made.append(...this.#parts(value, before, path));
-      }
+      if (made.open !== isOpen || this.#open.has(path)) this.#open.set(path, made.open);
+      if (made.open && made.children.length === 1) made.append(...this.#parts(value, before, path));
     });
     return made;
   }
@@ -103,4 +106,10 @@ export class StatePane {
 /** Whether a list has nothing but short values, which stand on one line. */
 function isFlat(value) {
   return Array.isArray(value) && value.length <= 16 && value.every((part) => typeof part !== "object" || part === null);
+}
+
+/** What is near the root, and small, is seen at once. */
+function isOpenAtFirst(path, value) {
+  const depth = path.split("/").length - 1;
+  return depth < 2 || (depth < 4 && Object.keys(value).length <= 10);
 }

@@ -1,7 +1,13 @@
 // The pane of streams: who talked to which server, how long, and how much.
 
 import { element } from "./elements.js";
+import { Latest } from "./latest.js";
 import { countWords, secondsWords } from "./words.js";
+
+/** So long nothing is asked after an answer, while what is recorded goes on. */
+const STREAMS_PAUSE_MS = 2000;
+/** So many are shown: a server that is scanned has thousands. */
+const MOST_STREAMS = 1000;
 
 /** Lists the streams of the session. */
 export class StreamsPane {
@@ -12,7 +18,7 @@ export class StreamsPane {
   #where;
   #watched;
   #filterLine;
-  #of = null;
+  #latest;
 
   /** What all panes are given: see `panes.js`. */
   constructor({ source, where, watched, filterLine }) {
@@ -20,6 +26,12 @@ export class StreamsPane {
     this.#where = where;
     this.#watched = watched;
     this.#filterLine = filterLine;
+    this.#latest = new Latest({
+      keyOf: () => this.#key(),
+      ask: () => this.#ask(),
+      failed: (error) => where.go({ notice: error.message }),
+      pauseMs: STREAMS_PAUSE_MS,
+    });
   }
 
   /** What `y` copies a reference of: the event one is at. */
@@ -28,19 +40,20 @@ export class StreamsPane {
   }
 
   /** Show them, as they are now. */
-  async draw() {
-    const { session, as, data } = this.#where.now;
-    const of = JSON.stringify([session, as, data]);
-    if (of === this.#of) return;
-    this.#of = of;
-    try {
-      const { streams } = await this.#source.streams(as);
-      const rows = streams.map((stream) => this.#row(stream));
-      this.root.replaceChildren(...(rows.length ? rows : [element("p", { class: "nothing" }, "no streams yet")]));
-    } catch (error) {
-      this.#of = null;
-      this.#where.go({ notice: error.message });
-    }
+  draw() {
+    this.#latest.look();
+  }
+
+  #key() {
+    const { session, as, data, live } = this.#where.now;
+    return JSON.stringify([session, as, live ? data : null]);
+  }
+
+  async #ask() {
+    const { streams } = await this.#source.streams(this.#where.now.as);
+    const rows = streams.slice(0, MOST_STREAMS).map((stream) => this.#row(stream));
+    if (streams.length > MOST_STREAMS) rows.push(element("p", { class: "faint" }, `… and ${streams.length - MOST_STREAMS} more`));
+    this.root.replaceChildren(...(rows.length ? rows : [element("p", { class: "nothing" }, "no streams yet")]));
   }
 
   #row(stream) {

@@ -3,8 +3,12 @@
 import { byId, element } from "./elements.js";
 import { differs } from "./where.js";
 
+/** Where the panes stand beside the table; elsewhere the arrow keys scroll the page. As in style.css. */
+const BESIDE_TABLE = matchMedia("(min-width: 1200px) and (orientation: landscape)");
+
 /**
- * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`.
+ * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`;
+ * `press` where keys go through its lines.
  */
 export class Panes {
   #where;
@@ -43,6 +47,11 @@ export class Panes {
     return this.#panes.find(({ name }) => name === this.#where.now.pane) ?? this.#panes[0];
   }
 
+  /** Let a key go through the lines of the pane, where all of it is in sight; whether it did anything. */
+  press(event) {
+    return BESIDE_TABLE.matches && (this.pane.press?.(event) ?? false);
+  }
+
   /** The pane of this name, or at this place among them. */
   turnTo(which) {
     const pane = this.#panes[which] ?? this.#panes.find(({ name }) => name === which);
@@ -60,8 +69,7 @@ export class Panes {
       tab.setAttribute("aria-selected", String(isSeen));
       tab.tabIndex = isSeen ? 0 : -1;
       panel.hidden = !isSeen;
-      // The row of tabs alone is scrolled, not the page.
-      if (isSeen) byId("tabs").scrollLeft = tab.offsetLeft - 40;
+      if (isSeen) bringTabIntoSight(tab);
     }
   }
 
@@ -78,4 +86,11 @@ export class Panes {
     this.turn(by);
     this.#tabs.get(this.pane.name).tab.focus();
   }
+}
+
+/** The row of tabs alone is scrolled, not the page. */
+function bringTabIntoSight(tab) {
+  const row = tab.parentElement;
+  const [left, right] = [tab.offsetLeft - row.offsetLeft, tab.offsetLeft - row.offsetLeft + tab.offsetWidth];
+  if (left < row.scrollLeft || right > row.scrollLeft + row.clientWidth) row.scrollLeft = left - 40;
 }

@@ -8,8 +8,8 @@ export function startProjector(where) {
   where.listen((now, before) => {
     if (!differs(now, before, "projector")) return;
     show(now.projector);
-    // It is refused where nobody pressed anything, as after a link: then the window will do.
-    if (now.projector) fillScreen();
+    // It is refused where nobody has pressed anything, as after a link: then the window will do.
+    if (now.projector && navigator.userActivation?.isActive) fillScreen();
     else if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
   });
   document.addEventListener("fullscreenchange", () => {

@@ -89,7 +89,8 @@ export class ServerSource {
       if (answer !== undefined && !answer.ok) throw new Refused(`the server answers ${answer.status}`, answer);
       throw new Refused(GONE);
     }
-    if (!answer.ok) throw new Refused(said.error ?? `the server answers ${answer.status}`, { status: answer.status, ...said });
+    // A filter that is none is no failure of the connection: it may be said in a good answer.
+    if (!answer.ok || typeof said.error === "string") throw new Refused(said.error ?? `the server answers ${answer.status}`, { status: answer.status, ...said });
     return said;
   }
 }

@@ -2,6 +2,7 @@
 
 import { Drawing, shapeFor } from "./drawing.js";
 import { byId, element, write } from "./elements.js";
+import { Latest } from "./latest.js";
 import { differs } from "./where.js";
 
 /** Shows the picture of where one is. Of moments that pass too quickly some are left out, never the last. */
@@ -12,9 +13,10 @@ export class Stage {
   #announcer;
   #frame = byId("stage");
   #drawing;
-  #shown = null;
   #shape = "wide";
-  #isAsking = false;
+  /** The picture that is shown; none before the first. */
+  #picture = null;
+  #latest;
 
   /**
    * @param {import("./where.js").Where} where
@@ -29,6 +31,11 @@ export class Stage {
     this.#pictures = pictures;
     this.#announcer = announcer;
     this.#drawing = new Drawing(byId("board"), fragments);
+    this.#latest = new Latest({
+      keyOf: () => this.#key(),
+      ask: (key) => this.#ask(key),
+      failed: (error) => where.go({ notice: error.message }),
+    });
     new ResizeObserver(() => this.#fit()).observe(this.#frame);
     matchMedia("(orientation: portrait)").addEventListener("change", () => this.#fit());
     this.#fit();
@@ -38,32 +45,26 @@ export class Stage {
     });
   }
 
-  async #show() {
-    if (this.#isAsking || document.hidden) return;
-    this.#isAsking = true;
-    try {
-      for (let moment = this.#moment(); moment !== null && moment.key !== this.#shown; moment = this.#moment()) {
-        const picture = await this.#pictures.at(moment);
-        this.#shown = moment.key;
-        this.#draw(picture);
-      }
-    } catch (error) {
-      this.#where.go({ notice: error.message });
-    } finally {
-      this.#isAsking = false;
-    }
-    if (this.#moment() === null) this.#empty();
+  #show() {
+    if (this.#key() === null) this.#empty();
+    else this.#latest.look();
   }
 
-  #moment() {
+  #key() {
     const { session, table, as } = this.#where.now;
     if (table === null || this.#watched.timeline === null) return null;
-    const at = this.#watched.seq;
-    return { table, as, at, key: JSON.stringify([session, table, as, at]) };
+    return JSON.stringify([session, table, as, this.#watched.seq]);
+  }
+
+  async #ask(key) {
+    const [session, table, as, at] = JSON.parse(key);
+    const picture = await this.#pictures.at({ table, as, at });
+    // Of another table, or over another shoulder, nothing is shown that comes late.
+    if (!differs(this.#where.now, { session, table, as }, "session", "table", "as")) this.#draw(picture);
   }
 
   #draw(picture) {
-    this.picture = picture;
+    this.#picture = picture;
     this.#frame.classList.remove("is-empty");
     this.#drawing.show(picture, this.#shape);
     byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));
@@ -84,8 +85,8 @@ export class Stage {
     const { clientWidth, clientHeight } = this.#frame;
     const shape = isColumn && innerWidth < 900 ? "tall" : shapeFor(clientWidth, clientHeight * 1.15);
     document.documentElement.dataset.shape = shape;
-    if (shape === this.#shape && this.picture) return;
+    if (shape === this.#shape && this.#picture) return;
     this.#shape = shape;
-    if (this.picture) this.#drawing.show(this.picture, shape);
+    if (this.#picture) this.#drawing.show(this.#picture, shape);
   }
 }
