@@ -223,13 +223,6 @@ class InFull:
         return tuple(copies), in_all
 
 
-def message_in_full(
-    timeline: Timeline, message_id: int, as_player: str | None = None
-) -> MessageInFull | None:
-    """One message of a session; see `InFull.message`."""
-    return InFull(timeline).message(message_id, as_player)
-
-
 def _pieces(dissector: Dissector | None, direction: Direction, data: bytes) -> tuple[Piece, ...]:
     """What took the bytes; all of them are in one piece where the protocol is not installed."""
     return whole(data, unreadable(), "") if dissector is None else dissector.anatomy(data, direction)

@@ -68,7 +68,9 @@ def drawings(capture: str, shape: Shape, player: str | None = None, every: int =
         for event in timeline.events_between(table.id, 0, last):
             apply(state, event.changes)
             if event.seq % every == 0 or event.seq == last:
-                yield onlooker.drawings(table.id, state, timeline.recent(table.id, event.seq, RECENT), [shape])[shape]
+                yield onlooker.drawings(
+                    table.id, state, timeline.recent(table.id, event.seq, RECENT), [shape]
+                )[shape]
 
 
 @cache

@@ -107,7 +107,7 @@ def test_a_player_sees_no_dice_of_others() -> None:
     for seen in drawings(GAME, "wide", "kaos", every=times(1, 7)):
         if any(line.startswith("under the cup: ") for line in seen.words):
             (own,) = [line for line in seen.words if line.startswith("kaos: ")]
-            assert own.split(", ")[-1].split()[0] in ("rolls", "says", "bluffs", "wants")
+            assert own.split(", ")[-1].split()[0] in ("rolls", "says", "bluffs", "wants", "lost")
 
 
 # What is going on.
@@ -172,6 +172,17 @@ def test_who_joins_is_ticked() -> None:
     seen = drawing(state)
     assert "anna: joins" in seen.words
     assert "who plays? 1 joined" in texts(seen)
+
+
+@EACH
+def test_points_and_doings_have_room_beside_each_other(shape: Shape) -> None:
+    names = [f"p{number}" for number in range(8)]
+    state = table(*names, turn="p1", seer="p1", announced={"name": "p0", "dice": "2,1"})
+    state["scores"] = dict.fromkeys(names, 1000)
+    state["games"]["7"]["private"] = {"p0": {"dice": "3,1", "bluff": True}}
+    seen = texts(drawing(state, shape))
+    assert {"bluffs Mäxchen", "wants to see", "1000 points"} <= {*seen}
+    assert not any("…" in words for words in seen)
 
 
 # Whoever plays.

@@ -21,7 +21,7 @@ from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Item, Strea
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.state import apply, seen_by
 from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.in_full import MOST_BYTES, MOST_COPIES, InFull, MessageInFull, message_in_full
+from kiebitz.storage.in_full import MOST_BYTES, MOST_COPIES, InFull, MessageInFull
 from kiebitz.storage.schema import StorageError, create_tables
 from kiebitz.storage.traffic import Bytes, sent_between
 
@@ -195,7 +195,7 @@ def test_a_message_that_is_too_long_is_read_to_64_kib(tmp_path: Path) -> None:
         for at in range(0, len(text), 9_000)
     ]
     with kiebitz.open(record(tmp_path / "long.db", items)) as session:
-        told = message_in_full(session.timeline, 2)
+        told = InFull(session.timeline).message(2)
         assert told is not None
         assert told.message.name == "Chatnachricht senden"
         assert told.data == text.encode()[:MOST_BYTES]
@@ -214,11 +214,11 @@ def test_no_such_message(tmp_path: Path) -> None:
         record(database, Conversation(number=number).says(b"REGISTER;alice").hears(b"REGISTERED;0").items)
     with kiebitz.open(f"{database}:1") as first, kiebitz.open(f"{database}:2") as second:
         ids = [[said.id for said in session.messages()] for session in (first, second)]
-        assert message_in_full(first.timeline, ids[0][0]) is not None
+        assert InFull(first.timeline).message(ids[0][0]) is not None
         # It is another session's.
-        assert message_in_full(first.timeline, ids[1][0]) is None
-        assert message_in_full(second.timeline, 99) is None
-        assert message_in_full(second.timeline, -1) is None
+        assert InFull(first.timeline).message(ids[1][0]) is None
+        assert InFull(second.timeline).message(99) is None
+        assert InFull(second.timeline).message(-1) is None
 
 
 def test_a_protocol_that_is_not_installed(tmp_path: Path) -> None:
@@ -228,10 +228,10 @@ def test_a_protocol_that_is_not_installed(tmp_path: Path) -> None:
         for table in ("streams", "tables", "games"):
             connection.execute(f"UPDATE {table} SET protocol = 'skat'")
     with kiebitz.open(database) as session:
-        told = message_in_full(session.timeline, 1)
+        told = InFull(session.timeline).message(1)
         assert told is not None
         assert (told.protocol, told.about, told.data) == ("skat", None, b"REGISTER;alice")
         assert [(piece.kind, piece.length) for piece in told.pieces] == [("unread", 14)]
         assert told.event is None or told.event.sentence.startswith(told.event.kind)
         with pytest.raises(StorageError, match="what alice could know cannot be told"):
-            message_in_full(session.timeline, 1, "alice")
+            InFull(session.timeline).message(1, "alice")

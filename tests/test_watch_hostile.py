@@ -6,22 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from command import CAPTURES, TINY, kiebitz
+from command import kiebitz
 from spoilt_databases import FORGED, SPOTS, Spot, spoil
 from strength import a_few
 from test_hostile_text import is_harmless
+from test_spoilt_text import CAPTURES_OF
 from watching import Sight, watch
 
 from kiebitz.cli.damage import damaged_database
 from kiebitz.dissectors.errors import KiebitzError
-
-CAPTURES_OF = {
-    "maexchen": TINY,
-    "schafkopf": str(CAPTURES / "schafkopf-1.3-1human-tiny.pcap"),
-    "catan": str(CAPTURES / "catan-yaks-lobby.pcap.gz"),
-    "okey": str(CAPTURES / "okey-head-tiny.pcap.gz"),
-    "cgml": str(CAPTURES / "cgml-tiny.pcap.gz"),
-}
 
 _LINE = re.compile(rf"^ *{FORGED}", re.MULTILINE)
 

@@ -186,11 +186,15 @@ def _put_plate(sheet: Sheet, table: _Table, name: str, box: Box) -> None:
     sheet.put(things.plate(name[:60], state, box.width, box.height), box.x, box.y)
     base = box.y + box.height / 2 + 29
     x = box.x + 16
+    room = box.width - 28
+    doing = table.doing(name)
     if points := table.points(name):
         words = f"{points} point{'' if points == '1' else 's'}"
-        sheet.put(text(words, 28, 160, "k-ink"), x, base)
-        x += 158
-    if doing := table.doing(name):
+        if _LETTER * 28 * (len(words) + 1 + len(doing)) > room:
+            words = points
+        sheet.put(text(words, 28, room, "k-ink"), x, base)
+        x += max(150.0 if words != points else 0.0, _LETTER * 28 * (len(words) + 1))
+    if doing:
         size = 28 if len(doing) < 10 else SMALL
         sheet.put(text(doing, size, box.x + box.width - x, _ink(state, doing), bold=True), x, base)
 

@@ -242,6 +242,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.tell(error)
 
     def tell(self, error: Exception) -> None:
+        """Say what keeps the session from being read."""
         self.viewer.watched.fails(error)
         self.show_status()
 

@@ -45,13 +45,10 @@ class Course:
         """Whether nothing comes after this place."""
         return self.place == len(self) - 1
 
-    def grow(self, timeline: Timeline) -> bool:
-        """Look how far the table has come; whether there are more events than before."""
+    def grow(self, timeline: Timeline) -> None:
+        """Look how far the table has come."""
         self._timeline = timeline
-        last = timeline.last_seq(self.table_id)
-        is_more = last > self._last
-        self._last = last
-        return is_more
+        self._last = timeline.last_seq(self.table_id)
 
     def go_on(self, seconds: float) -> bool:
         """Search on for so long; whether something is left to be looked at."""

@@ -87,8 +87,7 @@ class FilterLine(Vertical):
         line = self._input
         text = line.value[: line.cursor_position]
         before, names = names_at_end(text)
-        # Letter by letter is what is wanted.
-        common = before + os.path.commonprefix(names) if names else text  # noqa: RUF071
+        common = before + os.path.commonprefix(names) if names else text  # noqa: RUF071 letter by letter
         if len(common) > len(text):
             rest = line.value[line.cursor_position :]
             line.value = common + rest

@@ -81,7 +81,7 @@ class SmallTables(Grid):
     def look_again(self) -> None:
         """Show the tables that there are now, or those around the one that is chosen."""
         tables = self._viewer.tables
-        columns, rows = _grid(max(len(tables), 1), self.size.width, self.size.height)
+        columns, rows = _grid(len(tables), self.size.width, self.size.height)
         room = columns * rows
         self._first = max(min(self._first, self._place, len(tables) - room), self._place - room + 1, 0)
         seen = tables[self._first : self._first + room]
