@@ -18,6 +18,7 @@ from kiebitz.storage.results import named_result
 from kiebitz.storage.timeline import TableRow
 
 _TIMES = 500
+_GAMES = 1000
 _FLAWS = 1000
 _FLAWS_READ = 20_000
 _STEPS = 1000
@@ -60,20 +61,17 @@ def _sample(first: int, last: int, most: int) -> list[int]:
 
 
 def _games(reader: Reader, table: TableRow, player: str | None) -> Iterator[records.GameMark]:
+    """The table's games; of more than are shown one of each stretch."""
     timeline = reader.timeline
-    seqs = dict(
-        timeline.connection.execute(
-            "SELECT g.id, (SELECT e.seq FROM events AS e WHERE e.game_id = g.id ORDER BY e.id LIMIT 1)"
-            " FROM games AS g WHERE g.table_id = ?",
-            (table.id,),
-        ).fetchall()
-    )
-    for game in timeline.games():
-        seq = seqs.get(game.id)
-        if seq is not None:
+    games = [game for game in timeline.games() if game.table_id == table.id]
+    for game in games[:: max(1, -(-len(games) // _GAMES))]:
+        begun = timeline.connection.execute(
+            "SELECT seq FROM events WHERE game_id = ? ORDER BY id LIMIT 1", (game.id,)
+        ).fetchone()
+        if begun is not None:
             # How it ended may tell what a player was not told.
             result = named_result(timeline, game) if player is None else None
-            yield records.GameMark(game.id, game.label, seq, result_words(result) if result else None)
+            yield records.GameMark(game.id, game.label, begun[0], result_words(result) if result else None)
 
 
 def _flaws(reader: Reader, table: TableRow, player: str | None) -> list[records.FlawMark]:

@@ -1,4 +1,4 @@
-// A moment's address: the part behind `#`, as in `#table=1&at=477&as=alice`. Only what differs from the default is in it.
+// A moment's address: the part behind `#`, as in `#table=1&at=477&as=alice`. It has what is not as usual.
 
 import { AT_FIRST, differs } from "./where.js";
 
@@ -19,7 +19,8 @@ export function placeOf(hash) {
   const said = new URLSearchParams(hash.replace(/^#/, ""));
   const place = {};
   for (const name of [...NUMBERS, ...TEXTS, ...FLAGS]) place[name] = AT_FIRST[name];
-  for (const name of NUMBERS) if (/^\d{1,15}$/.test(said.get(name) ?? "")) place[name] = Number(said.get(name));
+  for (const name of NUMBERS)
+    if (/^\d{1,15}$/.test(said.get(name) ?? "")) place[name] = Number(said.get(name));
   for (const name of TEXTS) if (said.has(name)) place[name] = said.get(name);
   for (const name of FLAGS) place[name] = said.get(name) === "1";
   return place;

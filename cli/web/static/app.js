@@ -70,14 +70,19 @@ const acts = {
   pace: (isFaster) => moves.pace(isFaster),
   error: (by) => moves.error(by),
   filter: () => filterLine.open(),
-  tables: () => where.go(watched.tables.length > 1 ? { several: !where.now.several } : { notice: "there is one table only" }),
+  tables: () =>
+    where.go(
+      watched.tables.length > 1 ? { several: !where.now.several } : { notice: "there is one table only" },
+    ),
   player: () => choosers.choosePlayer(),
   pane: (event) => panes.turnTo(Number(event.key) - 1),
   turn: (by) => panes.turn(by),
   list: (event) => panes.press(event),
-  copy: () => copyReference(where, panes.pane.reference, { at: watched.timeline === null ? null : watched.seq }),
+  copy: () =>
+    copyReference(where, panes.pane.reference, { at: watched.timeline === null ? null : watched.seq }),
   projector: () => where.go({ projector: !where.now.projector }),
-  leave: () => (where.now.projector || where.now.several ? where.go({ projector: false, several: false }) : false),
+  leave: () =>
+    where.now.projector || where.now.several ? where.go({ projector: false, several: false }) : false,
   help: () => showHelp(keys, source.isFile),
 };
 const keys = keysOf(acts);

@@ -9,9 +9,9 @@ const PLACES = 400;
 /** Shows the course of the table, and where one is in it. */
 export class Bar {
   #watched;
-  #moves;
   #range = byId("range");
-  #drawn = null;
+  /** What is marked now. */
+  #drawn = "";
 
   /**
    * @param {import("./where.js").Where} where
@@ -20,7 +20,6 @@ export class Bar {
    */
   constructor(where, watched, moves) {
     this.#watched = watched;
-    this.#moves = moves;
     this.#range.addEventListener("input", () => moves.beAt(Number(this.#range.value)));
     where.listen(() => this.#show());
   }
@@ -43,22 +42,24 @@ export class Bar {
     write(byId("place"), place);
     write(byId("clock"), clock);
     write(byId("game"), this.#gameWords(timeline, seq));
-    if (this.#drawn !== timeline || this.#drawnLast !== timeline.last || this.#drawnGames !== timeline.games.length) this.#mark(timeline);
+    const drawn = JSON.stringify([
+      timeline.first,
+      timeline.last,
+      timeline.games.length,
+      timeline.flaws.length,
+    ]);
+    if (this.#drawn !== drawn) this.#mark(timeline);
+    this.#drawn = drawn;
   }
 
   #gameWords(timeline, seq) {
     const game = timeline.gameAt(seq);
     if (game === null) return "";
-    return game.result && timeline.games.at(-1) === game && seq === timeline.last ? `${game.label}: ${game.result}` : game.label;
+    const isOver = game.result && timeline.games.at(-1) === game && seq === timeline.last;
+    return isOver ? `${game.label}: ${game.result}` : game.label;
   }
 
-  #drawnLast = -1;
-  #drawnGames = -1;
-
   #mark(timeline) {
-    this.#drawn = timeline;
-    this.#drawnLast = timeline.last;
-    this.#drawnGames = timeline.games.length;
     const span = Math.max(timeline.last - timeline.begin, 1);
     const at = (seq) => Math.round((Math.max(seq - timeline.begin, 0) / span) * PLACES);
     const games = new Map();
@@ -80,6 +81,9 @@ export class Bar {
 
 /** An error is a triangle that stands on its point, a warning a ring. */
 function form(kind) {
-  const shape = kind === "error" ? svgElement("path", { d: "M0.5 1h9L5 9z" }) : svgElement("circle", { cx: 5, cy: 5, r: 3.2 });
+  const shape =
+    kind === "error"
+      ? svgElement("path", { d: "M0.5 1h9L5 9z" })
+      : svgElement("circle", { cx: 5, cy: 5, r: 3.2 });
   return svgElement("svg", { viewBox: "0 0 10 10" }, shape);
 }

@@ -4,8 +4,9 @@ import { element } from "./elements.js";
 
 const IN_A_ROW = 8;
 /** Letters that would turn a row round, cover their neighbours, or are not seen. */
-const HIDDEN = /[\p{M}\p{C}\p{Zl}\p{Zp}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-const TWO_CELLS = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]|\p{Extended_Pictographic}/u;
+const HIDDEN = /[\p{M}\p{C}\p{Zl}\p{Zp}\p{sc=Arabic}\p{sc=Hebrew}\p{sc=Syriac}\p{sc=Thaana}\p{sc=Nko}]/u;
+const TWO_CELLS =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\p{Extended_Pictographic}]/u;
 
 /**
  * The rows; the bytes of a piece are in elements whose `data-piece` is its number.
@@ -27,10 +28,21 @@ export function byteRows(bytes, pieceOf, isFlawed, upTo) {
       to = from + 1;
       while (to < end && pieceOf[to] === pieceOf[from] && isFlawed[to] === isFlawed[from]) to += 1;
       const about = { "data-piece": pieceOf[from], class: isFlawed[from] ? "is-flawed" : null };
-      hex.append(element("span", about, [...bytes.slice(from, to)].map(hexOf).join(" ")), to < end ? " " : "");
+      hex.append(
+        element("span", about, [...bytes.slice(from, to)].map(hexOf).join(" ")),
+        to < end ? " " : "",
+      );
       text.append(element("span", about, letters.slice(from, to).join("")));
     }
-    rows.push(element("div", { class: "dump-row" }, element("span", { class: "dump-offset" }, String(start)), hex, text));
+    rows.push(
+      element(
+        "div",
+        { class: "dump-row" },
+        element("span", { class: "dump-offset" }, String(start)),
+        hex,
+        text,
+      ),
+    );
   }
   return rows;
 }

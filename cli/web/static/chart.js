@@ -76,30 +76,41 @@ export class Chart {
     const zero = svgElement("line", { class: "chart-zero", x1: 0, x2: width, y1: y(0), y2: y(0) });
     const scale = svgElement("text", { class: "chart-scale", x: 0, y: y(high) + 4 }, String(high));
     const lines = names.map((_, place) => {
-      const path = svgElement("path", { class: `chart-line is-line-${place % 6}`, d: stepped(steps, place, x, y, timeline.last), "stroke-dasharray": DASHES[place % 6] });
-      return path;
+      const d = stepped(steps, place, x, y, timeline.last);
+      return svgElement("path", {
+        class: `chart-line is-line-${place % 6}`,
+        d,
+        "stroke-dasharray": DASHES[place % 6],
+      });
     });
     this.#plot.replaceChildren(zero, scale, ...lines, this.#here);
     this.#here.setAttribute("y1", 0);
     this.#here.setAttribute("y2", height);
     this.#label(names, steps, y, height);
     const left = timeline.scores.names.length - names.length;
-    this.#plot.setAttribute("aria-label", `${title} over time${left > 0 ? `, without ${left} more players` : ""}`);
+    this.#plot.setAttribute(
+      "aria-label",
+      `${title} over time${left > 0 ? `, without ${left} more players` : ""}`,
+    );
     this.#mark();
   }
 
   /** The names at the ends of the lines, as far apart as they must be to be read. */
   #label(names, steps, y, height) {
-    const rows = names.map((name, place) => ({ name, place, top: y(steps.findLast(([, row]) => row[place] !== null && row[place] !== undefined)?.[1][place] ?? 0) }));
+    const lastOf = (place) => steps.findLast(([, row]) => (row[place] ?? null) !== null)?.[1][place] ?? 0;
+    const rows = names.map((name, place) => ({ name, place, top: y(lastOf(place)) }));
     rows.sort((one, other) => one.top - other.top);
     rows.forEach((row, number) => {
       if (number) row.top = Math.max(row.top, rows[number - 1].top + LEADING);
     });
-    const excess = Math.max((rows.at(-1)?.top ?? 0) - (height - 4), 0);
-    for (const [number, row] of rows.toReversed().entries()) row.top = Math.min(row.top, height - 4 - number * LEADING, excess ? row.top : Infinity);
+    // What this has pushed over the lower edge goes up again, and those above it.
+    for (const [number, row] of rows.toReversed().entries()) {
+      row.top = Math.min(row.top, height - 4 - number * LEADING);
+    }
     this.#labels = rows.map(({ name, place, top }) => {
       const value = element("b");
-      const form = svgElement("svg", { viewBox: "-6 -6 12 12", "aria-hidden": "true", class: `is-line-${place % 6}` }, svgElement("path", { d: FORMS[place % 6] }));
+      const about = { viewBox: "-6 -6 12 12", "aria-hidden": "true", class: `is-line-${place % 6}` };
+      const form = svgElement("svg", about, svgElement("path", { d: FORMS[place % 6] }));
       const label = element("li", { title: name }, form, value, " ", element("span", {}, name));
       label.style.setProperty("top", `${Math.max(top, 4)}px`);
       return { label, value, place };

@@ -21,10 +21,14 @@ export class Choosers {
     this.#where = where;
     this.#watched = watched;
     this.#source = source;
-    byId("session").addEventListener("change", ({ target }) => where.go({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }));
+    byId("session").addEventListener("change", ({ target }) =>
+      where.go({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }),
+    );
     byId("table").addEventListener("change", ({ target }) => moves.lookAt(Number(target.value)));
     // The first choice is everybody; a player may be called as it is.
-    byId("as").addEventListener("change", ({ target }) => where.go({ as: watched.players[target.selectedIndex - 1] ?? null, message: null, notice: "" }));
+    byId("as").addEventListener("change", ({ target }) =>
+      where.go({ as: watched.players[target.selectedIndex - 1] ?? null, message: null, notice: "" }),
+    );
     where.listen(() => this.#show());
   }
 
@@ -32,7 +36,12 @@ export class Choosers {
   choosePlayer() {
     const choice = byId("as");
     if (byId("as-choice").hidden) {
-      this.#where.go({ notice: this.#watched.onlyPlayer === null ? "no player is known yet" : "this page shows one player's view only" });
+      this.#where.go({
+        notice:
+          this.#watched.onlyPlayer === null
+            ? "no player is known yet"
+            : "this page shows one player's view only",
+      });
       return;
     }
     choice.focus();
@@ -46,29 +55,64 @@ export class Choosers {
   #show() {
     const { now } = this.#where;
     const { sessions, tables, players, session, table, onlyPlayer } = this.#watched;
-    const names = [sessions, tables.map(({ title, server }) => [title, server]), players, onlyPlayer, now.session, now.table, now.as, now.live];
+    const names = [
+      sessions,
+      tables.map(({ title, server }) => [title, server]),
+      players,
+      onlyPlayer,
+      now.session,
+      now.table,
+      now.as,
+      now.live,
+    ];
     const drawn = JSON.stringify(names);
     if (drawn === this.#drawn) return;
     this.#drawn = drawn;
-    options("session", sessions.map(({ number, name }) => [number, name]), now.session);
-    options("table", tables.map((one) => [one.table, `${one.title} ${one.server}`]), now.table);
+    options(
+      "session",
+      sessions.map(({ number, name }) => [number, name]),
+      now.session,
+    );
+    options(
+      "table",
+      tables.map((one) => [one.table, `${one.title} ${one.server}`]),
+      now.table,
+    );
     byId("session-choice").hidden = sessions.length < 2;
     byId("table-choice").hidden = tables.length < 2;
     byId("tables-button").hidden = tables.length < 2;
     byId("as-choice").hidden = onlyPlayer !== null || !players.length;
-    byId("as").replaceChildren(...[null, ...players].map((name) => element("option", { selected: name === now.as }, name ?? EVERYBODY)));
+    byId("as").replaceChildren(
+      ...[null, ...players].map((name) =>
+        element("option", { selected: name === now.as }, name ?? EVERYBODY),
+      ),
+    );
     const title = table?.title ?? "Kiebitz";
     write(byId("title"), title);
-    write(byId("name"), session === null ? "" : [session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "));
+    write(
+      byId("name"),
+      session === null
+        ? ""
+        : [session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "),
+    );
     byId("name").title = [session?.source, session?.lacks].filter(Boolean).join(" · ");
     const kind = now.live ? "live" : this.#source.isFile ? "recorded · file" : "recorded";
     write(byId("kind"), kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;
-    write(byId("when"), session?.started ? new Date(session.started).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }) : "");
-    document.title = printable([title === "Kiebitz" ? null : title, session?.name, "Kiebitz"].filter(Boolean).join(" · "));
+    write(
+      byId("when"),
+      session?.started
+        ? new Date(session.started).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })
+        : "",
+    );
+    document.title = printable(
+      [title === "Kiebitz" ? null : title, session?.name, "Kiebitz"].filter(Boolean).join(" · "),
+    );
   }
 }
 
 function options(id, choices, chosen) {
-  byId(id).replaceChildren(...choices.map(([value, words]) => element("option", { value, selected: value === chosen }, words)));
+  byId(id).replaceChildren(
+    ...choices.map(([value, words]) => element("option", { value, selected: value === chosen }, words)),
+  );
 }

@@ -52,7 +52,8 @@ export function printable(text) {
 function dressed(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value === true ? "" : value);
+    else if (value !== false && value !== null && value !== undefined)
+      made.setAttribute(name, value === true ? "" : value);
   }
   for (const child of children) {
     if (child !== null) made.append(typeof child === "string" ? printable(child) : child);

@@ -6,7 +6,7 @@ const LONGEST_MS = 5000;
 const SILENCE_MS = 60_000;
 
 /**
- * Hears what happens at a table after an event. Of what comes twice the second is left out; nothing is left out in between.
+ * Hears what happens at a table after an event: all of it, and nothing twice.
  *
  * `events` is called with what came, `growth` and `status` with what the server says of the session, and `lost` with
  * whether the connection is lost.

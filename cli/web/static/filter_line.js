@@ -27,7 +27,8 @@ export class FilterLine {
   constructor(source, where) {
     this.#source = source;
     this.#where = where;
-    if (source.isFile) this.#input.placeholder = "words to look for, as in: alice rolls   Enter keeps, Esc drops";
+    if (source.isFile)
+      this.#input.placeholder = "words to look for, as in: alice rolls   Enter keeps, Esc drops";
     this.#input.addEventListener("input", () => this.#written());
     this.#input.addEventListener("keydown", (event) => this.#key(event));
     this.#input.addEventListener("blur", () => this.#list([]));
@@ -141,13 +142,18 @@ export class FilterLine {
     this.#chosen = -1;
     this.#names.hidden = words.length === 0;
     this.#input.setAttribute("aria-expanded", String(words.length > 0));
-    this.#names.replaceChildren(...words.map((word, place) => element("li", { role: "option", id: `filter-name-${place}`, "aria-selected": "false" }, word)));
+    this.#names.replaceChildren(
+      ...words.map((word, place) =>
+        element("li", { role: "option", id: `filter-name-${place}`, "aria-selected": "false" }, word),
+      ),
+    );
     this.#choose(-1);
   }
 
   #choose(place) {
     this.#chosen = place;
-    for (const [number, option] of [...this.#names.children].entries()) option.setAttribute("aria-selected", String(number === place));
+    for (const [number, option] of [...this.#names.children].entries())
+      option.setAttribute("aria-selected", String(number === place));
     if (place < 0) this.#input.removeAttribute("aria-activedescendant");
     else this.#input.setAttribute("aria-activedescendant", `filter-name-${place}`);
     this.#names.children[place]?.scrollIntoView({ block: "nearest" });
@@ -176,7 +182,9 @@ export class FilterLine {
       this.#complete(this.#chosen);
     } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && count) {
       event.preventDefault();
-      this.#choose((this.#chosen + (event.key === "ArrowDown" ? 1 : this.#chosen < 0 ? 0 : -1) + count) % count);
+      this.#choose(
+        (this.#chosen + (event.key === "ArrowDown" ? 1 : this.#chosen < 0 ? 0 : -1) + count) % count,
+      );
     }
   }
 }

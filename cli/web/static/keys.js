@@ -60,7 +60,8 @@ export function listenForKeys(keys) {
   const byName = new Map(keys.flatMap((key) => key.keys.map((name) => [name, key])));
   addEventListener("keydown", (event) => {
     const { target } = event;
-    const isElsewhere = event.defaultPrevented || event.isComposing || event.ctrlKey || event.altKey || event.metaKey;
+    const isElsewhere =
+      event.defaultPrevented || event.isComposing || event.ctrlKey || event.altKey || event.metaKey;
     if (isElsewhere || target.closest?.(TYPED_IN) || document.querySelector("dialog[open]")) return;
     if ((event.key === " " || event.key === "Enter") && target.closest?.(PRESSED)) return;
     const isNamed = event.key.length > 1;

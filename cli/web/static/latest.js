@@ -28,7 +28,11 @@ export class Latest {
     if (this.#isAsking) return;
     this.#isAsking = true;
     try {
-      for (let key = this.#keyOf(); key !== this.#done && key !== null && !document.hidden; key = this.#keyOf()) {
+      for (
+        let key = this.#keyOf();
+        key !== this.#done && key !== null && !document.hidden;
+        key = this.#keyOf()
+      ) {
         await this.#ask(key);
         this.#done = key;
         if (this.#pauseMs) await new Promise((resolve) => setTimeout(resolve, this.#pauseMs));

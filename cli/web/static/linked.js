@@ -10,7 +10,8 @@ export function linked(dump, list, pieces) {
   const mark = (number, isSeen) => {
     if (number === marked) return;
     marked = number;
-    for (const element of [...dump.querySelectorAll(".is-marked"), ...list.querySelectorAll(".is-marked")]) element.classList.remove("is-marked");
+    for (const element of [...dump.querySelectorAll(".is-marked"), ...list.querySelectorAll(".is-marked")])
+      element.classList.remove("is-marked");
     const row = list.querySelector(`[data-piece="${number}"]`);
     const piece = pieces[number];
     row?.classList.add("is-marked");
@@ -18,13 +19,15 @@ export function linked(dump, list, pieces) {
     for (const element of dump.querySelectorAll("[data-piece]")) {
       // Its own bytes, and those of the pieces inside of it.
       const inner = pieces[Number(element.dataset.piece)];
-      if (inner && inner.offset >= piece.offset && inner.offset + inner.length <= piece.offset + piece.length) element.classList.add("is-marked");
+      if (inner && inner.offset >= piece.offset && inner.offset + inner.length <= piece.offset + piece.length)
+        element.classList.add("is-marked");
     }
     if (isSeen) bringIntoSight(dump, dump.querySelector(".is-marked"));
     else bringIntoSight(list, row);
   };
   const choose = (number) => {
-    for (const row of list.querySelectorAll("[aria-selected=true]")) row.setAttribute("aria-selected", "false");
+    for (const row of list.querySelectorAll("[aria-selected=true]"))
+      row.setAttribute("aria-selected", "false");
     const row = list.querySelector(`[data-piece="${number}"]`);
     row?.setAttribute("aria-selected", "true");
     if (row) list.setAttribute("aria-activedescendant", row.id);
@@ -32,7 +35,10 @@ export function linked(dump, list, pieces) {
     bringIntoSight(list, row);
   };
   const pointed = (event) => event.target.closest?.("[data-piece]")?.dataset.piece;
-  for (const [place, isList] of [[dump, false], [list, true]]) {
+  for (const [place, isList] of [
+    [dump, false],
+    [list, true],
+  ]) {
     place.addEventListener("pointerover", (event) => {
       if (pointed(event) !== undefined) mark(Number(pointed(event)), isList);
     });

@@ -74,8 +74,10 @@ export class List {
       next = next.nextSibling;
       gone.remove();
     }
-    if (!items.length && isLoaded) this.#inner.replaceChildren(element("p", { class: "nothing" }, this.#nothing));
-    if (anchor !== null && rows.has(anchor.key)) this.root.scrollTop += rows.get(anchor.key).offsetTop - anchor.top;
+    if (!items.length && isLoaded)
+      this.#inner.replaceChildren(element("p", { class: "nothing" }, this.#nothing));
+    if (anchor !== null && rows.has(anchor.key))
+      this.root.scrollTop += rows.get(anchor.key).offsetTop - anchor.top;
     this.#show();
   }
 
@@ -95,7 +97,17 @@ export class List {
   }
 
   #row(item, key) {
-    return element("div", { role: "option", id: `${this.#prefix}-${key}`, "data-key": key, class: "row", "aria-selected": "false" }, ...this.#rowOf(item));
+    return element(
+      "div",
+      {
+        role: "option",
+        id: `${this.#prefix}-${key}`,
+        "data-key": key,
+        class: "row",
+        "aria-selected": "false",
+      },
+      ...this.#rowOf(item),
+    );
   }
 
   #show() {
@@ -141,7 +153,8 @@ export class List {
     const [top, bottom] = [row.offsetTop, row.offsetTop + row.offsetHeight];
     const height = this.root.clientHeight;
     if (top < this.root.scrollTop + 8) this.root.scrollTop = top - height / 4;
-    else if (bottom > this.root.scrollTop + height - 8) this.root.scrollTop = bottom - height + Math.min(height / 4, 80);
+    else if (bottom > this.root.scrollTop + height - 8)
+      this.root.scrollTop = bottom - height + Math.min(height / 4, 80);
   }
 
   /** The first row that is seen. */
@@ -159,6 +172,7 @@ export class List {
     if (!items.length) return;
     // What does not come now is asked for again at the next turn of the wheel.
     if (scrollTop < NEAR_PX && !isFirst) this.#stretch.more("before").catch(() => {});
-    if (scrollHeight - scrollTop - clientHeight < NEAR_PX && !isLast) this.#stretch.more("after").catch(() => {});
+    if (scrollHeight - scrollTop - clientHeight < NEAR_PX && !isLast)
+      this.#stretch.more("after").catch(() => {});
   }
 }

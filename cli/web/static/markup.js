@@ -22,7 +22,10 @@ const PARSED = globalThis.trustedTypes?.createPolicy("kiebitz-drawings", { creat
  */
 export function shapesOf(markup) {
   const wrapped = `<svg xmlns="http://www.w3.org/2000/svg">${markup}</svg>`;
-  const root = new DOMParser().parseFromString(PARSED?.createHTML(wrapped) ?? wrapped, "image/svg+xml").documentElement;
+  const root = new DOMParser().parseFromString(
+    PARSED?.createHTML(wrapped) ?? wrapped,
+    "image/svg+xml",
+  ).documentElement;
   const group = document.createElementNS(root.namespaceURI, "g");
   if (root.localName === "svg") takeOver(root, group, 0);
   return group;

@@ -74,7 +74,8 @@ export class Moves {
     if (timeline === null) return;
     const errors = timeline.flaws.filter(({ severity }) => severity === "error");
     const shown = this.#flaw !== null && this.#flaw.seq === seq ? this.#flaw : null;
-    const isBehind = (flaw) => (shown ? isAfter(flaw, shown) : flaw.seq > seq || (seq <= timeline.begin && by > 0));
+    const isBehind = (flaw) =>
+      shown ? isAfter(flaw, shown) : flaw.seq > seq || (seq <= timeline.begin && by > 0);
     const isBefore = (flaw) => (shown ? isAfter(shown, flaw) : flaw.seq < seq);
     const found = by > 0 ? errors.find(isBehind) : errors.findLast(isBefore);
     if (found === undefined) {
@@ -94,7 +95,13 @@ export class Moves {
     if (timeline === null) return;
     if (playing || (live && at === null)) this.#where.go({ playing: false, at: seq, notice: "" });
     else if (seq >= timeline.last && live) this.beAt(null);
-    else this.#where.go({ at: seq >= timeline.last ? timeline.begin : seq, playing: true, message: null, notice: "" });
+    else
+      this.#where.go({
+        at: seq >= timeline.last ? timeline.begin : seq,
+        playing: true,
+        message: null,
+        notice: "",
+      });
   }
 
   /** Twice as fast, or half as fast. */

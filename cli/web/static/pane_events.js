@@ -34,7 +34,9 @@ export class EventsPane {
   draw() {
     const { course, seq } = this.#watched;
     if (course === null) {
-      this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet: nobody plays, as far as is known"));
+      this.root.replaceChildren(
+        element("p", { class: "nothing" }, "no game yet: nobody plays, as far as is known"),
+      );
       this.#course = null;
       return;
     }

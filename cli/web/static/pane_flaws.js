@@ -93,18 +93,27 @@ export class FlawsPane {
   }
 
   #choice() {
-    const options = Object.entries(SEVERITIES).map(([value, words]) => element("option", { value, selected: value === this.#severity }, words));
+    const options = Object.entries(SEVERITIES).map(([value, words]) =>
+      element("option", { value, selected: value === this.#severity }, words),
+    );
     const choose = (event) => {
       this.#severity = event.target.value;
       this.draw();
     };
-    return element("label", { class: "pane-choice" }, "Show ", element("select", { onchange: choose }, ...options));
+    return element(
+      "label",
+      { class: "pane-choice" },
+      "Show ",
+      element("select", { onchange: choose }, ...options),
+    );
   }
 
   #open(flaw) {
     if (flaw.message !== null) this.#moves.open(flaw.message);
-    if (flaw.seq !== null) this.#moves.beAt(Math.max(flaw.seq, this.#watched.timeline?.begin ?? 0), { message: flaw.message });
-    if (flaw.message === null) this.#where.go({ notice: "no message was made out there; its stream has the bytes" });
+    if (flaw.seq !== null)
+      this.#moves.beAt(Math.max(flaw.seq, this.#watched.timeline?.begin ?? 0), { message: flaw.message });
+    if (flaw.message === null)
+      this.#where.go({ notice: "no message was made out there; its stream has the bytes" });
   }
 
   #mark() {
@@ -121,7 +130,12 @@ function flawRow(flaw) {
     element(
       "span",
       { class: "row-text" },
-      element("span", { class: `code is-${flaw.severity}` }, element("span", { class: "sign", "aria-hidden": "true" }, signOf(flaw.severity)), `${flaw.severity}[${flaw.code}]`),
+      element(
+        "span",
+        { class: `code is-${flaw.severity}` },
+        element("span", { class: "sign", "aria-hidden": "true" }, signOf(flaw.severity)),
+        `${flaw.severity}[${flaw.code}]`,
+      ),
       ` ${who}: ${flaw.text}`,
     ),
   ];

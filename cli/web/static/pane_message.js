@@ -20,7 +20,12 @@ const LOOKED_AT = 50;
 export class MessagePane {
   name = "message";
   title = "Message";
-  root = element("div", { class: "pane-body is-scrolled", tabindex: 0, role: "region", "aria-label": "One message in full" });
+  root = element("div", {
+    class: "pane-body is-scrolled",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "One message in full",
+  });
   /** What `y` copies a reference of: the message. */
   reference = null;
   #source;
@@ -77,33 +82,64 @@ export class MessagePane {
     this.reference = shown?.message.id ?? null;
     this.root.scrollTop = 0;
     if (shown === null) this.#nothing("no message tells of this event");
-    else this.root.replaceChildren(...head(shown), ...this.#bytes(shown), ...this.#event(shown), ...this.#copies(shown));
+    else
+      this.root.replaceChildren(
+        ...head(shown),
+        ...this.#bytes(shown),
+        ...this.#event(shown),
+        ...this.#copies(shown),
+      );
   }
 
   #bytes(shown) {
     const bytes = Uint8Array.from(atob(shown.data), (letter) => letter.codePointAt(0));
     const { pieces, flaws } = shown;
     const { pieceOf, isFlawed } = marked(bytes, pieces, flaws);
-    const dump = element("div", { class: "dump", tabindex: 0, role: "group", "aria-label": "Bytes" }, ...byteRows(bytes, pieceOf, isFlawed, Math.min(bytes.length, FIRST_BYTES)));
+    const rows = byteRows(bytes, pieceOf, isFlawed, Math.min(bytes.length, FIRST_BYTES));
+    const dump = element(
+      "div",
+      { class: "dump", tabindex: 0, role: "group", "aria-label": "Bytes" },
+      ...rows,
+    );
     if (bytes.length > FIRST_BYTES) {
       const all = () => dump.replaceChildren(...byteRows(bytes, pieceOf, isFlawed, bytes.length));
-      dump.append(element("button", { type: "button", class: "link", onclick: all }, `all ${countWords(bytes.length, "byte")}`));
+      dump.append(
+        element(
+          "button",
+          { type: "button", class: "link", onclick: all },
+          `all ${countWords(bytes.length, "byte")}`,
+        ),
+      );
     }
     if (!bytes.length) dump.append(element("p", { class: "nothing" }, "(no bytes)"));
-    const list = element("div", { class: "pieces", role: "listbox", tabindex: 0, "aria-label": "What took the bytes" }, ...pieceRows(pieces.slice(0, FIRST_PIECES), flaws, bytes.length));
-    if (pieces.length > FIRST_PIECES) list.append(element("p", { class: "faint" }, `… and ${pieces.length - FIRST_PIECES} more`));
+    const about = { class: "pieces", role: "listbox", tabindex: 0, "aria-label": "What took the bytes" };
+    const list = element("div", about, ...pieceRows(pieces.slice(0, FIRST_PIECES), flaws, bytes.length));
+    if (pieces.length > FIRST_PIECES)
+      list.append(element("p", { class: "faint" }, `… and ${pieces.length - FIRST_PIECES} more`));
     linked(dump, list, pieces);
-    const rest = shown.left_out ? [element("p", { class: "faint" }, `… ${countWords(shown.left_out, "byte")} more, not shown here`)] : [];
+    const rest = shown.left_out
+      ? [element("p", { class: "faint" }, `… ${countWords(shown.left_out, "byte")} more, not shown here`)]
+      : [];
     return [element("div", { class: "anatomy" }, dump, list), ...rest];
   }
 
   #event({ event, changes }) {
     if (event === null) return [];
     const told = changes.slice(0, MOST_CHANGES).map((change) => element("li", {}, ...changed(change)));
-    if (changes.length > MOST_CHANGES) told.push(element("li", {}, `… and ${changes.length - MOST_CHANGES} more`));
+    if (changes.length > MOST_CHANGES)
+      told.push(element("li", {}, `… and ${changes.length - MOST_CHANGES} more`));
     return [
       element("h3", {}, "Event"),
-      element("p", {}, element("button", { type: "button", class: "link", onclick: () => this.#moves.beAt(event.seq) }, `#${event.id}`), ` ${event.time.toFixed(6)} s: ${event.sentence}`),
+      element(
+        "p",
+        {},
+        element(
+          "button",
+          { type: "button", class: "link", onclick: () => this.#moves.beAt(event.seq) },
+          `#${event.id}`,
+        ),
+        ` ${event.time.toFixed(6)} s: ${event.sentence}`,
+      ),
       element("ul", { class: "changes" }, ...told),
     ];
   }
@@ -113,11 +149,18 @@ export class MessagePane {
     const rows = copies.map((copy) => {
       const later = `${Math.abs(copy.seconds * 1000).toFixed(3)} ms ${copy.seconds < 0 ? "earlier" : "later"}`;
       const way = message.direction === "s2c" ? "to" : "from";
-      const open = element("button", { type: "button", class: "link", onclick: () => this.#where.go({ message: copy.id }) }, `#${copy.id}`);
+      const open = element(
+        "button",
+        { type: "button", class: "link", onclick: () => this.#where.go({ message: copy.id }) },
+        `#${copy.id}`,
+      );
       return element("li", {}, open, ` ${way} ${clientWords(copy)} (stream ${copy.stream}), ${later}`);
     });
     if (count > copies.length) rows.push(element("li", {}, `… and ${count - copies.length} more`));
-    return [element("h3", {}, `${count} other ${count === 1 ? "copy" : "copies"}`), element("ul", { class: "changes" }, ...rows)];
+    return [
+      element("h3", {}, `${count} other ${count === 1 ? "copy" : "copies"}`),
+      element("ul", { class: "changes" }, ...rows),
+    ];
   }
 }
 
@@ -133,11 +176,17 @@ function head({ message, about }) {
     clause: about?.clause,
     dialect: about?.deviation,
   };
-  const rows = Object.entries(facts).filter(([, words]) => words).flatMap(([word, words]) => [element("dt", {}, word), element("dd", {}, words)]);
-  return [element("h3", { class: "message-name" }, `#${id} ${name}`), meaning === null ? null : element("p", { class: "meaning" }, meaning), element("dl", { class: "facts" }, ...rows)].filter(Boolean);
+  const rows = Object.entries(facts)
+    .filter(([, words]) => words)
+    .flatMap(([word, words]) => [element("dt", {}, word), element("dd", {}, words)]);
+  return [
+    element("h3", { class: "message-name" }, `#${id} ${name}`),
+    meaning === null ? null : element("p", { class: "meaning" }, meaning),
+    element("dl", { class: "facts" }, ...rows),
+  ].filter(Boolean);
 }
 
-/** For each byte the innermost piece, and whether a flaw is there; one without bytes is at the next byte, or the last. */
+/** For each byte the innermost piece, and whether a flaw is there; one without bytes is at the next, or the last. */
 function marked(bytes, pieces, flaws) {
   const pieceOf = new Array(bytes.length).fill(-1);
   pieces.forEach(({ offset, length }, number) => pieceOf.fill(number, offset, offset + length));
@@ -152,7 +201,17 @@ function marked(bytes, pieces, flaws) {
 /** A row for each piece, and below the one in which a flaw begins what is said of it. */
 function pieceRows(pieces, flaws, size) {
   const rows = pieces.map((piece, number) => {
-    const row = element("div", { class: "piece", role: "option", id: `piece-${number}`, "data-piece": number, "aria-selected": "false" }, ...pieceWords(piece));
+    const row = element(
+      "div",
+      {
+        class: "piece",
+        role: "option",
+        id: `piece-${number}`,
+        "data-piece": number,
+        "aria-selected": "false",
+      },
+      ...pieceWords(piece),
+    );
     row.style.setProperty("--depth", Math.min(piece.depth, 6));
     return row;
   });
@@ -163,7 +222,9 @@ function pieceRows(pieces, flaws, size) {
     const place = found < 0 ? pieces.length - 1 : found;
     behind.set(place, [...(behind.get(place) ?? []), flawBlock(flaw)]);
   }
-  return rows.flatMap((row, number) => [row, ...(behind.get(number) ?? [])]).concat(rows.length ? [] : (behind.get(-1) ?? []));
+  return rows
+    .flatMap((row, number) => [row, ...(behind.get(number) ?? [])])
+    .concat(rows.length ? [] : (behind.get(-1) ?? []));
 }
 
 function pieceWords({ kind, path, production, value, length }) {
@@ -194,5 +255,8 @@ function flawBlock({ severity, code, text, expected, clause, blame, group, offse
 function changed({ path, value, before }) {
   const words = (what) => shortenedWords(valueWords(what), MOST_OF_STATE);
   const was = before === undefined ? "" : `${words(before)} → `;
-  return [element("span", { class: "faint" }, `${path.join(".")}: `), `${was}${value === null ? "(taken away)" : words(value)}`];
+  return [
+    element("span", { class: "faint" }, `${path.join(".")}: `),
+    `${was}${value === null ? "(taken away)" : words(value)}`,
+  ];
 }

@@ -91,6 +91,7 @@ export class MessagesPane {
 
   #key() {
     const { at, data } = this.#where.now;
+    if (this.#watched.timeline === null) return null;
     // At the end more is said without anything happening.
     return JSON.stringify([this.#of, this.#watched.seq, at === null ? data : null]);
   }
@@ -125,7 +126,14 @@ function messageRow(message) {
       " ",
       sign ? element("span", { class: `sign is-${flaw}`, role: "img", "aria-label": flaw }, sign) : "",
       element("b", {}, name),
-      element("span", { class: "row-more" }, [gloss, words].filter(Boolean).map((part) => ` · ${part}`).join("")),
+      element(
+        "span",
+        { class: "row-more" },
+        [gloss, words]
+          .filter(Boolean)
+          .map((part) => ` · ${part}`)
+          .join(""),
+      ),
     ),
     element("span", { class: "row-id" }, `#${id}`),
   ];

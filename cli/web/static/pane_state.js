@@ -14,7 +14,12 @@ const MOST_PARTS = 300;
 export class StatePane {
   name = "state";
   title = "State";
-  root = element("div", { class: "pane-body is-scrolled", tabindex: 0, role: "region", "aria-label": "State" });
+  root = element("div", {
+    class: "pane-body is-scrolled",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "State",
+  });
   #source;
   #where;
   #watched;
@@ -45,7 +50,8 @@ export class StatePane {
 
   /** Show where one is now. */
   draw() {
-    if (this.#key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "nothing is known yet"));
+    if (this.#key() === null)
+      this.root.replaceChildren(element("p", { class: "nothing" }, "nothing is known yet"));
     else this.#latest.look();
   }
 
@@ -58,7 +64,9 @@ export class StatePane {
 
   #key() {
     const { session, table, as } = this.#where.now;
-    return table === null || this.#watched.timeline === null ? null : JSON.stringify([session, table, as, this.#watched.seq]);
+    return table === null || this.#watched.timeline === null
+      ? null
+      : JSON.stringify([session, table, as, this.#watched.seq]);
   }
 
   #show(state, words) {
@@ -78,21 +86,34 @@ export class StatePane {
 
   #parts(value, before, path) {
     const entries = Object.entries(value);
-    const shown = entries.slice(0, MOST_PARTS).map(([name, part]) => this.#part(name, part, before?.[name], `${path}/${name}`));
-    if (entries.length > MOST_PARTS) shown.push(element("p", {}, `… and ${entries.length - MOST_PARTS} more`));
+    const shown = entries
+      .slice(0, MOST_PARTS)
+      .map(([name, part]) => this.#part(name, part, before?.[name], `${path}/${name}`));
+    if (entries.length > MOST_PARTS)
+      shown.push(element("p", {}, `… and ${entries.length - MOST_PARTS} more`));
     return shown;
   }
 
   #part(name, value, before, path) {
     const isOther = this.#before !== undefined && JSON.stringify(value) !== JSON.stringify(before);
     const label = element("span", { class: "tree-name" }, name);
-    const isTree = typeof value === "object" && value !== null && Object.keys(value).length > 0 && !isFlat(value);
+    const isTree =
+      typeof value === "object" && value !== null && Object.keys(value).length > 0 && !isFlat(value);
     if (!isTree) {
       const words = element("span", { class: "tree-value" }, shortenedWords(valueWords(value), MOST_LETTERS));
       return element("p", { class: isOther ? "is-other" : null }, label, " ", words);
     }
     const isOpen = this.#open.get(path) ?? isOpenAtFirst(path, value);
-    const made = element("details", { open: isOpen, class: isOther ? "is-other" : null }, element("summary", {}, label, element("span", { class: "tree-count" }, ` ${Object.keys(value).length}`)));
+    const made = element(
+      "details",
+      { open: isOpen, class: isOther ? "is-other" : null },
+      element(
+        "summary",
+        {},
+        label,
+        element("span", { class: "tree-count" }, ` ${Object.keys(value).length}`),
+      ),
+    );
     // What is closed is not made.
     if (isOpen) made.append(...this.#parts(value, before, path));
     made.addEventListener("toggle", () => {
@@ -105,7 +126,11 @@ export class StatePane {
 
 /** Whether a list has nothing but short values, which stand on one line. */
 function isFlat(value) {
-  return Array.isArray(value) && value.length <= 16 && value.every((part) => typeof part !== "object" || part === null);
+  return (
+    Array.isArray(value) &&
+    value.length <= 16 &&
+    value.every((part) => typeof part !== "object" || part === null)
+  );
 }
 
 /** What is near the root, and small, is seen at once. */

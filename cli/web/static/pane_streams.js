@@ -13,7 +13,12 @@ const MOST_STREAMS = 1000;
 export class StreamsPane {
   name = "streams";
   title = "Streams";
-  root = element("div", { class: "pane-body is-scrolled", tabindex: 0, role: "region", "aria-label": "Streams" });
+  root = element("div", {
+    class: "pane-body is-scrolled",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "Streams",
+  });
   #source;
   #where;
   #watched;
@@ -52,17 +57,39 @@ export class StreamsPane {
   async #ask() {
     const { streams } = await this.#source.streams(this.#where.now.as);
     const rows = streams.slice(0, MOST_STREAMS).map((stream) => this.#row(stream));
-    if (streams.length > MOST_STREAMS) rows.push(element("p", { class: "faint" }, `… and ${streams.length - MOST_STREAMS} more`));
-    this.root.replaceChildren(...(rows.length ? rows : [element("p", { class: "nothing" }, "no streams yet")]));
+    if (streams.length > MOST_STREAMS)
+      rows.push(element("p", { class: "faint" }, `… and ${streams.length - MOST_STREAMS} more`));
+    this.root.replaceChildren(
+      ...(rows.length ? rows : [element("p", { class: "nothing" }, "no streams yet")]),
+    );
   }
 
   #row(stream) {
-    const { id, protocol, transport, client, server, player, opened, closed, close_reason: reason, messages, bytes } = stream;
-    const state = closed === null ? `open since ${secondsWords(opened)} s` : `${secondsWords(opened)} s to ${secondsWords(closed)} s${reason ? `, ${reason}` : ""}`;
+    const {
+      id,
+      protocol,
+      transport,
+      client,
+      server,
+      player,
+      opened,
+      closed,
+      close_reason: reason,
+      messages,
+      bytes,
+    } = stream;
+    const state =
+      closed === null
+        ? `open since ${secondsWords(opened)} s`
+        : `${secondsWords(opened)} s to ${secondsWords(closed)} s${reason ? `, ${reason}` : ""}`;
     const amount = `${countWords(messages, "message")}, ${countWords(bytes, "byte")}`;
     const only = this.#source.isFile
       ? null
-      : element("button", { type: "button", class: "link", onclick: () => this.#filterLine.open(`stream == ${id}`) }, "only this stream");
+      : element(
+          "button",
+          { type: "button", class: "link", onclick: () => this.#filterLine.open(`stream == ${id}`) },
+          "only this stream",
+        );
     return element(
       "article",
       { class: "stream" },

@@ -26,10 +26,21 @@ export class Panes {
     for (const [place, pane] of panes.entries()) {
       const tab = element(
         "button",
-        { type: "button", role: "tab", id: `tab-${pane.name}`, "aria-controls": `pane-${pane.name}`, title: `${pane.title} (${place + 1})`, onclick: () => this.turnTo(pane.name) },
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${pane.name}`,
+          "aria-controls": `pane-${pane.name}`,
+          title: `${pane.title} (${place + 1})`,
+          onclick: () => this.turnTo(pane.name),
+        },
         pane.title,
       );
-      const panel = element("div", { role: "tabpanel", id: `pane-${pane.name}`, "aria-labelledby": tab.id, class: "pane", hidden: true }, pane.root);
+      const panel = element(
+        "div",
+        { role: "tabpanel", id: `pane-${pane.name}`, "aria-labelledby": tab.id, class: "pane", hidden: true },
+        pane.root,
+      );
       tabs.append(tab);
       byId("panels").append(panel);
       this.#tabs.set(pane.name, { tab, panel });

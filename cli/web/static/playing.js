@@ -49,7 +49,10 @@ export class Playing {
       await this.#pictures.at({ table, as, at: following.seq });
       if (turn !== this.#turn) return;
       const left = waitOf(gap, speed) * 1000 - (performance.now() - began);
-      this.#timer = setTimeout(() => this.#where.go({ at: following.seq, message: null }), Math.max(left, LEAST_MS));
+      this.#timer = setTimeout(
+        () => this.#where.go({ at: following.seq, message: null }),
+        Math.max(left, LEAST_MS),
+      );
     } catch (error) {
       if (turn === this.#turn) this.#where.go({ playing: false, notice: error.message });
     }

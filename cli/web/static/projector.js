@@ -1,4 +1,4 @@
-// The mode for a projector: nothing but the table and the latest sentence, on the whole screen if the browser allows it.
+// The mode for a projector: nothing but the table and the latest sentence, on the whole screen if it may be.
 
 import { differs } from "./where.js";
 

@@ -83,7 +83,13 @@ export class Several {
       const svg = svgElement("svg", { "aria-hidden": "true", preserveAspectRatio: "xMidYMid meet" });
       const sentence = element("span", { class: "small-sentence" });
       const name = element("span", { class: "small-name" }, `${title} ${server}`);
-      const button = element("button", { type: "button", class: "small", onclick: () => this.#moves.lookAt(table) }, svg, name, sentence);
+      const button = element(
+        "button",
+        { type: "button", class: "small", onclick: () => this.#moves.lookAt(table) },
+        svg,
+        name,
+        sentence,
+      );
       this.#small.set(table, { drawing: new Drawing(svg, this.#fragments), sentence, shown: null });
       return button;
     });
@@ -110,7 +116,8 @@ export class Several {
     if (at === null || timeline === null) return last;
     if (table === chosen) return seq;
     const key = JSON.stringify([session, table, as]);
-    if (!this.#timelines.has(key)) this.#timelines.set(key, new TimelineData(await this.#source.timeline(table, as)));
+    if (!this.#timelines.has(key))
+      this.#timelines.set(key, new TimelineData(await this.#source.timeline(table, as)));
     return this.#timelines.get(key).seqAt(timeline.secondsAt(seq));
   }
 }

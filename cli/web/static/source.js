@@ -1,4 +1,4 @@
-// Where the data come from: a server (`source_server.js`) or the page's own file (`source_file.js`), both asked the same way.
+// Where the data come from: a server (`source_server.js`), or the page's own file (`source_file.js`).
 
 /**
  * @typedef {object} Source
@@ -10,7 +10,7 @@
  * @property {(table: number, as: string|null, asked: object) => Promise<object>} events
  * @property {(table: number, as: string|null, at: number) => Promise<object>} state
  * @property {(table: number, as: string|null, at: number) => Promise<object>} picture
- * @property {(table: number, as: string|null, at: number, names: string[]) => Promise<Record<string, string>>} fragments
+ * @property {(table: number, as: string|null, at: number, names: string[]) => Promise<object>} fragments
  * @property {(as: string|null, asked: object) => Promise<object>} messages
  * @property {(as: string|null, id: number) => Promise<object>} message
  * @property {(as: string|null, asked: object) => Promise<object>} diagnostics

@@ -83,10 +83,13 @@ export class FileSource {
     const full = this.#data.full[id];
     const known = this.#data.messages.find((message) => message.id === id);
     const streams = this.#streamsOf(as);
-    if (known === undefined || (streams && !streams.has(known.stream))) throw new Refused(`there is no message #${id} here`, { status: 404 });
-    if (full === undefined) throw new Refused(this.leftOut ?? "the file leaves out this message's bytes", { status: 404 });
+    if (known === undefined || (streams && !streams.has(known.stream)))
+      throw new Refused(`there is no message #${id} here`, { status: 404 });
+    if (full === undefined)
+      throw new Refused(this.leftOut ?? "the file leaves out this message's bytes", { status: 404 });
     if (as === null || this.#data.player !== null) return full;
-    const event = full.event && this.#table(full.event.table, as).events.find(({ seq }) => seq === full.event.seq);
+    const event =
+      full.event && this.#table(full.event.table, as).events.find(({ seq }) => seq === full.event.seq);
     return {
       ...full,
       flaws: full.flaws.filter(({ group }) => FROM_ITS_BYTES.has(group)),
@@ -97,7 +100,9 @@ export class FileSource {
   }
 
   async diagnostics(as, { table, severity = "note", ...asked }) {
-    const graver = { error: ["error"], warning: ["error", "warning"], note: ["error", "warning", "note"] }[severity];
+    const graver = { error: ["error"], warning: ["error", "warning"], note: ["error", "warning", "note"] }[
+      severity
+    ];
     const own = this.#onStreams(this.#data.diagnostics, as, table).filter(
       (flaw) => graver.includes(flaw.severity) && (as === null || FROM_ITS_BYTES.has(flaw.group)),
     );
@@ -131,7 +136,8 @@ export class FileSource {
   #sheet(shape, flat) {
     const [width, height] = this.#data.sizes[shape];
     const pieces = [];
-    for (let place = 0; place < flat.length; place += 3) pieces.push([String(flat[place]), flat[place + 1], flat[place + 2]]);
+    for (let place = 0; place < flat.length; place += 3)
+      pieces.push([String(flat[place]), flat[place + 1], flat[place + 2]]);
     return { width, height, pieces };
   }
 
@@ -143,7 +149,11 @@ export class FileSource {
   #onStreams(rows, as, table) {
     const own = this.#streamsOf(as);
     const server = this.#data.tables.find((one) => one.table === table)?.server;
-    const at = new Set(this.#data.streams.filter((stream) => server === undefined || stream.server === server).map(({ id }) => id));
+    const at = new Set(
+      this.#data.streams
+        .filter((stream) => server === undefined || stream.server === server)
+        .map(({ id }) => id),
+    );
     return rows.filter(({ stream }) => (own === null || own.has(stream)) && at.has(stream));
   }
 
@@ -151,10 +161,13 @@ export class FileSource {
   #some(all, key, { after, before, around, limit, filter = "" }, usual) {
     const most = limit ?? usual;
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const rows = words.length ? all.filter((row) => words.every((word) => this.#text(row).includes(word))) : all;
+    const rows = words.length
+      ? all.filter((row) => words.every((word) => this.#text(row).includes(word)))
+      : all;
     const upTo = (number) => rows.findLastIndex((row) => row[key] <= number) + 1;
     let [low, high] = [0, rows.length];
-    if (around !== undefined) [low, high] = [upTo(around) - Math.ceil(most / 2), upTo(around) + Math.floor(most / 2)];
+    if (around !== undefined)
+      [low, high] = [upTo(around) - Math.ceil(most / 2), upTo(around) + Math.floor(most / 2)];
     else if (before !== undefined) [low, high] = [upTo(before - 1) - most, upTo(before - 1)];
     else [low, high] = [upTo(after ?? -Infinity), upTo(after ?? -Infinity) + most];
     return { rows: rows.slice(Math.max(low, 0), high), isFirst: low <= 0, isLast: high >= rows.length };
@@ -164,7 +177,10 @@ export class FileSource {
     let text = this.#texts.get(row);
     if (text === undefined) {
       const { sentence, name, words, kind, actor, player, client, gloss, code, text: said } = row;
-      text = [sentence, name, words, kind, actor, player, client, gloss, code, said].filter(Boolean).join(" ").toLowerCase();
+      text = [sentence, name, words, kind, actor, player, client, gloss, code, said]
+        .filter(Boolean)
+        .join(" ")
+        .toLowerCase();
       this.#texts.set(row, text);
     }
     return text;

@@ -74,7 +74,8 @@ export class ServerSource {
     const query = new URLSearchParams();
     const all = { session: this.session === 1 ? null : this.session, ...asked, key: this.#key };
     for (const [name, value] of Object.entries(all)) {
-      if (value !== null && value !== undefined && (value !== "" || name === "as" || name === "text")) query.set(name, value);
+      if (value !== null && value !== undefined && (value !== "" || name === "as" || name === "text"))
+        query.set(name, value);
     }
     const text = query.toString();
     return `api/${path}${text ? `?${text}` : ""}`;
@@ -86,11 +87,16 @@ export class ServerSource {
       answer = await fetch(this.#address(path, asked), { credentials: "same-origin", cache: "no-store" });
       said = await answer.json();
     } catch {
-      if (answer !== undefined && !answer.ok) throw new Refused(`the server answers ${answer.status}`, answer);
+      if (answer !== undefined && !answer.ok)
+        throw new Refused(`the server answers ${answer.status}`, answer);
       throw new Refused(GONE);
     }
     // A filter that is none is no failure of the connection: it may be said in a good answer.
-    if (!answer.ok || typeof said.error === "string") throw new Refused(said.error ?? `the server answers ${answer.status}`, { status: answer.status, ...said });
+    if (!answer.ok || typeof said.error === "string")
+      throw new Refused(said.error ?? `the server answers ${answer.status}`, {
+        status: answer.status,
+        ...said,
+      });
     return said;
   }
 }

@@ -12,7 +12,13 @@ export function startStatusLine(where, watched, announcer) {
   where.listen((now, before) => {
     const follows = now.at === null && now.live;
     const isAtEnd = watched.timeline !== null && watched.seq >= watched.timeline.last;
-    const how = follows ? "live" : now.playing ? `playing ${speedWords(now.speed)}` : isAtEnd ? "end" : "paused";
+    const how = follows
+      ? "live"
+      : now.playing
+        ? `playing ${speedWords(now.speed)}`
+        : isAtEnd
+          ? "end"
+          : "paused";
     write(byId("how"), how);
     write(byId("speed"), speedWords(now.speed));
     write(byId("notice"), [now.trouble, now.notice].filter(Boolean).join(" · "));

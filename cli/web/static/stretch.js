@@ -95,7 +95,8 @@ export class Stretch {
     if (side === "before" ? this.isFirst : this.isLast) return;
     const generation = this.#generation;
     const end = this.items.at(side === "before" ? 0 : -1);
-    const found = await this.#load(end === undefined ? {} : { [side]: this.#keyOf(end) });
+    // Where nothing is yet, all there is comes after it.
+    const found = await this.#load(end === undefined ? { after: 0 } : { [side]: this.#keyOf(end) });
     if (generation !== this.#generation) return;
     if (side === "before") {
       this.items = [...found.items, ...this.items];

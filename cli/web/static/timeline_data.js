@@ -1,4 +1,4 @@
-// What is known of the whole course of a table: how long it is, where games begin, where something is wrong, the points.
+// What is known of the whole course of a table: its length, its games, what is wrong, the points.
 
 /** So many samples of times are kept while it grows; then every other one is let go. */
 const MOST_SAMPLES = 2000;
@@ -37,7 +37,8 @@ export class TimelineData {
 
   /** Where the next game begins; or, backwards, this one or the one before. Null if there is none. */
   gameBeside(seq, by) {
-    const found = by > 0 ? this.games.find((game) => game.seq > seq) : this.games.findLast((game) => game.seq < seq);
+    const found =
+      by > 0 ? this.games.find((game) => game.seq > seq) : this.games.findLast((game) => game.seq < seq);
     return found?.seq ?? null;
   }
 
@@ -47,7 +48,11 @@ export class TimelineData {
       if (event.seq <= this.last) continue;
       this.last = event.seq;
       this.times.push([event.seq, event.time]);
-      if (event.game !== null && event.game !== this.games.at(-1)?.game && !this.games.some(({ game }) => game === event.game)) {
+      if (
+        event.game !== null &&
+        event.game !== this.games.at(-1)?.game &&
+        !this.games.some(({ game }) => game === event.game)
+      ) {
         this.games.push({ game: event.game, label: `game ${event.game}`, seq: event.seq, result: null });
       }
     }

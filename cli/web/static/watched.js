@@ -96,7 +96,15 @@ export class Watched {
       const begin = session.live || table === null ? null : Math.min(table.first + 1, table.last);
       const at = place.at ?? begin;
       const as = found.player ?? place.as;
-      this.#where.go({ ...place, session: session.number, table: table?.table ?? null, at, as, live: session.live, trouble: "" });
+      this.#where.go({
+        ...place,
+        session: session.number,
+        table: table?.table ?? null,
+        at,
+        as,
+        live: session.live,
+        trouble: "",
+      });
       await this.#choose();
     } catch (error) {
       this.#tell(error);
@@ -106,7 +114,10 @@ export class Watched {
   }
 
   #liveliest() {
-    return this.tables.reduce((most, table) => (most === null || table.last > most.last ? table : most), null);
+    return this.tables.reduce(
+      (most, table) => (most === null || table.last > most.last ? table : most),
+      null,
+    );
   }
 
   /** Ask for all that is shown of the table that is chosen now. */
@@ -158,12 +169,16 @@ export class Watched {
   #listen() {
     const { table, as } = this.#where.now;
     const address = (after) => this.#source.liveAddress(table, as, after);
-    this.#feed = new Feed(address, { table, after: this.timeline?.last ?? null }, {
-      events: (data) => this.#take(data),
-      growth: () => this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline()),
-      status: ({ live, trouble, ending }) => this.#where.go({ live, trouble: trouble ?? ending ?? "" }),
-      lost: (isLost) => this.#lose(isLost),
-    });
+    this.#feed = new Feed(
+      address,
+      { table, after: this.timeline?.last ?? null },
+      {
+        events: (data) => this.#take(data),
+        growth: () => this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline()),
+        status: ({ live, trouble, ending }) => this.#where.go({ live, trouble: trouble ?? ending ?? "" }),
+        lost: (isLost) => this.#lose(isLost),
+      },
+    );
   }
 
   #lose(isLost) {
@@ -181,7 +196,8 @@ export class Watched {
     if (table === this.#where.now.table && events.length) {
       this.timeline.take(events);
       this.course.take(events);
-      if (this.#where.now.filter) this.#later("filter", FILTER_EVERY_MS, () => this.course.stretch.more("after"));
+      if (this.#where.now.filter)
+        this.#later("filter", FILTER_EVERY_MS, () => this.course.stretch.more("after"));
       this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline());
     }
     this.#where.grow();

@@ -21,7 +21,8 @@ export function countWords(count, one, many = `${one}s`) {
 /** A value of a message or of the state: a text as it is where its end is seen, else as JSON. */
 export function valueWords(value) {
   if (typeof value === "string") return value && !/[\s"]/.test(value) ? value : JSON.stringify(value);
-  if (Array.isArray(value) && !value.some((part) => typeof part === "object" && part !== null)) return value.map(valueWords).join(",");
+  if (Array.isArray(value) && !value.some((part) => typeof part === "object" && part !== null))
+    return value.map(valueWords).join(",");
   return JSON.stringify(value);
 }
 
