@@ -165,7 +165,9 @@ class Sight:
     def faults(self) -> list[str]:
         """All that was wrong and that nobody expected."""
         if not self.page.is_closed():
-            self._faults += [f"refused by the policy: {what}" for what in self.tell("window.refused.splice(0)")]
+            self._faults += [
+                f"refused by the policy: {what}" for what in self.tell("window.refused.splice(0)")
+            ]
         return [fault for fault in self._faults if not any(one.search(fault) for one in self._expected)]
 
     # Where one is.
@@ -177,7 +179,9 @@ class Sight:
             # Else another place on the same page would only be a link that is followed.
             self.page.goto("about:blank")
         self.page.goto(address, wait_until="load")
-        self.until(lambda: self.text("#latest") not in ("", "…") or self.text("#notice") != "", "it shows something")
+        self.until(
+            lambda: self.text("#latest") not in ("", "…") or self.text("#notice") != "", "it shows something"
+        )
 
     def be(self, **place: Any) -> None:
         """Follow a link to another moment."""
@@ -355,7 +359,7 @@ def served(*arguments: str, port: int = 0) -> Iterator[Served]:
         server.end()
     finally:
         server.process.kill()
-        server.process.wait()
+        server.process.communicate()
 
 
 def file_address(path: Path, **place: Any) -> str:
