@@ -8,7 +8,8 @@ import msgspec
 
 from kiebitz.cli.drawings.cards import ACORN, BELL, HEART, LEAF, Face, backs, card, sign
 from kiebitz.cli.drawings.cgml_groups import put_groups, sound_state
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, put_lines
+from kiebitz.cli.drawings.lettering import BESIDE, put_fitted, put_lines
+from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
@@ -113,15 +114,15 @@ _WIDE = Layout(
     names_below=False,
 )
 _TALL = Layout(
-    felt=(10, 452, 680, 418),
+    felt=(10, 474, 680, 396),
     places=(
         Place("bottom", 10, 880, 680, 150, (281, 616)),
-        Place("left", 10, 104, 334, 340, (56, 590)),
-        Place("right", 356, 104, 334, 340, (506, 590)),
+        Place("left", 10, 104, 334, 366, (56, 590)),
+        Place("right", 356, 104, 334, 366, (506, 590)),
     ),
     hand=64,
     lying=138,
-    story=(350, 532, 640),
+    story=(350, 540, 640),
     names_below=True,
 )
 _CORNER = 240
@@ -165,7 +166,7 @@ def _seated(
     names: dict[str, str],
 ) -> Seated:
     if player is None:
-        return Seated("?", False, [], [], [], None, None, False, False)
+        return Seated("?", False, [], [], "", [], None, None, False, False)
     key = str(player)
     end = ending(events)
     figures = [words] if (words := tricks_words(part, player)) else []
@@ -186,6 +187,7 @@ def _seated(
         to_move=part.get("turn") == player and end is None,
         marks=[mark.plain for mark in marks(part, player)],
         figures=figures,
+        brief=" · ".join(figures[-2:]),
         cards=[face(each) for each in sorted_hand(known, part)] if known is not None else [],
         hidden=left if known is None else max(0, (left or 0) - len(known)),
         lies=face(lies) if lies is not None else None,
@@ -222,33 +224,34 @@ def _put_game(sheet: Sheet, part: dict[str, Any]) -> None:
     hand = f"group {group_name(part.get('group'))} · hand {part.get('hand', '?')}"
     game = _game(part)
     flek = level_words(part.get("flek", "1"), UNICODE)
-    if "second" in part:
-        flek = " · ".join(filter(None, (f"second {_COLOUR_WORDS[part['second']]}", flek)))
+    second = f"second {_COLOUR_WORDS[part['second']]}" if "second" in part else ""
     talon = part.get("private", {}).get(str(part.get("declarer")), {}).get("talon")
     faces = [face(each) for each in talon[:SEATS]] if talon is not None else []
     sheet.say(printable(f"mariáš, {hand}"[:200]))
-    sheet.say(printable(", ".join(filter(None, (f"game: {game}", flek)))[:200]))
+    sheet.say(printable(", ".join(filter(None, (f"game: {game}", second, flek)))[:200]))
     hidden = part.get("talon", 0)
     told = "talon: " + ", ".join(each.words for each in faces) if faces else f"talon: {hidden} hidden cards"
     if faces or hidden:
         sheet.say(told)
     trump = part.get("trump")
-    room, x, y = (380.0, 10.0, 40.0) if sheet.is_tall else (520.0 if not flek else 500.0, 462.0, 108.0)
+    room, x, y = (406.0, 10.0, 40.0) if sheet.is_tall else (510.0, 462.0, 108.0)
     if trump is not None:
         sheet.put(sign(_SIGNS[trump], 46), x + 22, y - 14)
         x, room = x + 56, room - 56
-    size = fitting(game, room, (42, 36, 32, 28, SMALL))
-    sheet.put(lettering(game, size, room, bold=True), x, y)
+    put_fitted(sheet, game, (x, y), room, (42, 36, 32, 28, BESIDE), bold=True)
     if sheet.is_tall:
-        sheet.put(lettering(hand, SMALL, 290, "end", "k-faint"), 690, 38)
-        line = " · ".join(filter(None, (flek, told if faces or hidden else "")))
-        sheet.put(lettering(line, fitting(line, 680, (28, SMALL, 24)), 680), 10, 82)
+        sheet.put(text(hand, BESIDE, 270, "k-faint", anchor="end"), 690, 38)
+        line = " · ".join(filter(None, (second, flek, told if faces or hidden else "")))
+        if line:
+            put_fitted(sheet, line, (10, 82), 680, (28, BESIDE, 24))
         return
-    sheet.put(lettering(hand, SMALL, 480, ink="k-faint"), 462, 52)
-    if flek:
-        sheet.put(lettering(flek, fitting(flek, 560, (32, 28, SMALL)), 560, bold=True), 462, 158)
+    sheet.put(text(hand, BESIDE, 480, "k-faint"), 462, 52)
+    y += 50
+    for words in filter(None, (flek, second)):
+        put_fitted(sheet, words, (462, y), 500, (32, 28, BESIDE), bold=True)
+        y += 42
     if faces or hidden:
-        sheet.put(lettering("talon", SMALL, 180, "end", "k-faint"), 1140, 52)
+        sheet.put(text("talon", BESIDE, 180, "k-faint", anchor="end"), 1140, 52)
     for place, each in enumerate(reversed(faces)):
         sheet.put(card(each, 82), 1058 - 88 * place, 64)
     if not faces and hidden:

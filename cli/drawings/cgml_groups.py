@@ -70,7 +70,9 @@ def put_groups(
     for title, found in (("game servers", servers), ("load of servers of bots", loads)):
         if found:
             rows.append(f"{title}: {many(found, 6)}")
-    put_gathering(sheet, "mariáš" if rows or groups else "mariáš: nobody is here yet", groups, rows)
+    put_gathering(
+        sheet, "mariáš: no hand is played" if rows or groups else "mariáš: nobody is here yet", groups, rows
+    )
 
 
 def _last_hand(events: list[Event], names: dict[str, str]) -> list[str]:

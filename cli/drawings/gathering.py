@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import msgspec
 
-from kiebitz.cli.drawings.lettering import SMALL, lettering
+from kiebitz.cli.drawings.lettering import BESIDE, put_fitted
+from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.seats import plate
 from kiebitz.cli.drawings.shapes import lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
@@ -39,7 +40,7 @@ def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Se
     columns = 2 if sheet.is_tall else 3 if longest <= 3 else 4
     room = sheet.width - 2 * _EDGE
     sheet.put(_ground(sheet.width, sheet.height), 0, 0)
-    sheet.put(lettering(title, 40, room, "middle", bold=True), sheet.width / 2, 72)
+    put_fitted(sheet, title, (sheet.width / 2, 72), room, (40, 34), bold=True, anchor="middle")
     sheet.say(printable(title[:200]))
     bottom = sheet.height - 60
     told, rows = rows, [line for row in rows for line in lines(row[:1000], 28, room)[:_LINES]]
@@ -54,13 +55,13 @@ def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Se
     for row in rows:
         if y + _ROW > bottom - (0 if left == 1 else _ROW):
             break
-        sheet.put(lettering(row, 28, room), _EDGE, y + 30)
+        sheet.put(text(row, 28, room, "k-ink"), _EDGE, y + 30)
         y += _ROW
         left -= 1
     for words in [*(_in_words(each) for each in groups), *told][:60]:
         sheet.say(printable(words[:400]) or "nothing is said")
     if left:
-        sheet.put(lettering(f"and {left} more", 28, room, ink="k-faint"), _EDGE, min(y + 40, bottom))
+        sheet.put(text(f"and {left} more", 28, room, "k-faint"), _EDGE, min(y + 40, bottom))
         sheet.say(f"{left} more have no room in the picture")
 
 
@@ -73,12 +74,12 @@ def _put_group(sheet: Sheet, each: Gathered, y: float, columns: int) -> float:
     step = (sheet.width - 2 * _EDGE) / columns
     more = len(each.players) - _MOST
     heading = each.heading + (f" (and {more} more)" if more > 0 else "")
-    sheet.put(lettering(heading, 28, sheet.width - 2 * _EDGE, ink="k-faint"), _EDGE, y + 28)
+    sheet.put(text(heading, 28, sheet.width - 2 * _EDGE, "k-faint"), _EDGE, y + 28)
     for number, (name, said) in enumerate(each.players[:_MOST]):
         x, top = _EDGE + number % columns * step, y + _HEADING + number // columns * _PLATES
         sheet.put(plate(name, False, step - 16), x, top)
         if said:
-            sheet.put(lettering(said, SMALL, step - 20), x + 14, top + 78)
+            sheet.put(text(said, BESIDE, step - 20, "k-ink"), x + 14, top + 78)
     return y + _high(each, columns)
 
 

@@ -1,39 +1,45 @@
-"""Lines of words as fragments: names, counts, what is going on."""
+"""Lines of words that fit in their places."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal
 
-from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines
-from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
+from kiebitz.cli.drawings.pieces import BOLD, text
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines
+from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.storage.escaping import printable
 
 Anchor = Literal["start", "middle", "end"]
 
-SMALL = 26.0
-"""Of what is said beside; nothing is smaller than 24."""
-
-_NAMES = (34.0, 30.0, 26.0)
+BESIDE = 26.0
+"""Height of what is said beside."""
 
 
-@lru_cache(maxsize=1024)
-def lettering(
-    words: str, size: float, room: float, anchor: Anchor = "start", ink: str = "k-ink", bold: bool = False
-) -> Fragment:
-    """Words on one line, cut to their room; the origin is where the line stands."""
-    drawn = group()
-    weight = {"font_weight": "bold"} if bold else {}
-    label(drawn, (0, 0), words, size, room, text_anchor=anchor, class_=ink, **weight)
-    return fragment(drawn)
-
-
-def fitting(words: str, room: float, sizes: Sequence[float] = _NAMES) -> float:
+def fitting(words: str, room: float, sizes: Sequence[float], bold: bool = False) -> float:
     """The largest of these sizes, the largest first, in which words are not cut; or else the last."""
     cells = cell_len(printable(words[:200]))
-    return next((size for size in sizes if int(room / (LETTER_WIDTH * size)) >= cells), sizes[-1])
+    letter = BOLD if bold else LETTER_WIDTH
+    return next((size for size in sizes if int(room / (letter * size)) >= cells), sizes[-1])
+
+
+def put_fitted(
+    sheet: Sheet,
+    words: str,
+    at: tuple[float, float],
+    room: float,
+    sizes: Sequence[float],
+    *,
+    ink: str = "k-ink",
+    bold: bool = False,
+    anchor: Anchor = "start",
+) -> None:
+    """Put a line of words, in the largest of these sizes in which they are not cut."""
+    size = fitting(words, room, sizes, bold)
+    # Words are cut as if their letters were of the usual width.
+    usual = room * LETTER_WIDTH / BOLD if bold else room
+    sheet.put(text(words, size, usual, ink, bold, anchor), *at)
 
 
 def put_lines(
@@ -43,7 +49,7 @@ def put_lines(
     room: float,
     *,
     most: int = 2,
-    size: float = SMALL,
+    size: float = BESIDE,
     anchor: Anchor = "start",
     ink: str = "k-ink",
     bold: bool = False,
@@ -57,7 +63,7 @@ def put_lines(
     if len(rows) > most:
         rows[most - 1 :] = [" ".join(rows[most - 1 :])]
     for row in rows:
-        sheet.put(lettering(row, size, room, anchor, ink, bold), x, y)
+        sheet.put(text(row, size, room, ink, bold=bold, anchor=anchor), x, y)
         y += round(1.22 * size)
     return y
 

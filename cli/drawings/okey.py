@@ -9,8 +9,9 @@ import msgspec
 
 from kiebitz.cli.drawings import okey_tiles
 from kiebitz.cli.drawings.gathering import Gathered, put_gathering
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines
+from kiebitz.cli.drawings.lettering import BESIDE, Anchor, many, put_fitted, put_lines
 from kiebitz.cli.drawings.okey_tiles import RACK_WIDE, WIDE
+from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import plate
 from kiebitz.cli.drawings.shapes import label, shape
@@ -134,7 +135,7 @@ def _put_player(
     sheet.put(plate(names[seat], to_move, wide), *place.plate)
     won = part.get("winner") == names[seat]
     told = "has won" if won else counted(count)
-    sheet.put(lettering(told, SMALL, 130, bold=won), *place.count)
+    sheet.put(text(told, BESIDE, 130, "k-ink", bold=won), *place.count)
     x, y = place.rack
     sheet.put(okey_tiles.rack(), x, y)
     words = ["to move"] if to_move else []
@@ -172,14 +173,14 @@ def _put_stack(
     said = "not known" if stacks is None else "empty" if top is None else tile_words(top)
     sheet.say(printable(f"stack for {names[seat][:60]}: {said}"))
     if sheet.is_tall:
-        sheet.put(lettering("stack", 24, 130, "end", "k-faint"), x - 10, y + 30)
+        sheet.put(text("stack", 24, 130, "k-faint", anchor="end"), x - 10, y + 30)
         return
     x, y = place.label
     left = x < 800
     at = x + 334 if left else x
-    anchor: Literal["start", "end"] = "end" if left else "start"
-    sheet.put(lettering("stack for", SMALL, 334, anchor, "k-faint"), at, y)
-    sheet.put(lettering(names[seat] or '""', fitting(names[seat], 334, (30, SMALL)), 334, anchor), at, y + 36)
+    anchor: Anchor = "end" if left else "start"
+    sheet.put(text("stack for", BESIDE, 334, "k-faint", anchor=anchor), at, y)
+    put_fitted(sheet, names[seat] or '""', (at, y + 36), 334, (30, BESIDE), anchor=anchor)
 
 
 def _put_middle(sheet: Sheet, part: dict[str, Any], events: list[Event], names: list[str]) -> None:
@@ -191,22 +192,21 @@ def _put_middle(sheet: Sheet, part: dict[str, Any], events: list[Event], names: 
     sheet.say("main stack: empty" if empty else "main stack: tiles are left")
     if remark:
         sheet.say(remark)
+    anchor: Anchor = "start" if sheet.is_tall else "middle"
     heap = okey_tiles.gap() if empty else okey_tiles.heap()
     lobby = f"lobby {part.get('lobby', '?')}"
     if sheet.is_tall:
         sheet.put(heap, 38, 14)
-        x, y, room, anchor = 112.0, 44.0, 570.0, "start"
-        sheet.put(lettering(lobby, SMALL, 200, "end", "k-faint"), 664, 40)
+        x, y, room = 112.0, 44.0, 570.0
+        sheet.put(text(lobby, BESIDE, 200, "k-faint", anchor="end"), 664, 40)
     else:
         sheet.put(heap, 775, 352)
-        sheet.put(lettering("main stack", SMALL, 290, "middle", "k-faint"), 800, 330)
-        sheet.put(lettering(remark or lobby, SMALL, 290, "middle", "k-faint"), 800, 560)
-        x, y, room, anchor = 800.0, 478.0, 290.0, "middle"
+        sheet.put(text("main stack", BESIDE, 290, "k-faint", anchor="middle"), 800, 330)
+        sheet.put(text(remark or lobby, BESIDE, 290, "k-faint", anchor="middle"), 800, 560)
+        x, y, room = 800.0, 478.0, 290.0
     for number, row in enumerate(said[:2]):
-        size = fitting(row, room - (200 if sheet.is_tall and number == 0 else 0), (34, 30, SMALL))
-        sheet.put(
-            lettering(row, size, room, "middle" if anchor == "middle" else "start", bold=number == 0), x, y
-        )
+        within = room - (200 if sheet.is_tall and number == 0 else 0)
+        put_fitted(sheet, row, (x, y), within, (34, 30, BESIDE), bold=number == 0, anchor=anchor)
         y += 38
 
 

@@ -8,7 +8,8 @@ import msgspec
 
 from kiebitz.cli.drawings.cards import SUITS, Face, card, sign
 from kiebitz.cli.drawings.gathering import Gathered, put_gathering
-from kiebitz.cli.drawings.lettering import SMALL, fitting, lettering, many, put_lines
+from kiebitz.cli.drawings.lettering import BESIDE, many, put_fitted, put_lines
+from kiebitz.cli.drawings.pieces import text
 from kiebitz.cli.drawings.reading import Kinds, Number, drawn_game, sound_items
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
@@ -146,12 +147,14 @@ def _seated(
     known = part.get("private", {}).get(name, {}).get("hand")
     cards = [face(each) for each in sorted_hand(known, part.get("mode"))] if known is not None else []
     hidden = left if known is None else max(0, (left or 0) - len(cards))
-    figures = []
+    figures, brief = [], []
     if part.get("tricks"):
         points = part.get("points", {}).get(name, "?")
         figures.append("1 point" if points == 1 else f"{points} points")
+        brief.append(figures[-1])
     if name in accounts:
         figures.append(f"account {accounts[name]}")
+        brief.append(f"{accounts[name]}")
     over = taken(part)
     lies = part.get("table", {}).get(str(seat))
     return Seated(
@@ -159,6 +162,7 @@ def _seated(
         to_move=to_move,
         marks=[mark.plain for mark in marks(part, name)],
         figures=figures,
+        brief=" · ".join(brief),
         cards=cards,
         hidden=hidden,
         lies=face(lies) if lies is not None else None,
@@ -178,18 +182,17 @@ def _put_facts(sheet: Sheet, part: dict[str, Any], stock: object) -> None:
     )
     remark = not_known(part)
     if sheet.is_tall:
-        sheet.put(lettering(facts, SMALL, 305, "end", "k-faint"), 690, 36)
+        sheet.put(text(facts, BESIDE, 305, "k-faint", anchor="end"), 690, 36)
         room, x, y = 370.0, 10.0, 38.0
     else:
-        sheet.put(lettering(facts, SMALL, _CORNER, ink="k-faint"), 20, 40)
+        sheet.put(text(facts, BESIDE, _CORNER, "k-faint"), 20, 40)
         room, x, y = float(_CORNER), 20.0, 92.0
         if remark:
             put_lines(sheet, remark, (20, 132), _CORNER, ink="k-faint")
     if suit is not None:
         sheet.put(sign(suit, 44), x + 22, y - 13)
         x, room = x + 54, room - 54
-    size = fitting(played, room, (40, 34, 30, 26))
-    sheet.put(lettering(played, size, room, bold=True), x, y)
+    put_fitted(sheet, played, (x, y), room, (40, 36, 32, 29, 26), bold=True)
 
 
 def _story(part: dict[str, Any], events: list[Event], is_tall: bool) -> list[str]:
@@ -212,16 +215,15 @@ def _put_last_trick(sheet: Sheet, part: dict[str, Any]) -> None:
     title = f"last trick: {trick['points']} points for {trick['winner'] or '?'}"
     sheet.say(printable(f"{title}: {', '.join(each.words for each in faces)}"))
     if sheet.is_tall:
-        size = fitting(title, 680, (28, SMALL))
-        sheet.put(lettering(title, size, 680, ink="k-faint"), 10, 1088)
+        put_fitted(sheet, title, (10, 1088), 680, (28, BESIDE), ink="k-faint")
         return
     x = 1580 - _CORNER
     sheet.put(
-        lettering(f"trick {trick['number']}: {trick['points']} points for", SMALL, _CORNER, ink="k-faint"),
+        text(f"trick {trick['number']}: {trick['points']} points for", BESIDE, _CORNER, "k-faint"),
         x,
         40,
     )
-    sheet.put(lettering(trick["winner"] or "?", SMALL, _CORNER, bold=True), x, 72)
+    put_fitted(sheet, trick["winner"] or "?", (x, 72), _CORNER, (BESIDE,), bold=True)
     for number, each in enumerate(faces):
         sheet.put(card(each, 82), x + number * 90, 84)
 

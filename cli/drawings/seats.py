@@ -13,8 +13,9 @@ from typing import Literal
 import msgspec
 
 from kiebitz.cli.drawings.cards import NARROW, Face, backs, backs_width, card, halo, height, place
-from kiebitz.cli.drawings.lettering import SMALL, Anchor, fitting, lettering
-from kiebitz.cli.drawings.shapes import LETTER_WIDTH, label, lines, polygon, shape
+from kiebitz.cli.drawings.lettering import BESIDE, Anchor, put_fitted
+from kiebitz.cli.drawings.pieces import BOLD, draw_arrow, draw_name, text
+from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.storage.escaping import printable
@@ -64,13 +65,15 @@ class Layout(msgspec.Struct, frozen=True):
 class Seated(msgspec.Struct, frozen=True):
     """A player: what is said of it, the cards that are known, and how many others it holds (None: unknown).
 
-    `lies` is the card before it, `just` whether that was played last, `takes` whether it takes the trick.
+    `brief` says the figures in few letters. `lies` is the card before it, `just` whether that was played
+    last, `takes` whether it takes the trick.
     """
 
     name: str
     to_move: bool
     marks: list[str]
     figures: list[str]
+    brief: str
     cards: list[Face]
     hidden: int | None
     lies: Face | None
@@ -90,8 +93,7 @@ def put_story(sheet: Sheet, layout: Layout, said: Sequence[str], most: int) -> N
     said = said[:most]
     y -= 17 * (len(said) - 1)
     for number, row in enumerate(said):
-        size = fitting(row, room, (32, 28, SMALL))
-        sheet.put(lettering(row, size, room, "middle", "k-ink", number == 0), x, y)
+        put_fitted(sheet, row, (x, y), room, (32, 28, BESIDE), bold=number == 0, anchor="middle")
         y += 34
     sheet.say(printable(", ".join(row[:200] for row in said)) or "nothing is said")
 
@@ -117,12 +119,9 @@ def plate(name: str, to_move: bool, width: float) -> Fragment:
     shape(drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick)
     left = 14
     if to_move:
-        polygon(drawn, [(14, 12), (36, 24), (14, 36)], class_="k-turn")
-        left = 44
-    room = width - left - 10
-    words = name or '""'
-    size = fitting(words, room)
-    label(drawn, (left, 24 + size * 0.35), words, size, room, font_weight="bold", class_="k-ink")
+        draw_arrow(drawn, 14, 24)
+        left = 42
+    draw_name(drawn, left, 35, name, 34, width - left - 14)
     return fragment(drawn)
 
 
@@ -145,24 +144,24 @@ def _put_lying(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     if layout.names_below:
         foot = y + height(wide) + 34
         ink = "k-turn" if player.to_move or player.takes else "k-faint"
-        sheet.put(lettering(player.name or '""', 24, wide + 56, "middle", ink), x + wide / 2, foot)
+        sheet.put(text(player.name or '""', 24, wide + 56, ink, anchor="middle"), x + wide / 2, foot)
 
 
 def _put_beside(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     """A player at a side: each thing below the other."""
     sheet.put(plate(player.name, player.to_move, at.width), at.x, at.y)
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
-    most = max(1, int((at.height - _PLATE - hand) / _LINE))
-    said = [(words, True) for words in lines(", ".join(player.marks), SMALL, at.width)]
-    together = " · ".join(player.figures)
-    alone = len(player.figures) + len(said) <= most and not _fits(together, at.width)
-    said += [(words, False) for words in (player.figures if alone else [together]) if words]
+    most = max(2, int((at.height - _PLATE - hand) / _LINE))
+    marks = lines(", ".join(player.marks), BESIDE, at.width) if player.marks else []
+    said = [(words, True) for words in marks] + [
+        (words, False) for words in _figures(player, at.width, most - len(marks))
+    ]
     y = at.y + _PLATE + _LINE
     for words, bold in said[: most - 1] + said[most - 1 :][-1:]:
-        size = fitting(words, at.width, (SMALL, 24))
-        sheet.put(lettering(words, size, at.width, "start", "k-ink", bold), at.x, y)
+        put_fitted(sheet, words, (at.x, y), at.width, (BESIDE, 24), bold=bold and _fits_bold(words, at.width))
         y += _LINE
-    _put_hand(sheet, layout.hand, (at.x, y - _LINE + 14), at.width, player, "start")
+    y += 14 - _LINE
+    _put_hand(sheet, layout.hand, (at.x, y), (at.width, at.y + at.height - y), player, "start")
 
 
 def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
@@ -170,21 +169,20 @@ def _put_along(sheet: Sheet, layout: Layout, at: Place, player: Seated) -> None:
     hand = _rows(player, layout.hand, at.width) * (height(layout.hand) + _gap(layout.hand))
     above = at.edge == "bottom"
     y = at.y + hand + 4 if above else at.y
-    half = min(at.width / 2 - 10, 400)
-    x = at.x + at.width / 2 - half - 10
-    sheet.put(plate(player.name, player.to_move, half), x, y)
-    together = " · ".join(player.figures)
+    wide = min(at.width / 2 - 22, 400)
+    room = min(at.width - wide - 20, 420)
+    x = at.x + (at.width - wide - 20 - room) / 2
+    sheet.put(plate(player.name, player.to_move, wide), x, y)
     said = [(", ".join(player.marks), True)] if player.marks else []
-    figures = lines(together, 24, half) if len(together) < 200 else [together]
-    # Three lines are higher than the plate.
-    most = 3 if y + 70 <= sheet.height else 2
-    said += [(row, False) for row in (figures if len(figures) + len(said) <= most else [together])]
-    line = y + {0: 0, 1: 33, 2: 20}.get(len(said), 9)
+    said += [(words, False) for words in _figures(player, room, 2 - len(said))]
+    line = y + (33 if len(said) < 2 else 20)
     for words, bold in said:
-        size = fitting(words, half, (28 if len(said) < 3 else 24, SMALL, 24))
-        sheet.put(lettering(words, size, half, "start", "k-ink", bold), x + half + 20, line)
-        line += 30 if len(said) < 3 else 26
-    _put_hand(sheet, layout.hand, (at.x, at.y if above else y + _PLATE + 8), at.width, player, "middle")
+        put_fitted(
+            sheet, words, (x + wide + 20, line), room, (28, BESIDE, 24), bold=bold and _fits_bold(words, room)
+        )
+        line += 30
+    at_hand = at.y if above else y + _PLATE + 8
+    _put_hand(sheet, layout.hand, (at.x, at_hand), (at.width, at.height), player, "middle")
 
 
 def _within(player: Seated, width: float, at: Place) -> Seated:
@@ -196,11 +194,23 @@ def _within(player: Seated, width: float, at: Place) -> Seated:
     if more <= 0:
         return player
     figures = [*player.figures, f"and {more} more cards"]
-    return msgspec.structs.replace(player, cards=player.cards[: len(player.cards) - more], figures=figures)
+    return msgspec.structs.replace(
+        player, cards=player.cards[: len(player.cards) - more], figures=figures, brief=figures[-1]
+    )
 
 
-def _fits(words: str, room: float) -> bool:
-    return cell_len(printable(words[:200])) * LETTER_WIDTH * SMALL <= room
+def _figures(player: Seated, room: float, most: int) -> list[str]:
+    """A player's figures, on one line or each on its own, or in brief where there is no room for that."""
+    together = " · ".join(player.figures)
+    if not together:
+        return []
+    if cell_len(printable(together[:200])) * LETTER_WIDTH * 24 <= room:
+        return [together]
+    return player.figures if len(player.figures) <= most else [player.brief]
+
+
+def _fits_bold(words: str, room: float) -> bool:
+    return cell_len(printable(words[:200])) * BOLD * 24 <= room
 
 
 def _gap(width: float) -> float:
@@ -221,19 +231,25 @@ def _rows(player: Seated, width: float, room: float) -> int:
 
 
 def _put_hand(
-    sheet: Sheet, width: float, at: tuple[float, float], room: float, player: Seated, anchor: Anchor
+    sheet: Sheet,
+    width: float,
+    at: tuple[float, float],
+    within: tuple[float, float],
+    player: Seated,
+    anchor: Anchor,
 ) -> None:
-    """The cards that are known, then the backs of the others."""
+    """The cards that are known, then the backs of the others; rows that lack room move together."""
     x, y = at
+    room, high = within
     gap = _gap(width)
     if not player.cards:
         if player.hidden is None:
-            words = lettering("cards unknown", SMALL, room, anchor, "k-faint")
+            words = text("cards unknown", BESIDE, room, "k-faint", anchor=anchor)
             sheet.put(words, x + {"start": 0, "middle": room / 2, "end": room}[anchor], y + 40)
         elif player.hidden > 0:
-            within = min(room, _FAN)
-            left = _left(anchor, x, backs_width(player.hidden, width, within), room)
-            sheet.put(backs(player.hidden, width, within), left, y)
+            fan = min(room, _FAN)
+            left = _left(anchor, x, backs_width(player.hidden, width, fan), room)
+            sheet.put(backs(player.hidden, width, fan), left, y)
         return
     hidden = player.hidden or 0
     pieces = [card(face, width) for face in player.cards]
@@ -241,12 +257,14 @@ def _put_hand(
         pieces.append(backs(hidden, width, width))
     columns = _columns(len(pieces), width, room)
     step = width + gap if columns < 2 else min(width + gap, (room - width) / (columns - 1))
+    rows = -(-len(pieces) // columns)
+    down = min(height(width) + gap, (high - height(width)) / max(1, rows - 1))
     for first in range(0, len(pieces), columns):
         row = pieces[first : first + columns]
         left = _left(anchor, x, (len(row) - 1) * step + width, room)
         for number, piece in enumerate(row):
             sheet.put(piece, left + number * step, y)
-        y += height(width) + gap
+        y += down
 
 
 def _left(anchor: Anchor, x: float, width: float, room: float) -> float:
