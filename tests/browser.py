@@ -25,7 +25,7 @@ from command import spawn
 from live import PATIENCE_S
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Request
 
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -35,7 +35,7 @@ ARGUMENTS = (
 SOON_S = 20.0
 """So long something on the page is waited for."""
 
-_LOOK_MS = 20
+_LOOK_MS = 40
 
 _RAN = "ran"
 """What a hostile text calls on the page, if it can."""
@@ -134,6 +134,7 @@ class Sight:
         self.page: Page = context.new_page()
         self.asked: list[str] = []
         """The addresses of all requests."""
+        self._open: set[Request] = set()
         self._faults: list[str] = []
         self._expected: list[re.Pattern[str]] = []
         self._home = ""
@@ -141,22 +142,26 @@ class Sight:
         page.on("console", lambda said: self._hear(said.type, said.text))
         page.on("pageerror", lambda error: self._faults.append(f"exception: {error}"))
         page.on("dialog", lambda dialog: (self._faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: self._ask(request.url))
-        page.on("requestfailed", lambda request: self._fail(request.url, request.failure or ""))
+        page.on("request", self._ask)
+        page.on("requestfinished", lambda request: self._open.discard(request))
+        page.on("requestfailed", self._fail)
 
     def _hear(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self._faults.append(f"console {kind}: {text}")
 
-    def _ask(self, url: str) -> None:
+    def _ask(self, request: Request) -> None:
+        url = request.url
         self.asked.append(url)
+        self._open.add(request)
         if not url.startswith("data:") and _origin(url) != self._home:
             self._faults.append(f"asked elsewhere: {url}")
 
-    def _fail(self, url: str, why: str) -> None:
+    def _fail(self, request: Request) -> None:
+        self._open.discard(request)
         # A stream that the page closes, and what is under way when the page is left.
-        if why != "net::ERR_ABORTED":
-            self._faults.append(f"failed: {url}: {why}")
+        if request.failure != "net::ERR_ABORTED":
+            self._faults.append(f"failed: {request.url}: {request.failure}")
 
     def expect(self, pattern: str) -> None:
         """Faults that this matches belong to the test."""
@@ -247,9 +252,17 @@ class Sight:
         self.until(lambda: self.seq == seq, f"it is at event {seq}")
         self.settle()
 
+    def tells(self, sentence: str) -> None:
+        """Wait until this is the latest that has happened."""
+        self.until(lambda: self.text("#latest") == sentence, f"it tells: {sentence}")
+
     def settle(self) -> None:
         """Wait until no picture is on its way."""
         self.until(lambda: bool(self.tell(_IS_COMPLETE)), "the picture is complete")
+
+    def rest(self) -> None:
+        """Wait until all that was asked is answered, but for what is listened to."""
+        self.until(lambda: all("/api/live" in one.url for one in self._open), "all is answered")
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other."""

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 from browser import Look, Served, Sight, served
-from command import CAPTURES, kiebitz
+from command import CAPTURES
 from made_sessions import Conversation, record
 
 GAMES = {
@@ -25,6 +25,9 @@ GAMES = {
 """Protocol -> a small capture; they are served in this order."""
 
 SESSION = {name: number for number, name in enumerate(GAMES, 1)}
+SLIP = r"status of 400"
+"""The browser itself complains of an answer that says where a filter is wrong."""
+
 PANES = ("events", "messages", "message", "flaws", "streams", "state")
 
 Five = Served
@@ -74,10 +77,10 @@ def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
     sight = look(five.at(session=session))
     # A recorded game is looked at from its first event on.
     sight.until_at(1)
-    assert sight.text("#latest") == events[0]["sentence"]
+    sight.tells(events[0]["sentence"])
     sight.press("End")
     sight.until_at(len(events))
-    sight.until(lambda: sight.text("#latest") == events[-1]["sentence"], "the last event is told")
+    sight.tells(events[-1]["sentence"])
     assert sight.text("#said"), "a screen reader is told of it"
     table = table_of(five, session)
     picture = asked(five, f"tables/{table['table']}/picture", session=session, at=table["last"])
@@ -112,9 +115,7 @@ def test_keys_move(five: Five, look: Look) -> None:
     ):
         sight.press(key)
         sight.until_at(there)
-        sight.until(
-            lambda there=there: sight.text("#latest") == events[there - 1]["sentence"], f"{key} led on"
-        )
+        sight.tells(events[there - 1]["sentence"])
     sight.press("PageUp")
     sight.until(lambda: sight.text("#notice") == "that was the first game", "it is told so")
     # The first error there is, and none after it.
@@ -187,6 +188,7 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     sight.until(lambda: not sight.is_seen("#filter-line"), "Esc drops it")
 
 
+@pytest.mark.full
 def test_the_slider_is_dragged_and_moved_by_keys(five: Five, look: Look) -> None:
     sight = look(five.at(session=SESSION["okey"]))
     sight.until_at(1)
@@ -212,6 +214,7 @@ def test_the_slider_is_dragged_and_moved_by_keys(five: Five, look: Look) -> None
     assert events_of(five, SESSION["okey"])[0]["sentence"] in said
 
 
+@pytest.mark.full
 def test_the_chart_is_a_second_timeline(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
     sight = look(five.at(session=session))
@@ -233,6 +236,7 @@ def test_the_chart_is_a_second_timeline(five: Five, look: Look) -> None:
     assert shown == {one: str(points) for one, points in zip(name, last, strict=True)}
 
 
+@pytest.mark.full
 def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
     sight = look(five.at(session=SESSION["maexchen"], at=20))
     sight.until_at(20)
@@ -307,6 +311,7 @@ def test_one_message_has_its_bytes_beside_its_productions(five: Five, look: Look
 def test_the_filter_line(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
     sight = look(five.at(session=session))
+    sight.expect(SLIP)
     sight.until_at(1)
     sight.press("/")
     sight.page.keyboard.type("act")
@@ -340,6 +345,7 @@ def test_the_filter_line(five: Five, look: Look) -> None:
     sight.until(lambda: len(sight.texts("#pane-events .row-text")) > len(bobs), "all are listed again")
 
 
+@pytest.mark.full
 def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
     sight = look(five.at(session=session))
@@ -368,12 +374,13 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
 # Addresses.
 
 
+@pytest.mark.full
 def test_a_moment_has_an_address(five: Five, look: Look) -> None:
     session = SESSION["okey"]
     events = events_of(five, session)
     sight = look(five.at(session=session, at=30, pane="state"))
     sight.until_at(30)
-    assert sight.text("#latest") == events[29]["sentence"]
+    sight.tells(events[29]["sentence"])
     assert sight.is_seen("#pane-state")
     sight.press("ArrowRight")
     sight.until_at(31)
@@ -387,7 +394,7 @@ def test_a_moment_has_an_address(five: Five, look: Look) -> None:
     # Another address, followed; and back.
     sight.be(session=session, table=1, at=50)
     sight.until_at(50)
-    assert sight.text("#latest") == events[49]["sentence"]
+    sight.tells(events[49]["sentence"])
     assert sight.is_seen("#pane-events")
     sight.page.go_back()
     sight.until_at(33)
@@ -403,6 +410,7 @@ def test_a_moment_has_an_address(five: Five, look: Look) -> None:
     sight.until_at(17)
 
 
+@pytest.mark.full
 def test_a_reference_is_copied(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
     events = events_of(five, session)
@@ -424,11 +432,12 @@ def test_a_reference_is_copied(five: Five, look: Look) -> None:
 # How it looks.
 
 
+@pytest.mark.full
 def test_light_and_dark(five: Five, look: Look) -> None:
     address = five.at(session=SESSION["catan"])
 
     def ground(sight: Sight) -> int:
-        colour = sight.tell("getComputedStyle(document.body).backgroundColor")
+        colour = sight.tell("getComputedStyle(document.documentElement).backgroundColor")
         return sum(map(int, re.findall(r"\d+", colour)[:3]))
 
     sight = look(address, color_scheme="dark")
@@ -450,9 +459,8 @@ def test_light_and_dark(five: Five, look: Look) -> None:
     assert ground(look(address, color_scheme="light")) > 600
 
 
-@pytest.mark.parametrize(
-    "game", ["maexchen", *(pytest.param(name, marks=pytest.mark.full) for name in [*GAMES][1:])]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("game", GAMES)
 def test_small_and_enlarged_windows_scroll_one_way_only(game: str, five: Five, look: Look) -> None:
     address = five.at(session=SESSION[game], at=10**6)
     # 640 pixels at twice the size are 320.
@@ -521,7 +529,7 @@ def test_sessions_in_which_little_has_happened(tmp_path: Path, look: Look) -> No
     with served(nothing, unknown, one) as server:
         for session in (1, 2):
             sight = look(server.at(session=session))
-            assert sight.text("#latest") == "nothing has happened yet"
+            sight.tells("nothing has happened yet")
             for pane in PANES:
                 sight.pane(pane)
             sight.press("ArrowRight", "ArrowLeft", "Home", "End", "PageDown", "n", "Space", "y", "t", "a")
@@ -543,14 +551,14 @@ def test_sessions_in_which_little_has_happened(tmp_path: Path, look: Look) -> No
 def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, look: Look) -> None:
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
     for _ in range(30):
-        talk.says(b"X" + b"a" * 60_000 + b"!")
+        talk.says(b"REGISTER;" + b"a" * 60_000 + b"!")
     database = record(tmp_path / "long.db", talk.items)
     with served(database) as server:
         sight = look(server.at())
         sight.until_at(1)
-        sight.expect("status of (400|503|504)")
+        sight.expect(SLIP)
         sight.press("/")
-        sight.page.keyboard.type('frame matches "(a|aa)+$"')
+        sight.page.keyboard.type('maexchen.name matches "(a|aa)+$"')
         sight.press("Enter")
         sight.until(
             lambda: (
@@ -563,16 +571,15 @@ def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, 
             "it says so",
         )
         # All else goes on.
-        sight.press("Escape")
-        sight.press("2")
-        sight.until(lambda: sight.is_seen("#pane-messages"), "panes go on")
+        sight.press("/", "Escape", "2")
+        sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 10, "panes go on")
+        sight.rest()
 
 
+@pytest.mark.full
 def test_a_message_that_is_not_there_is_told_of(five: Five, look: Look) -> None:
     sight = look(five.at(session=SESSION["maexchen"], at=5))
     sight.until_at(5)
     sight.expect("status of 404")
     sight.be(session=1, table=1, at=5, pane="message", message=10**9)
     sight.until(lambda: "no message" in sight.text("#pane-message"), "it is told")
-    done = kiebitz("--version")
-    assert done.status == 0
