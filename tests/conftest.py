@@ -19,6 +19,9 @@ from hypothesis import settings
 
 from kiebitz.cli.terminal import emoji
 
+pytest_plugins = ["browser"]
+"""What fixtures of more than one module are in."""
+
 GRACE_S = 60
 """So much later than its ceiling, at most, a test is ended with its whole process, if it cannot be ended
 otherwise."""
@@ -35,9 +38,6 @@ SETTLED = (
 
 _limited: tuple[float, float] = (0, 0)
 """The ceiling of the test for which this process's end was last put off, and when."""
-
-_staying: set[int] = set()
-"""The processes of fixtures that several tests share."""
 
 _stderr = -1
 
@@ -114,8 +114,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
     _limit(item)
     yield
-    _staying.intersection_update(descendants.children() if nextitem is not None else ())
-    left = descendants.left_behind(_staying, FAREWELL_S)
+    descendants.staying.intersection_update(descendants.children() if nextitem is not None else ())
+    left = descendants.left_behind(descendants.staying, FAREWELL_S)
     if left:
         pytest.fail(f"it left processes behind, which are ended now:\n{chr(10).join(left)}", pytrace=False)
 
@@ -144,7 +144,7 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, 
     try:
         return (yield)
     finally:
-        _staying.update(descendants.children() - before)
+        descendants.staying.update(descendants.children() - before)
 
 
 @pytest.hookimpl(optionalhook=True)

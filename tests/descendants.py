@@ -16,6 +16,9 @@ _IS_LINUX = sys.platform == "linux"
 _STAYING = ("multiprocessing.resource_tracker", "sys.stdin.readline()")
 """In the command of who stays until this process ends: Python's own tracker, and pytest-xdist's workers."""
 
+staying: set[int] = set()
+"""The processes of fixtures that several tests share."""
+
 
 def adopt() -> None:
     """From now on whoever descends from this process becomes its child once orphaned, and so is found."""

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar, get_args
 
 from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.storage.filters import reason_of
 from kiebitz.storage.schema import StorageError
 
 Found = TypeVar("Found")
@@ -114,6 +115,7 @@ class Desk:
                 raise TookTooLongError(
                     f"this takes longer than {self._limit_s:g} s here and was given up: ask for less"
                 ) from error
-            raise
+            # What a filter has raised in it is known in this thread only.
+            raise reason_of(error) from None
         finally:
             call.end()

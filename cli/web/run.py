@@ -73,7 +73,9 @@ def listening(host: str, port: int) -> socket.socket:
         # It would stand for all addresses.
         raise ServeError("cannot listen: no address is named with --host")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Of a socket that does not name its protocol asyncio does not know that it is TCP: each answer, which it
+    # writes in two pieces, would wait 40 ms for the first to be acknowledged.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Each connection inherits it: a browser that is gone without a word is given up.

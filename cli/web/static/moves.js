@@ -3,13 +3,13 @@
 import { changedSpeed } from "./pace.js";
 import { TimelineData } from "./timeline_data.js";
 
-/** Moves one about in what is watched. Each move that takes a question waits for the one before. */
+/** Moves one about in what is watched; each move begins when the one before has come to its end. */
 export class Moves {
   #where;
   #watched;
   #source;
   #last = Promise.resolve();
-  /** The flaw one was led to: the number of its event, and its own. */
+  /** The flaw one was led to, and the event one is at since then: the first, if it was before that. */
   #flaw = null;
 
   /**
@@ -42,10 +42,12 @@ export class Moves {
 
   /** At the beginning of the next game; or of this one or the one before. */
   game(by) {
-    const { timeline, seq } = this.#watched;
-    const found = timeline?.gameBeside(seq, by) ?? null;
-    if (found !== null) this.beAt(found);
-    else this.#where.go({ notice: by > 0 ? "that was the last game" : "that was the first game" });
+    this.#inTurn(() => {
+      const { timeline, seq } = this.#watched;
+      const found = timeline?.gameBeside(seq, by) ?? null;
+      if (found !== null) this.beAt(found);
+      else this.#where.go({ notice: by > 0 ? "that was the last game" : "that was the first game" });
+    });
   }
 
   /** At the first event. */
@@ -58,11 +60,11 @@ export class Moves {
 
   /** At the last event; what is being recorded is followed. */
   end() {
-    if (this.#where.now.live) {
-      this.beAt(null);
-      return;
-    }
     this.#inTurn(async () => {
+      if (this.#where.now.live) {
+        this.beAt(null);
+        return;
+      }
       const found = await this.#watched.course?.end("last");
       if (found) this.beAt(found.seq);
     });
@@ -70,10 +72,19 @@ export class Moves {
 
   /** At the next error, or the one before. */
   error(by) {
+    this.#inTurn(() => this.#error(by));
+  }
+
+  /** Play, or pause. */
+  play() {
+    this.#inTurn(() => this.#play());
+  }
+
+  #error(by) {
     const { timeline, seq } = this.#watched;
     if (timeline === null) return;
     const errors = timeline.flaws.filter(({ severity }) => severity === "error");
-    const shown = this.#flaw !== null && this.#flaw.seq === seq ? this.#flaw : null;
+    const shown = this.#flaw?.at === seq ? this.#flaw : null;
     const isBehind = (flaw) =>
       shown ? isAfter(flaw, shown) : flaw.seq > seq || (seq <= timeline.begin && by > 0);
     const isBefore = (flaw) => (shown ? isAfter(shown, flaw) : flaw.seq < seq);
@@ -83,13 +94,13 @@ export class Moves {
       this.#where.go({ notice: errors.length ? side : "there are no errors" });
       return;
     }
-    this.beAt(Math.max(found.seq, timeline.begin));
-    this.#flaw = { ...found, seq: Math.max(found.seq, timeline.begin) };
-    this.#inTurn(() => this.#tell(found));
+    const at = Math.max(found.seq, timeline.begin);
+    this.beAt(at);
+    this.#flaw = { ...found, at };
+    return this.#tell(found);
   }
 
-  /** Play, or pause. */
-  play() {
+  #play() {
     const { playing, at, live } = this.#where.now;
     const { timeline, seq } = this.#watched;
     if (timeline === null) return;

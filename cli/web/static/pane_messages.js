@@ -50,6 +50,11 @@ export class MessagesPane {
   /** Show where one is now. */
   draw() {
     const { session, table, as, filter } = this.#where.now;
+    if (table === null) {
+      this.root.replaceChildren(element("p", { class: "nothing" }, "no messages of any game yet"));
+      this.#of = this.#list = null;
+      return;
+    }
     const of = JSON.stringify([session, table, as, filter]);
     if (of !== this.#of) this.#take(of, { table, as, filter });
     this.#latest.look();

@@ -5,7 +5,7 @@ import { Latest } from "./latest.js";
 import { shortenedWords, valueWords } from "./words.js";
 
 /** So long nothing is asked after an answer, while what is recorded goes on. */
-const PAUSE_MS = 200;
+const STATE_PAUSE_MS = 200;
 const MOST_LETTERS = 400;
 /** So many parts of a list or an object are shown; nothing that one reads has more. */
 const MOST_PARTS = 300;
@@ -39,7 +39,7 @@ export class StatePane {
       keyOf: () => this.#key(),
       ask: (key) => this.#ask(key),
       failed: (error) => where.go({ notice: error.message }),
-      pauseMs: PAUSE_MS,
+      pauseMs: STATE_PAUSE_MS,
     });
   }
 

@@ -80,23 +80,22 @@ export class FileSource {
   }
 
   async message(as, id) {
-    const full = this.#data.full[id];
-    const known = this.#data.messages.find((message) => message.id === id);
+    const message = this.#data.messages.find((one) => one.id === id);
+    const packed = this.#data.full[id];
     const streams = this.#streamsOf(as);
-    if (known === undefined || (streams && !streams.has(known.stream)))
+    if (message === undefined || (streams && !streams.has(message.stream))) {
       throw new Refused(`there is no message #${id} here`, { status: 404 });
-    if (full === undefined)
+    }
+    if (packed === undefined) {
       throw new Refused(this.leftOut ?? "the file leaves out this message's bytes", { status: 404 });
-    if (as === null || this.#data.player !== null) return full;
-    const event =
-      full.event && this.#table(full.event.table, as).events.find(({ seq }) => seq === full.event.seq);
-    return {
-      ...full,
-      flaws: full.flaws.filter(({ group }) => FROM_ITS_BYTES.has(group)),
-      event: event ?? null,
-      changes: [],
-      copies: full.copies.filter(({ stream }) => streams.has(stream)),
-    };
+    }
+    const full = this.#unpacked(packed);
+    const event = this.#eventOf(message, as);
+    if (as === null || this.#data.player !== null) return { message, event, ...full };
+    const flaws = full.flaws.filter(({ group }) => FROM_ITS_BYTES.has(group));
+    const copies = full.copies.filter(({ stream }) => streams.has(stream));
+    // What the event changed is in the file as everybody's; a player is not told of it.
+    return { message, event, ...full, flaws, copies, copies_in_all: copies.length, changes: [] };
   }
 
   async diagnostics(as, { table, severity = "note", ...asked }) {
@@ -139,6 +138,27 @@ export class FileSource {
     for (let place = 0; place < flat.length; place += 3)
       pieces.push([String(flat[place]), flat[place + 1], flat[place + 2]]);
     return { width, height, pieces };
+  }
+
+  /** A message in full, of which the file has once what many have in common. */
+  #unpacked({ about, text, pieces, ...rest }) {
+    const { abouts, words } = this.#data;
+    return {
+      ...rest,
+      about: about === null ? null : abouts[about],
+      data: btoa(text),
+      pieces: pieces.map(([offset, length, depth, kind, production, path, ...value]) => {
+        const piece = { offset, length, depth, kind: words[kind], production: words[production], path };
+        return value.length ? { ...piece, value: value[0] } : piece;
+      }),
+    };
+  }
+
+  /** The event that a message tells of, if a player knows of it. */
+  #eventOf({ event: id }, as) {
+    if (id === null) return null;
+    const tables = Object.values(this.#view(as).tables);
+    return tables.flatMap(({ events }) => events).find((event) => event.id === id) ?? null;
   }
 
   #streamsOf(as) {

@@ -12,7 +12,8 @@ export class ServerSource {
   #key = new URLSearchParams(location.search).get("key");
 
   sessions() {
-    return this.#ask("sessions");
+    // All of them: whichever is looked at.
+    return this.#ask("sessions", { session: null });
   }
 
   tables() {

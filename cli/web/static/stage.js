@@ -46,8 +46,8 @@ export class Stage {
   }
 
   #show() {
-    if (this.#key() === null) this.#empty();
-    else this.#latest.look();
+    if (this.#where.now.table === null) this.#empty();
+    else if (this.#key() !== null) this.#latest.look();
   }
 
   #key() {

@@ -1,0 +1,585 @@
+"""The page of `kiebitz serve` in a real browser: what it shows of recorded sessions, and how one moves on it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+from urllib.request import urlopen
+
+import pytest
+from browser import Look, Served, Sight, served
+from command import CAPTURES
+from made_sessions import Conversation, record
+
+GAMES = {
+    "maexchen": "maexchen-head-tiny.pcap",
+    "schafkopf": "schafkopf-1.3-badcard.pcap",
+    "catan": "catan-yaks-lobby.pcap.gz",
+    "okey": "okey-seed-game-win.pcap.gz",
+    "cgml": "cgml-tiny.pcap.gz",
+}
+"""Protocol -> a small capture; they are served in this order."""
+
+SESSION = {name: number for number, name in enumerate(GAMES, 1)}
+SLIP = r"status of 400"
+"""The browser itself complains of an answer that says where a filter is wrong."""
+
+PANES = ("events", "messages", "message", "flaws", "streams", "state")
+
+Five = Served
+
+
+@pytest.fixture(scope="module")
+def five() -> Iterator[Five]:
+    """A server of a session of each game."""
+    with served(*(str(CAPTURES / name) for name in GAMES.values())) as server:
+        yield server
+
+
+def asked(server: Served, path: str, **query: Any) -> Any:
+    """What the server answers to a question of the page."""
+    given = urlencode({name.rstrip("_"): value for name, value in query.items()})
+    with urlopen(f"{server.address}api/{path}?{given}", timeout=20) as answer:
+        return json.load(answer)
+
+
+def table_of(server: Served, session: int) -> dict[str, Any]:
+    """The table that is shown at first: where most has happened."""
+    tables: list[dict[str, Any]] = asked(server, "tables", session=session)["tables"]
+    return max(tables, key=lambda table: (table["last"], -table["table"]))
+
+
+def events_of(server: Served, session: int, **query: Any) -> list[dict[str, Any]]:
+    """All its events."""
+    table = table_of(server, session)["table"]
+    found: list[dict[str, Any]] = asked(
+        server, f"tables/{table}/events", session=session, limit=500, after=0, **query
+    )["events"]
+    return found
+
+
+def place(sight: Sight) -> dict[str, str]:
+    """What the address says."""
+    return {name: values[0] for name, values in parse_qs(sight.address.removeprefix("#")).items()}
+
+
+# What it shows.
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
+    session = SESSION[game]
+    events = events_of(five, session)
+    sight = look(five.at(session=session))
+    # A recorded game is looked at from its first event on.
+    sight.until_at(1)
+    sight.tells(events[0]["sentence"])
+    sight.press("End")
+    sight.until_at(len(events))
+    sight.tells(events[-1]["sentence"])
+    assert sight.text("#said"), "a screen reader is told of it"
+    table = table_of(five, session)
+    picture = asked(five, f"tables/{table['table']}/picture", session=session, at=table["last"])
+    assert sight.tell("document.querySelectorAll('#board use').length") == len(picture["wide"]["pieces"])
+    assert (
+        sight.tell("[...document.querySelectorAll('#board-words li')].map((one) => one.textContent)")
+        == picture["words"]
+    )
+    assert picture["title"] in (sight.one("#board").get_attribute("aria-label") or "")
+    assert GAMES[game] in sight.page.title()
+    drawn = sight.tell("(({width, height}) => [width, height])(document.getElementById('board').getBBox())")
+    assert min(drawn) > 300
+    assert sight.overflow() == 0
+
+
+# How one moves.
+
+
+def test_keys_move(five: Five, look: Look) -> None:
+    sight = look(five.at(session=SESSION["schafkopf"]))
+    events = events_of(five, SESSION["schafkopf"])
+    sight.until_at(1)
+    for key, there in (
+        *(
+            ("ArrowRight", 2),
+            ("ArrowRight", 3),
+            ("ArrowLeft", 2),
+            ("Shift+ArrowRight", 12),
+            ("Shift+ArrowLeft", 2),
+        ),
+        *(("PageDown", 5), ("End", len(events)), ("PageUp", 5), ("Home", 1), ("ArrowLeft", 1)),
+    ):
+        sight.press(key)
+        sight.until_at(there)
+        sight.tells(events[there - 1]["sentence"])
+    sight.press("PageUp")
+    sight.until(lambda: sight.text("#notice") == "that was the first game", "it is told so")
+    # The first error there is, and none after it.
+    course = asked(five, f"tables/{table_of(five, 2)['table']}/timeline", session=2)
+    (wrong, *_) = [flaw["seq"] for flaw in course["flaws"] if flaw["severity"] == "error"]
+    sight.press("n")
+    sight.until_at(wrong)
+    sight.until(lambda: "error[" in sight.text("#notice"), "the error is told")
+    sight.press("End")
+    sight.until_at(len(events))
+    sight.press("N")
+    sight.until(lambda: sight.seq < len(events), "it goes back to an error")
+    sight.press("+", "+", "-")
+    assert sight.text("#speed") == "×2"
+    # With Ctrl, Alt or Meta a key is the browser's.
+    at = sight.seq
+    for key in ("Control+ArrowRight", "Alt+n", "Meta+End", "Control+Home"):
+        if "Alt" not in key:
+            sight.press(key)
+    sight.page.wait_for_timeout(100)
+    assert sight.seq == at
+
+
+def test_keys_open_and_leave(five: Five, look: Look) -> None:
+    sight = look(five.at(session=SESSION["maexchen"], at=8))
+    sight.until_at(8)
+    for number, name in enumerate(PANES, 1):
+        sight.press(str(number))
+        sight.until(lambda name=name: sight.text(f"#pane-{name}") != "", f"{name} is filled")
+        assert sight.texts("[role=tab][aria-selected=true]") == [sight.text(f"#tab-{name}")]
+        assert sight.tell("document.querySelectorAll('[role=tabpanel]:not([hidden])').length") == 1
+    sight.press("]")
+    assert sight.is_seen("#pane-events")
+    sight.press("[")
+    assert sight.is_seen("#pane-state")
+    sight.press("?")
+    shown = sight.texts("#help kbd")
+    assert {"Space", "Home", "1…6", "Esc", "?"} <= set(shown)
+    # While a dialog is open, keys are its own.
+    sight.press("ArrowRight", "p")
+    sight.press("Escape")
+    sight.until(lambda: not sight.is_seen("#help"), "Esc leaves the help")
+    assert sight.seq == 8
+    sight.press("p")
+    sight.until(lambda: not sight.is_seen(".head"), "there is nothing but the table")
+    sight.settle()
+    assert sight.is_seen("#latest")
+    assert not sight.is_seen("#tabs")
+    assert sight.tell("document.getElementById('board').getBoundingClientRect().height / innerHeight") > 0.7
+    sight.press("ArrowRight")
+    sight.until_at(9)
+    sight.press("Escape")
+    sight.until(lambda: sight.is_seen(".head"), "Esc leaves")
+    sight.press("a")
+    assert sight.tell("document.activeElement.id") == "as"
+    sight.press("Escape")
+    sight.tell("document.activeElement.blur()")
+    sight.press("t")
+    sight.until(lambda: "one table only" in sight.text("#notice"), "there are no others")
+    sight.press("/")
+    assert sight.tell("document.activeElement.id") == "filter"
+    # What one types in the line is text.
+    at = sight.seq
+    sight.page.keyboard.type("n t 3 p ?")
+    sight.press("Home", "End", "ArrowLeft")
+    assert sight.one("#filter").input_value() == "n t 3 p ?"
+    assert sight.seq == at
+    assert not sight.is_seen("#help")
+    sight.press("Escape")
+    sight.until(lambda: not sight.is_seen("#filter-line"), "Esc drops it")
+
+
+@pytest.mark.full
+def test_the_slider_is_dragged_and_moved_by_keys(five: Five, look: Look) -> None:
+    sight = look(five.at(session=SESSION["okey"]))
+    sight.until_at(1)
+    last = sight.count
+    box = sight.one("#range").bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    mouse = sight.page.mouse
+    mouse.move(box["x"] + 8, middle)
+    mouse.down()
+    mouse.move(box["x"] + box["width"] / 2, middle, steps=8)
+    sight.until(lambda: abs(sight.seq - last / 2) <= 2, "it follows the mouse")
+    mouse.move(box["x"] + box["width"] - 1, middle, steps=4)
+    mouse.up()
+    sight.until_at(last)
+    sight.one("#range").focus()
+    sight.press("ArrowLeft")
+    sight.until_at(last - 1)
+    sight.press("Home")
+    sight.until_at(1)
+    said = sight.one("#range").get_attribute("aria-valuetext") or ""
+    assert said.startswith(f"event 1 of {last}")
+    assert events_of(five, SESSION["okey"])[0]["sentence"] in said
+
+
+@pytest.mark.full
+def test_the_chart_is_a_second_timeline(five: Five, look: Look) -> None:
+    session = SESSION["maexchen"]
+    sight = look(five.at(session=session))
+    sight.until_at(1)
+    course = asked(five, f"tables/{table_of(five, session)['table']}/timeline", session=session)
+    assert sight.texts(".chart-names li span") != []
+    assert {*sight.texts(".chart-names li span")} == {*course["scores"]["names"]}
+    assert sight.tell("document.querySelectorAll('.chart-line').length") == len(course["scores"]["names"])
+    box = sight.one(".chart-plot").bounding_box()
+    assert box is not None
+    sight.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    sight.page.mouse.down()
+    sight.until(lambda: abs(sight.seq - sight.count / 2) <= 2, "it goes where it is clicked")
+    sight.page.mouse.move(box["x"] + box["width"] + 30, box["y"] + box["height"] / 2, steps=4)
+    sight.page.mouse.up()
+    sight.until_at(sight.count)
+    name, last = course["scores"]["names"], course["scores"]["steps"][-1][1]
+    shown = dict(zip(sight.texts(".chart-names li span"), sight.texts(".chart-names li b"), strict=True))
+    assert shown == {one: str(points) for one, points in zip(name, last, strict=True)}
+
+
+@pytest.mark.full
+def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
+    sight = look(five.at(session=SESSION["maexchen"], at=20))
+    sight.until_at(20)
+    sight.tell("""() => {
+        window.seen = [];
+        new MutationObserver(() => window.seen.push(document.getElementById("place").textContent)).observe(
+            document.getElementById("place"), { childList: true, characterData: true, subtree: true });
+    }""")
+    sight.press("Space")
+    sight.until(lambda: sight.text("#how") == "end", "it plays to the end")
+    places = [int(re.findall(r"\d+", text)[0]) for text in sight.tell("window.seen")]
+    assert places == list(range(21, sight.count + 1))
+    # Played from the end, it begins anew; a silence of more than two seconds is shortened, and that is said.
+    sight.be(session=SESSION["schafkopf"], at=1)
+    sight.until_at(1)
+    events = events_of(five, SESSION["schafkopf"])
+    gaps = [
+        (after["time"] - before["time"], before["seq"])
+        for before, after in zip(events, events[1:], strict=False)
+    ]
+    longest, seq = max(gaps)
+    assert longest > 2
+    sight.be(session=SESSION["schafkopf"], at=seq)
+    sight.until_at(seq)
+    sight.press("Space")
+    sight.until(lambda: "s of silence, shortened" in sight.text("#notice"), "it says that it shortens")
+    assert sight.text("#how").startswith("playing")
+    sight.press("Space")
+    sight.until(lambda: sight.text("#how") == "paused", "it stands still")
+
+
+# Panes.
+
+
+def test_one_message_has_its_bytes_beside_its_productions(five: Five, look: Look) -> None:
+    session = SESSION["schafkopf"]
+    sight = look(five.at(session=session, pane="flaws"))
+    sight.until(lambda: sight.is_seen("[role=option] .is-error"), "errors are listed")
+    flaws = asked(
+        five, "diagnostics", session=session, table=table_of(five, session)["table"], severity="error"
+    )
+    flaw = flaws["diagnostics"][0]
+    # A flaw leads to its place, and to its message.
+    sight.one(f"#flaw-{flaw['id']}").click()
+    sight.until_at(flaw["seq"])
+    sight.until(lambda: place(sight).get("message") == str(flaw["message"]), "its message is opened")
+    sight.press("3")
+    sight.until(lambda: f"#{flaw['message']} " in sight.text(".message-name"), "it is shown in full")
+    assert flaw["text"] in sight.text("#pane-message .flaw")
+    assert "expected" in sight.text("#pane-message .flaw") or "clause" in sight.text("#pane-message .flaw")
+    assert sight.is_seen(".dump .is-flawed")
+    full = asked(five, f"messages/{flaw['message']}", session=session)
+    hexed = "".join(sight.tell("[...document.querySelectorAll('.dump-hex')].map((one) => one.textContent)"))
+    assert bytes.fromhex(hexed.replace(" ", "")).hex() == hexed.replace(" ", "")
+    assert len(bytes.fromhex(hexed.replace(" ", ""))) == full["message"]["length"]
+    # One marks the other: pointed at, and by the keyboard.
+    sight.one(".dump [data-piece]").first.hover()
+    number = sight.one(".dump [data-piece]").first.get_attribute("data-piece")
+    assert sight.tell("document.querySelector('.pieces .is-marked')?.dataset.piece") == number
+    sight.one(".pieces").focus()
+    sight.press("ArrowDown")
+    chosen = sight.one(".pieces [aria-selected=true]").get_attribute("data-piece")
+    assert sight.tell("document.querySelector('.pieces .is-marked')?.dataset.piece") == chosen
+    assert sight.one(".pieces").get_attribute("aria-activedescendant") == f"piece-{chosen}"
+    assert sight.tell("document.querySelectorAll('.dump .is-marked').length") > 0
+    # A line of the list of messages opens one, too.
+    sight.pane("messages")
+    sight.one("#pane-messages [role=option]").first.click()
+    sight.until(lambda: sight.is_seen("#pane-message"), "a click opens it")
+
+
+def test_the_filter_line(five: Five, look: Look) -> None:
+    session = SESSION["maexchen"]
+    sight = look(five.at(session=session))
+    sight.expect(SLIP)
+    sight.until_at(1)
+    sight.press("/")
+    sight.page.keyboard.type("act")
+    sight.until(lambda: "actor" in sight.texts("#filter-names li"), "names are offered")
+    assert sight.one("#filter").get_attribute("aria-expanded") == "true"
+    sight.press("Tab")
+    assert sight.one("#filter").input_value().startswith("act")
+    sight.one("#filter").fill('actor == "bob')
+    sight.until(lambda: sight.is_seen("#filter-sentence"), "a slip is marked")
+    assert "^" in sight.text("#filter-caret")
+    # What is no filter is not kept.
+    sight.press("Enter")
+    assert sight.is_seen("#filter-line")
+    sight.one("#filter").fill('actor == "bob"')
+    sight.press("Enter")
+    sight.until(lambda: not sight.is_seen("#filter-line"), "Enter keeps it")
+    bobs = events_of(five, session, filter='actor == "bob"')
+    assert bobs
+    sight.until(
+        lambda: sight.texts("#pane-events .row-text") == [event["sentence"] for event in bobs],
+        "only bob's are listed",
+    )
+    assert sight.text("#filter-shown") == 'filter: actor == "bob"'
+    sight.press("End")
+    sight.until_at(bobs[-1]["seq"])
+    sight.press("ArrowLeft")
+    sight.until_at(bobs[-2]["seq"])
+    sight.until(lambda: place(sight).get("filter") == 'actor == "bob"', "the address has it")
+    sight.press("/", "Escape")
+    sight.until(lambda: not sight.is_seen("#filter-shown"), "Esc drops it")
+    sight.until(lambda: len(sight.texts("#pane-events .row-text")) > len(bobs), "all are listed again")
+
+
+@pytest.mark.full
+def test_over_a_players_shoulder(five: Five, look: Look) -> None:
+    session = SESSION["maexchen"]
+    sight = look(five.at(session=session))
+    sight.until_at(1)
+    names = asked(five, "tables", session=session)["players"]
+    assert sight.tell("[...document.getElementById('as').options].map((one) => one.textContent)") == [
+        "everybody",
+        *names,
+    ]
+    sight.one("#as").select_option(label="bob")
+    known = [event["sentence"] for event in events_of(five, session, as_="bob")]
+    assert known != [event["sentence"] for event in events_of(five, session)]
+    sight.until(lambda: sight.texts("#pane-events .row-text") == known, "only what bob could know is told")
+    sight.until(lambda: place(sight).get("as") == "bob", "the address has it")
+    sight.pane("messages")
+    rows = asked(five, "messages", session=session, as_="bob")["messages"]
+    ports = {row["client"] for row in rows}
+    sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 0, "messages are listed")
+    assert len(ports) == 1
+    # The browser's button goes back to everybody.
+    sight.page.go_back()
+    sight.until(lambda: "as" not in place(sight), "everybody's is shown again")
+    sight.until(lambda: sight.one("#as").input_value() == "everybody", "so says the chooser")
+
+
+# Addresses.
+
+
+@pytest.mark.full
+def test_a_moment_has_an_address(five: Five, look: Look) -> None:
+    session = SESSION["okey"]
+    events = events_of(five, session)
+    sight = look(five.at(session=session, at=30, pane="state"))
+    sight.until_at(30)
+    sight.tells(events[29]["sentence"])
+    assert sight.is_seen("#pane-state")
+    sight.press("ArrowRight")
+    sight.until_at(31)
+    sight.until(
+        lambda: place(sight) == {"session": "4", "table": "1", "at": "31", "pane": "state"}, "it is written"
+    )
+    steps = sight.tell("history.length")
+    sight.press("ArrowRight", "ArrowRight")
+    sight.until(lambda: place(sight).get("at") == "33", "it is written again")
+    assert sight.tell("history.length") == steps, "not each event is a step back"
+    # Another address, followed; and back.
+    sight.be(session=session, table=1, at=50)
+    sight.until_at(50)
+    sight.tells(events[49]["sentence"])
+    assert sight.is_seen("#pane-events")
+    sight.page.go_back()
+    sight.until_at(33)
+    # An address that names what is not there.
+    sight.be(session=99, table=77, at="x", pane="nowhere", message="-1")
+    sight.until(lambda: sight.seq == 1, "it begins where one begins")
+    sight.be(session=session, at=10**9)
+    sight.until_at(len(events))
+    # Loaded again, one is where one was.
+    sight.be(session=session, table=1, at=17)
+    sight.until_at(17)
+    sight.page.reload()
+    sight.until_at(17)
+
+
+@pytest.mark.full
+def test_a_reference_is_copied(five: Five, look: Look) -> None:
+    session = SESSION["maexchen"]
+    events = events_of(five, session)
+    sight = look(five.at(session=session, at=9), permissions=["clipboard-read", "clipboard-write"])
+    sight.until_at(9)
+    sight.press("y")
+    sight.until(lambda: "in the clipboard" in sight.text("#notice"), "it says so")
+    reference, _, link = sight.tell("navigator.clipboard.readText()").partition(" ")
+    assert reference == f"#{events[8]['id']}"
+    sight.go(link)
+    sight.until_at(9)
+    # Where the browser does not let a page write there, it is shown to be copied by hand.
+    sight.tell("void (navigator.clipboard.writeText = () => Promise.reject(new Error('no')))")
+    sight.press("y")
+    sight.until(lambda: sight.is_seen("#copy"), "it is shown")
+    assert sight.one("#copy-text").input_value().startswith(f"{reference} http")
+
+
+# How it looks.
+
+
+@pytest.mark.full
+def test_light_and_dark(five: Five, look: Look) -> None:
+    address = five.at(session=SESSION["catan"])
+
+    def ground(sight: Sight) -> int:
+        colour = sight.tell("getComputedStyle(document.documentElement).backgroundColor")
+        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+    sight = look(address, color_scheme="dark")
+    assert ground(sight) < 200
+    board = sight.tell("getComputedStyle(document.documentElement).getPropertyValue('--k-ground')")
+    sight.one("#theme").click()
+    assert ground(sight) > 600
+    assert sight.one("#theme").get_attribute("aria-label") == "Dark colours"
+    assert (
+        sight.tell("getComputedStyle(document.documentElement).getPropertyValue('--k-ground')") != board
+        or not board
+    )
+    # It is remembered, until one wants what the machine prefers.
+    sight.page.reload()
+    sight.until(lambda: ground(sight) > 600, "it is light again")
+    sight.one("#theme").click()
+    assert ground(sight) < 200
+    assert sight.tell("localStorage.length") == 0
+    assert ground(look(address, color_scheme="light")) > 600
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("game", GAMES)
+def test_small_and_enlarged_windows_scroll_one_way_only(game: str, five: Five, look: Look) -> None:
+    address = five.at(session=SESSION[game], at=10**6)
+    # 640 pixels at twice the size are 320.
+    for width, height in ((320, 640), (390, 844), (844, 390), (1024, 768)):
+        sight = look(address, width=width, height=height, device_scale_factor=2)
+        sight.settle()
+        for name in PANES:
+            sight.pane(name)
+            assert sight.overflow() == 0, (width, name)
+        sight.press("/")
+        assert sight.overflow() == 0
+        sight.press("Escape", "p")
+        sight.until(lambda sight=sight: not sight.is_seen(".head"), "nothing but the table")
+        sight.settle()
+        assert sight.overflow() == 0
+
+
+# Several tables.
+
+
+@pytest.mark.full
+def test_several_tables_are_seen_side_by_side(look: Look) -> None:
+    with served(str(CAPTURES / "maexchen-two-servers-restart.pcapng")) as server:
+        tables = asked(server, "tables")["tables"]
+        assert len(tables) == 2
+        sight = look(server.at(table=1, at=40))
+        sight.until_at(40)
+        assert sight.tell("document.getElementById('table').options.length") == 2
+        sight.press("t")
+        sight.until(
+            lambda: len([one for one in sight.texts(".small-sentence") if one]) == 2, "both are drawn"
+        )
+        assert not sight.is_seen("#stage")
+        assert sight.tell(
+            "[...document.querySelectorAll('.small svg')].every((one) => one.querySelector('use'))"
+        )
+        assert sight.overflow() == 0
+        sight.until(lambda: place(sight).get("several") == "1", "the address has it")
+        # Each is at the same moment: none tells of what comes later.
+        times = {
+            event["sentence"]: event["time"]
+            for table in (1, 2)
+            for event in asked(server, f"tables/{table}/events", limit=500, after=0)["events"]
+        }
+        assert all(sentence in times for sentence in sight.texts(".small-sentence"))
+        sight.press("Tab", "Enter")
+        sight.until(lambda: sight.is_seen("#stage"), "Enter enlarges one")
+        sight.until(lambda: place(sight).get("table") == "2", "it is the other one")
+        sight.settle()
+        sight.one("#table").select_option(value="1")
+        sight.until(lambda: place(sight).get("table") == "1", "so does the chooser")
+        sight.press("t")
+        sight.until(lambda: not sight.is_seen("#stage"), "all again")
+        sight.press("Escape")
+        sight.until(lambda: sight.is_seen("#stage"), "Esc leaves")
+
+
+# Where there is little, or too much.
+
+
+@pytest.mark.full
+def test_sessions_in_which_little_has_happened(tmp_path: Path, look: Look) -> None:
+    nothing = record(tmp_path / "nothing.db", [])
+    unknown = record(tmp_path / "unknown.db", Conversation().says(b"\x00\x01\x02").hears(b"?").items)
+    one = record(tmp_path / "one.db", Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
+    with served(nothing, unknown, one) as server:
+        for session in (1, 2):
+            sight = look(server.at(session=session))
+            sight.tells("nothing has happened yet")
+            for pane in PANES:
+                sight.pane(pane)
+            sight.press("ArrowRight", "ArrowLeft", "Home", "End", "PageDown", "n", "Space", "y", "t", "a")
+            sight.until(lambda sight=sight: sight.text("#notice") != "", "it is told that there is nothing")
+            assert sight.overflow() == 0
+        sight = look(server.at(session=3))
+        sight.until_at(1)
+        assert "alice" in sight.text("#latest")
+        assert not sight.is_seen("#chart")
+        sight.press("ArrowRight", "End", "ArrowLeft", "Home", "Space")
+        sight.until(lambda: sight.text("#how") == "end", "there is but one")
+        for pane in PANES:
+            sight.pane(pane)
+        sight.one("#session").select_option(value="1")
+        sight.until(lambda: sight.text("#latest") == "nothing has happened yet", "the other has none")
+
+
+@pytest.mark.full
+def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, look: Look) -> None:
+    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
+    for _ in range(30):
+        talk.says(b"REGISTER;" + b"a" * 60_000 + b"!")
+    database = record(tmp_path / "long.db", talk.items)
+    with served(database) as server:
+        sight = look(server.at())
+        sight.until_at(1)
+        sight.expect(SLIP)
+        sight.press("/")
+        sight.page.keyboard.type('maexchen.name matches "(a|aa)+$"')
+        sight.press("Enter")
+        sight.until(
+            lambda: (
+                re.search(
+                    "too long|longer than|takes|no event",
+                    sight.text("#notice") + sight.text("#filter-sentence"),
+                )
+                is not None
+            ),
+            "it says so",
+        )
+        # All else goes on.
+        sight.press("/", "Escape", "2")
+        sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 10, "panes go on")
+        sight.rest()
+
+
+@pytest.mark.full
+def test_a_message_that_is_not_there_is_told_of(five: Five, look: Look) -> None:
+    sight = look(five.at(session=SESSION["maexchen"], at=5))
+    sight.until_at(5)
+    sight.expect("status of 404")
+    sight.be(session=1, table=1, at=5, pane="message", message=10**9)
+    sight.until(lambda: "no message" in sight.text("#pane-message"), "it is told")
