@@ -83,7 +83,7 @@ def table_rows(screen: Filled) -> int:
     ("command", "rows", "own", "legend"),
     [
         (SCHAFKOPF, 11, ("🍃Unter", "🍃10", "♥ 10", "🔔9"), LEGENDS[0]),
-        (MARIAS, 12, ("🌰7", "♥ Q", "🍃10"), LEGENDS[1]),
+        pytest.param(MARIAS, 12, ("🌰7", "♥ Q", "🍃10"), LEGENDS[1], marks=pytest.mark.full),
         (WATCHED, 12, ("🌰A", "🍃7", "♥ Q"), LEGENDS[1]),
     ],
 )
