@@ -24,6 +24,7 @@ from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.cli.web.windows import Place
 from kiebitz.dissectors.records import Severity
 from kiebitz.dissectors.state import seen_by
+from kiebitz.storage.filters import FilterError
 from kiebitz.storage.in_full import MessageInFull
 from kiebitz.storage.sentences import game_title
 from kiebitz.storage.timeline import TableRow
@@ -197,9 +198,12 @@ def _complete(reader: Reader, asked: Asked) -> records.Completion:
     return records.Completion(len(before), names[:_MOST_WORDS])
 
 
-def _check_filter(reader: Reader, asked: Asked) -> records.Well:
-    asked.wanted()
-    return records.Well()
+def _check_filter(reader: Reader, asked: Asked) -> records.FilterCheck:
+    try:
+        asked.wanted()
+    except FilterError as error:
+        return records.FilterCheck(str(error), error.position, error.length)
+    return records.FilterCheck()
 
 
 _PLACE = (_LIMIT, _AFTER, _BEFORE)
@@ -269,7 +273,9 @@ ADDRESSES: tuple[Address, ...] = (
         _complete,
         (Parameter("text", "text", "the filter so far", is_needed=True),),
     ),
-    Address("/api/check-filter", "whether a text is a filter", records.Well, _check_filter, (_FILTER,)),
+    Address(
+        "/api/check-filter", "whether a text is a filter", records.FilterCheck, _check_filter, (_FILTER,)
+    ),
 )
 """Those that a reader in a thread answers; `server` has those of all sessions, and of what is live."""
 

@@ -246,8 +246,15 @@ class Completion(Answer, frozen=True, rename={"start": "from"}):
     words: list[str]
 
 
-class Well(Answer, frozen=True):
-    """Nothing is wrong."""
+class FilterCheck(Answer, frozen=True, omit_defaults=True):
+    """What is wrong with a filter and where; nothing if it is one.
+
+    To ask is no failure while somebody still writes: a browser would call that one.
+    """
+
+    error: str | None = None
+    position: int | None = None
+    length: int | None = None
 
 
 class Refusal(Answer, frozen=True, omit_defaults=True):
