@@ -184,14 +184,14 @@ def test_a_player_s_messages_are_those_of_their_own_streams(protocol: str, serve
 
 @pytest.mark.parametrize("protocol", a_few(PROTOCOLS, ["maexchen", "cgml"]))
 def test_messages_in_full(protocol: str, server: Serving, paths: dict[str, Path]) -> None:
-    from kiebitz.storage.in_full import message_in_full
+    from kiebitz.storage.in_full import InFull
 
     with library.open(str(paths[protocol])) as session:
         for message in [*session.messages()][::9]:
             found = exactly(
                 server.get(f"api/messages/{message.id}", session=NUMBERS[protocol]), MessageInFull
             )
-            expected = message_in_full(session.timeline, message.id)
+            expected = InFull(session.timeline).message(message.id)
             assert found == json.loads(msgspec.json.encode(expected))
 
 

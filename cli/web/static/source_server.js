@@ -62,8 +62,9 @@ export class ServerSource {
     return this.#ask("complete", { text });
   }
 
-  checkFilter(filter) {
-    return this.#ask("check-filter", { filter });
+  async checkFilter(filter) {
+    const said = await this.#ask("check-filter", { filter });
+    if (said.error) throw new Refused(said.error, { status: 400, ...said });
   }
 
   /** The address of what comes from now on, or after an event. */
