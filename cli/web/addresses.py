@@ -20,7 +20,7 @@ from kiebitz.cli.web.asked import Asked, BadQuestionError, Parameter
 from kiebitz.cli.web.course import course
 from kiebitz.cli.web.lists import diagnostics, events, message_at, messages, stream_list
 from kiebitz.cli.web.pictures import drawn_at
-from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.cli.web.windows import Place
 from kiebitz.dissectors.records import Severity
 from kiebitz.dissectors.state import seen_by
@@ -117,7 +117,7 @@ def _at(reader: Reader, asked: Asked, table: TableRow) -> int:
     if at is None:
         return last
     if not timeline.first_seq(table.id) <= at <= last:
-        raise LookupError(f"there is no event {at} at table {table.id}; the last one is {last}")
+        raise NotThereError(f"there is no event {at} at table {table.id}; the last one is {last}")
     return at
 
 
@@ -178,7 +178,7 @@ def _message(reader: Reader, asked: Asked) -> MessageInFull:
     found = reader.in_full.message(number, asked.player)
     if found is None:
         whose = "" if asked.player is None else f" of {asked.player}'s"
-        raise LookupError(f"there is no message {number}{whose} in this session")
+        raise NotThereError(f"there is no message {number}{whose} in this session")
     return found
 
 

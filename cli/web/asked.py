@@ -10,6 +10,7 @@ import msgspec
 from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.reader import View
 from kiebitz.cli.web.windows import MOST_ROWS, Place
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.conditions import compile_wanted
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ class Parameter(msgspec.Struct, frozen=True):
             raise BadQuestionError(f"{self.name} is one of {', '.join(choices)}")
 
 
-class BadQuestionError(ValueError):
+class BadQuestionError(KiebitzError):
     """A question that cannot be answered as it stands; its sentence says why."""
 
 
-class ForbiddenError(Exception):
+class ForbiddenError(KiebitzError):
     """A question for what this key does not show; its sentence says so."""
 
 

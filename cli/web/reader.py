@@ -15,6 +15,7 @@ import msgspec
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.web.drawn import Drawn
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.filters import Filter
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.in_full import InFull
@@ -33,6 +34,10 @@ _LEARN_EVERY_S = 0.5
 """So old may be what is known of who sits at which connection."""
 
 NO_SUCH_TABLE = "there is no table {} in this session"
+
+
+class NotThereError(KiebitzError):
+    """What was asked for is not there; its sentence says what."""
 
 
 class Served(msgspec.Struct):
@@ -154,24 +159,24 @@ class Reader:
         return self._names
 
     def table(self, number: int) -> TableRow:
-        """A table of the session. Raises LookupError."""
+        """A table of the session. Raises NotThereError."""
         for row in self.tables():
             if row.id == number:
                 return row
-        raise LookupError(NO_SUCH_TABLE.format(number))
+        raise NotThereError(NO_SUCH_TABLE.format(number))
 
     def tables(self) -> list[TableRow]:
         """Its tables, oldest first."""
         return self.timeline.tables()
 
     def meet(self, player: str) -> None:
-        """Raise LookupError for a player whom the session does not have: it is not known what they know."""
+        """Raise NotThereError for a player whom the session does not have: it is not known what they know."""
         if player in self._met:
             return
         try:
             check_player(self.timeline, player)
         except StorageError as error:
-            raise LookupError(str(error)) from error
+            raise NotThereError(str(error)) from error
         self._met.add(player)
 
     def players(self) -> list[str]:

@@ -31,7 +31,7 @@ from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.feed import Feed
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
-from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.filters import FilterError, reason_of
 
@@ -120,7 +120,7 @@ class Server:
         number = 1 if number is None else number
         served = self._sessions.get(number)
         if served is None:
-            raise LookupError(f"there is no session {number} here; there are {len(self._sessions)}")
+            raise NotThereError(f"there is no session {number} here; there are {len(self._sessions)}")
         return served
 
     async def _tell_sessions(self, request: Request) -> Response:
@@ -138,7 +138,7 @@ class Server:
             return True
         try:
             await self._ask(served, lambda reader: reader.meet(player))
-        except LookupError:
+        except NotThereError:
             return False
         return True
 
@@ -193,10 +193,10 @@ def _by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
 
 
 def _numbers(request: Request) -> dict[str, int]:
-    """The numbers that stand in an address. Raises LookupError: nothing has another one."""
+    """The numbers that stand in an address. Raises NotThereError: nothing has another one."""
     for name, value in request.path_params.items():
         if not (value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS):
-            raise LookupError(f"there is no {name} {value[:_SHOWN]}")
+            raise NotThereError(f"there is no {name} {value[:_SHOWN]}")
     return {name: int(value) for name, value in request.path_params.items()}
 
 
@@ -208,7 +208,7 @@ def _answer(address: Address, asked: Asked, reader: Reader) -> Any:
 
 
 def _check(asked: Asked, reader: Reader) -> None:
-    """Raise LookupError where news are asked for of a player or a table that is not there."""
+    """Raise NotThereError where news are asked for of a player or a table that is not there."""
     if asked.player is not None:
         reader.meet(asked.player)
     table = asked.number("table")
@@ -229,7 +229,7 @@ async def _file(request: Request) -> Response:
     name = request.path_params["name"] or "index.html"
     content = page_files().get(name)
     if content is None:
-        raise LookupError(f"there is nothing at /{name[:_SHOWN]}")
+        raise NotThereError(f"there is nothing at /{name[:_SHOWN]}")
     media = MEDIA[name[name.rindex(".") :]]
     return Response(content, media_type=media, headers={"cache-control": "no-cache"})
 
@@ -240,7 +240,7 @@ _STATUS: dict[type[Exception], int] = {
     BadQuestionError: 400,
     FilterError: 400,
     ForbiddenError: 403,
-    LookupError: 404,
+    NotThereError: 404,
     KiebitzError: 503,
     sqlite3.Error: 503,
 }
