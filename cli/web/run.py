@@ -155,7 +155,7 @@ def _draw_code(address: str) -> None:
     """The address to be scanned, two rows of it in a line; left out where there are no such letters."""
     try:
         "".join(_HALVES.values()).encode(letters_of_output())
-    except (UnicodeEncodeError, NotThereError):
+    except (UnicodeEncodeError, LookupError):
         return
     rows = [list(map(bool, row)) for row in segno.make(address, error="m").matrix_iter(border=2)]
     if len(rows) % 2:
