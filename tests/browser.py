@@ -60,9 +60,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[str]:
-    """`kiebitz serve` with these arguments on a free port: the page's address, without a key or with it."""
-    process = spawn("serve", "--port", "0", *arguments)
+def serving(*arguments: str, port: int = 0) -> Iterator[str]:
+    """`kiebitz serve` with these arguments, on any free port or on this one: gives the page's address."""
+    process = spawn("serve", "--port", str(port), *arguments)
     assert process.stdout is not None
     try:
         for line in process.stdout:
