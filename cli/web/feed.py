@@ -45,7 +45,8 @@ _GROWTH_EVERY_S = 0.5
 _HEARTBEAT_S = 15.0
 """So often something is said, so that whoever is gone is found out."""
 
-_HEARTBEAT = b": still here\n\n"
+_HEARTBEAT = b"event: ping\ndata: {}\n\n"
+"""A comment would do for the connection, but a page does not see one, and would take silence for its end."""
 
 Told = tuple[str | None, int | None]
 """Who sees the same: those who look over one player's shoulder (None: everybody's), at one table or all."""

@@ -63,7 +63,7 @@ def openapi() -> dict[str, Any]:
 
 _LIVE = (
     "server-sent events: what happens (schema Push; the id of an event says how far one has been told, and is"
-    " taken as Last-Event-ID), growth (Growth) and status (Status)"
+    " taken as Last-Event-ID), growth (Growth), status (Status), and a ping where nothing else comes"
 )
 
 
