@@ -97,7 +97,7 @@ export class Choosers {
         ? ""
         : [session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "),
     );
-    byId("name").title = [session?.source, session?.lacks].filter(Boolean).join(" · ");
+    byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
     const kind = now.live ? "live" : this.#source.isFile ? "recorded · file" : "recorded";
     write(byId("kind"), kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;
