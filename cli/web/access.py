@@ -34,12 +34,14 @@ POLICY = (
 
 _HEADERS = {
     "content-security-policy": POLICY,
-    "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
 }
+
+_OPENER = ("cross-origin-opener-policy", "same-origin")
+"""On another address browsers ignore it, and complain: they trust no page that was not encrypted."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
@@ -118,6 +120,8 @@ class Access:
                 answer = MutableHeaders(raw=message["headers"])
                 for name, value in _HEADERS.items():
                     answer.setdefault(name, value)
+                if self._is_open:
+                    answer.setdefault(*_OPENER)
                 if why is None and key is not None and scope["path"] == "/":
                     answer.append("set-cookie", f"{COOKIE}={key}; HttpOnly; SameSite=Strict; Path=/")
                 message["headers"] = answer.raw

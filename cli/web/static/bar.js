@@ -1,6 +1,6 @@
 // The timeline to drag: a native range, with games and flaws marked above its rail by forms of their own.
 
-import { byId, element, svgElement, write } from "./elements.js";
+import { byId, element, printable, svgElement, write } from "./elements.js";
 import { clockWords } from "./words.js";
 
 /** Of so many marks, those that fall onto the same place are one. */
@@ -38,7 +38,7 @@ export class Bar {
     const count = timeline.last - timeline.first;
     const place = `event ${seq - timeline.first} of ${count}`;
     const clock = clockWords(event?.seq === seq ? event.time : timeline.secondsAt(seq));
-    range.setAttribute("aria-valuetext", [place, clock, event?.sentence].filter(Boolean).join(", "));
+    range.setAttribute("aria-valuetext", printable([place, clock, event?.sentence].filter(Boolean).join(", ")));
     write(byId("place"), place);
     write(byId("clock"), clock);
     write(byId("game"), this.#gameWords(timeline, seq));

@@ -70,11 +70,16 @@ export class Chart {
     const { clientWidth: width, clientHeight: height } = this.#plot;
     this.#plot.setAttribute("viewBox", `0 0 ${Math.max(width, 1)} ${Math.max(height, 1)}`);
     const values = steps.flatMap(([, row]) => row.filter((value) => value !== null));
-    const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
+    const [low, high] = spanOf(values);
     const y = (value) => height - EDGE - ((value - low) / (high - low)) * (height - 2 * EDGE);
     const x = (seq) => this.#xOf(seq);
-    const zero = svgElement("line", { class: "chart-zero", x1: 0, x2: width, y1: y(0), y2: y(0) });
-    const scale = svgElement("text", { class: "chart-scale", x: 0, y: y(high) + 4 }, String(high));
+    const ground = svgElement("line", { class: "chart-zero", x1: 0, x2: width, y1: y(low), y2: y(low) });
+    const most = svgElement("text", { class: "chart-scale", x: 0, y: y(high) + 3 }, String(high));
+    const least = svgElement(
+      "text",
+      { class: "chart-scale", x: 0, y: y(low) - 4 },
+      low === 0 ? "" : String(low),
+    );
     const lines = names.map((_, place) => {
       const d = stepped(steps, place, x, y, timeline.last);
       return svgElement("path", {
@@ -83,7 +88,7 @@ export class Chart {
         "stroke-dasharray": DASHES[place % 6],
       });
     });
-    this.#plot.replaceChildren(zero, scale, ...lines, this.#here);
+    this.#plot.replaceChildren(ground, ...lines, most, least, this.#here);
     this.#here.setAttribute("y1", 0);
     this.#here.setAttribute("y2", height);
     this.#label(names, steps, y, height);
@@ -139,6 +144,13 @@ export class Chart {
     const share = Math.max(0, Math.min((clientX - left) / width, 1));
     this.#moves.beAt(Math.round(begin + share * (last - begin)));
   }
+}
+
+/** From which value to which the chart goes: from 0 on, unless all are far from it, as what one owns may be. */
+function spanOf(values) {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const low = least > 0 && least < most / 2 ? 0 : Math.min(least, most - 1);
+  return [low, Math.max(most, low + 1)];
 }
 
 /** A line in steps; it is broken where nobody knows. */

@@ -10,6 +10,8 @@ export class Choosers {
   #watched;
   #source;
   #drawn = "";
+  /** Over whose shoulder one can look; null is everybody's. */
+  #lookers = [null];
 
   /**
    * @param {import("./where.js").Where} where
@@ -25,9 +27,9 @@ export class Choosers {
       where.go({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }),
     );
     byId("table").addEventListener("change", ({ target }) => moves.lookAt(Number(target.value)));
-    // The first choice is everybody; a player may be called as it is.
+    // Chosen by its place: a player may be called as everybody is here.
     byId("as").addEventListener("change", ({ target }) =>
-      where.go({ as: watched.players[target.selectedIndex - 1] ?? null, message: null, notice: "" }),
+      where.go({ as: this.#lookers[target.selectedIndex], message: null, notice: "" }),
     );
     where.listen(() => this.#show());
   }
@@ -82,10 +84,10 @@ export class Choosers {
     byId("table-choice").hidden = tables.length < 2;
     byId("tables-button").hidden = tables.length < 2;
     byId("as-choice").hidden = onlyPlayer !== null || !players.length;
+    // An address may name somebody who is not known yet.
+    this.#lookers = [...new Set([null, ...players, now.as])];
     byId("as").replaceChildren(
-      ...[null, ...players].map((name) =>
-        element("option", { selected: name === now.as }, name ?? EVERYBODY),
-      ),
+      ...this.#lookers.map((name) => element("option", { selected: name === now.as }, name ?? EVERYBODY)),
     );
     const title = table?.title ?? "Kiebitz";
     write(byId("title"), title);
@@ -95,7 +97,7 @@ export class Choosers {
         ? ""
         : [session.name, onlyPlayer === null ? null : `as ${onlyPlayer}`].filter(Boolean).join(" · "),
     );
-    byId("name").title = [session?.source, session?.lacks].filter(Boolean).join(" · ");
+    byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
     const kind = now.live ? "live" : this.#source.isFile ? "recorded · file" : "recorded";
     write(byId("kind"), kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;

@@ -1,6 +1,6 @@
 // One drawing of a table on the page: pieces placed on a sheet, wide or tall.
 
-import { svgElement } from "./elements.js";
+import { printable, svgElement } from "./elements.js";
 
 /** Shows pictures in an element of SVG; of two that follow one another only what differs is changed. */
 export class Drawing {
@@ -25,7 +25,7 @@ export class Drawing {
   show(picture, shape) {
     const { width, height, pieces } = picture[shape];
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.#svg.setAttribute("aria-label", [picture.title, picture.latest].filter(Boolean).join(". "));
+    this.#svg.setAttribute("aria-label", printable([picture.title, picture.latest].filter(Boolean).join(". ")));
     while (this.#uses.length > pieces.length) this.#uses.pop().remove();
     while (this.#uses.length < pieces.length) {
       const use = svgElement("use");

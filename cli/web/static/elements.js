@@ -3,6 +3,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 /** Controls, marks that turn a line round, and more marks on one letter than any language has. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?<=\p{M}{8})\p{M}/gu;
+/** Attributes that are read like a text. */
+const READ = new Set(["title", "aria-label"]);
 
 /**
  * A new element of HTML.
@@ -53,7 +55,7 @@ function dressed(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name.slice(2), value);
     else if (value !== false && value !== null && value !== undefined)
-      made.setAttribute(name, value === true ? "" : value);
+      made.setAttribute(name, value === true ? "" : READ.has(name) ? printable(value) : value);
   }
   for (const child of children) {
     if (child !== null) made.append(typeof child === "string" ? printable(child) : child);

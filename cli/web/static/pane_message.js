@@ -242,7 +242,7 @@ function flawBlock({ severity, code, text, expected, clause, blame, group, offse
   const line = (word, words) => (words ? element("p", {}, `${word}: ${words}`) : null);
   return element(
     "div",
-    { class: `flaw is-${severity}`, role: "note" },
+    { class: `flaw is-${severity}`, role: "group", "aria-label": `${severity}[${code}]` },
     element("p", {}, element("b", { class: `code is-${severity}` }, `${severity}[${code}]`), `: ${text}`),
     line("place", length > 1 ? `bytes ${offset} to ${offset + length - 1}` : `byte ${offset}`),
     line("expected", expected),

@@ -90,6 +90,8 @@ export class MessagesPane {
       // What was said later is asked for as it is scrolled to.
       stretch.hasGrown();
     }
+    // More may have been said since.
+    if (this.#where.now.live) stretch.hasGrown();
     if (!stretch.isLast) await stretch.more("after");
     this.#mark();
   }

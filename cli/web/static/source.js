@@ -3,6 +3,7 @@
 /**
  * @typedef {object} Source
  * @property {boolean} isFile
+ * @property {string|null} leftOut what is not in it, in a sentence
  * @property {number} session which of the sessions is asked
  * @property {() => Promise<object>} sessions
  * @property {() => Promise<object>} tables

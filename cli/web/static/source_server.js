@@ -7,6 +7,7 @@ const GONE = "the server cannot be reached";
 /** Asks `api/…`; `import("./source.js").Source` says what each question gives. */
 export class ServerSource {
   isFile = false;
+  leftOut = null;
   session = 1;
   /** The key of the page's own address, which every question carries. */
   #key = new URLSearchParams(location.search).get("key");

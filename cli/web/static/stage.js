@@ -41,6 +41,7 @@ export class Stage {
     this.#fit();
     where.listen((now, before) => {
       if (differs(now, before, "session", "table", "as", "at", "data")) this.#show();
+      else if (this.#key() === null) this.#empty();
       if (differs(now, before, "several")) this.#fit();
     });
   }
@@ -73,9 +74,12 @@ export class Stage {
     this.#announcer.say(picture.latest);
   }
 
+  /** No table: why, or that it is only to come. */
   #empty() {
+    const { trouble, notice } = this.#where.now;
     this.#frame.classList.add("is-empty");
-    write(byId("latest"), "nothing has happened yet");
+    write(byId("nothing"), trouble || (this.#watched.session === null ? notice : "") || "no game yet");
+    write(byId("latest"), this.#watched.session === null ? "…" : "nothing has happened yet");
   }
 
   /** Take the sheet that fills the place. */

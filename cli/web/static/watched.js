@@ -104,6 +104,7 @@ export class Watched {
         as,
         live: session.live,
         trouble: "",
+        notice: session.lacks ?? this.#source.leftOut ?? "",
       });
       await this.#choose();
     } catch (error) {

@@ -1,0 +1,186 @@
+"""`kiebitz export -T html` as somebody opens it who has no network: one file, from the disk."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Look, Sight, file_address
+from command import CAPTURES, kiebitz
+from strength import a_few
+from test_page import GAMES, PANES, place
+from test_watch_as import PLAYERS, SECRET, with_secrets
+
+MOST_BYTES = 2_000_000
+"""So large is a whole game of Catan at the most."""
+
+CATAN = sorted(path.name for path in CAPTURES.glob("catan-*.pcap*"))
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+
+
+def exported(session: str, path: Path, *options: str) -> Path:
+    """The session as a file."""
+    done = kiebitz("export", session, "-T", "html", "-o", str(path), *options)
+    assert done.status == 0, done.err
+    return path
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    """What a file holds."""
+    (found,) = re.findall(r'id="kiebitz-data">([^<]*)<', path.read_text())
+    held: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found)))
+    return held
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """A file of each game that was asked for."""
+
+    class Made(dict[str, Path]):
+        def __missing__(self, game: str) -> Path:
+            folder = tmp_path_factory.mktemp("file")
+            self[game] = exported(str(CAPTURES / GAMES[game]), folder / "game.html")
+            return self[game]
+
+    yield Made()
+
+
+def opened(look: Look, path: Path, **at: Any) -> Sight:
+    """Open it without a network; whatever else than the file is asked for fails the test."""
+    sight = look(file_address(path, **at), offline=True)
+    assert all(url.startswith(("file:", "data:")) for url in sight.asked), sight.asked
+    return sight
+
+
+@pytest.mark.parametrize("game", a_few(GAMES, ["maexchen"]))
+def test_each_game_is_in_its_file(game: str, files: dict[str, Path], look: Look) -> None:
+    path = files[game]
+    held = data_of(path)
+    sight = opened(look, path)
+    sight.until_at(1)
+    assert sight.text("#kind") == "recorded · file"
+    table = max(held["tables"], key=lambda one: (one["last"], -one["table"]))
+    events = held["views"][""]["tables"][str(table["table"])]["events"]
+    sight.tells(events[0]["sentence"])
+    sight.press("ArrowRight")
+    sight.until_at(2)
+    sight.tells(events[1]["sentence"])
+    sight.press("End")
+    sight.until_at(len(events))
+    sight.tells(events[-1]["sentence"])
+    picture = held["views"][""]["tables"][str(table["table"])]["pictures"][-1]
+    assert sight.tell("document.querySelectorAll('#board use').length") == len(picture["wide"]) // 3
+    for pane in PANES:
+        sight.pane(pane)
+    # One message in full.
+    told = next(one for one in held["messages"] if one["event"] is not None)
+    sight.be(pane="message", message=told["id"], at=1, table=table["table"])
+    sight.until(lambda: f"#{told['id']} " in sight.text(".message-name"), "it is shown in full")
+    shown = "".join(sight.tell("[...document.querySelectorAll('.dump-hex')].map((one) => one.textContent)"))
+    assert (
+        bytes.fromhex(shown.replace(" ", ""))
+        == held["full"][str(told["id"])]["text"].encode("latin-1")[:1024]
+    )
+    assert sight.is_seen(".pieces .piece")
+    # Words instead of filters.
+    sight.press("/")
+    assert "words" in (sight.one("#filter").get_attribute("placeholder") or "")
+    word = events[len(events) // 2]["sentence"].split()[0]
+    sight.page.keyboard.type(word.upper())
+    sight.press("Enter")
+    sight.until(lambda: not sight.is_seen("#filter-line"), "they are kept")
+    sight.pane("events")
+    sight.until(lambda: place(sight).get("filter") == word.upper(), "the address has them")
+    assert 0 < len(sight.texts("#pane-events [role=option]")) <= len(events)
+    sight.press("/", "Escape")
+    sight.press("?")
+    assert "looks for words" in sight.text("#help")
+    sight.press("Escape", "p")
+    sight.until(lambda: not sight.is_seen(".head"), "nothing but the table")
+    sight.press("Escape")
+    assert sight.is_seen(".head")
+    # An address is a moment in a file, too; and over a shoulder.
+    for player in held["players"][:1]:
+        seen = held["views"][player]["tables"][str(table["table"])]["events"]
+        sight.go(file_address(path, table=table["table"], as_=player, at=seen[-1]["seq"]))
+        sight.until(lambda: sight.text("#latest") not in ("", "…"), "it is opened")
+        sight.tells(seen[-1]["sentence"])
+        sight.until(
+            lambda: set(sight.texts("#pane-events .row-text")) <= {one["sentence"] for one in seen},
+            "no more is told",
+        )
+    assert sight.overflow() == 0
+
+
+@pytest.mark.parametrize("game", a_few(GAMES, ["maexchen"]))
+def test_its_policy_lets_nothing_run_or_come_but_what_is_in_it(game: str, files: dict[str, Path]) -> None:
+    text = files[game].read_text()
+    (policy,) = POLICY.findall(text)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.replace("&#x27;", "'").split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["img-src"] == "data:"
+    assert "connect-src" not in rules
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    for rule, what in (("script-src", script), ("style-src", style)):
+        digest = base64.b64encode(hashlib.sha256(what.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    # Before anything else that could load something.
+    assert text.index("Content-Security-Policy") < min(text.index("<link"), text.index("<style"))
+
+
+@pytest.mark.parametrize("capture", a_few(CATAN, ["catan-yaks-lobby.pcap.gz"]))
+def test_a_game_of_catan_is_small(capture: str, tmp_path: Path) -> None:
+    path = exported(str(CAPTURES / capture), tmp_path / "game.html")
+    assert path.stat().st_size < MOST_BYTES
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("game", PLAYERS)
+def test_a_players_file_holds_nothing_that_only_others_were_told(
+    game: str, tmp_path: Path, look: Look
+) -> None:
+    capture, player = PLAYERS[game]
+    database = tmp_path / "game.db"
+    assert kiebitz("import", str(CAPTURES / capture), "-w", str(database)).status == 0
+    with_secrets(database, player)
+    path = exported(str(database), tmp_path / "game.html", "--as", player)
+    held = data_of(path)
+    assert held["player"] == player
+    assert [*held["views"]] == [player]
+    # Also as bytes: where a message was spoilt, its letters are.
+    assert SECRET not in json.dumps(held, ensure_ascii=False)
+    assert SECRET in json.dumps(data_of(exported(str(database), tmp_path / "all.html")), ensure_ascii=False)
+    streams = set(held["views"][player]["streams"])
+    assert {message["stream"] for message in held["messages"]} <= streams
+    assert {stream["id"] for stream in held["streams"]} <= streams
+    sight = opened(look, path, as_="somebody else")
+    sight.until(lambda: sight.text("#latest") != "", "it is opened")
+    assert not sight.is_seen("#as-choice")
+    assert f"as {player}" in sight.text("#name")
+    for pane in PANES:
+        sight.pane(pane)
+        assert SECRET not in sight.text("body")
+
+
+@pytest.mark.full
+def test_what_a_file_leaves_out_is_said(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kiebitz.cli.web import one_file
+
+    monkeypatch.setattr(one_file, "MOST_EVENTS", 10)
+    monkeypatch.setattr(one_file, "MOST_IN_FULL", 3)
+    path = exported(str(CAPTURES / GAMES["maexchen"]), tmp_path / "game.html")
+    left_out = data_of(path)["left_out"]
+    assert "of 26 events" in left_out
+    sight = opened(look, path, pane="message", message=9)
+    sight.press("End")
+    sight.until_at(10)
+    sight.until(lambda: left_out in sight.text("body"), "it says so")
