@@ -5,6 +5,8 @@ import { differs } from "./where.js";
 
 /** So long an event is shown at least. */
 const LEAST_MS = 10;
+/** So many pictures are asked for ahead of time. */
+const AHEAD = 3;
 
 /** Shows the next event when it is due, and its picture has come. */
 export class Playing {
@@ -46,6 +48,7 @@ export class Playing {
       const shown = course.upTo(seq);
       const gap = shown === null ? 0 : following.time - shown.time;
       this.#where.go({ notice: isShortened(gap) ? `${Math.round(gap)} s of silence, shortened` : "" });
+      this.#prepare(course, following.seq);
       await this.#pictures.at({ table, as, at: following.seq });
       if (turn !== this.#turn) return;
       const left = waitOf(gap, speed) * 1000 - (performance.now() - began);
@@ -55,6 +58,19 @@ export class Playing {
       );
     } catch (error) {
       if (turn === this.#turn) this.#where.go({ playing: false, notice: error.message });
+    }
+  }
+
+  /** Ask for the pictures after the next one: where events come quickly, their answers are on their way together. */
+  async #prepare(course, seq) {
+    const { table, as } = this.#where.now;
+    try {
+      for (let ahead = 1; ahead <= AHEAD; ahead += 1) {
+        const event = await course.next(seq, ahead);
+        if (event !== null) await this.#pictures.at({ table, as, at: event.seq });
+      }
+    } catch {
+      // It is asked again when it is due, and told of then.
     }
   }
 
