@@ -239,6 +239,7 @@ def test_the_totals_of_the_server_are_the_sum_of_what_was_told(name: str) -> Non
         assert told == []
 
 
+@pytest.mark.full
 def test_five_servers_at_once_are_recognised_without_options() -> None:
     found = inspected(items_of("catan-five-servers.pcapng.gz"))
     assert [table.protocol for table in found.tables] == ["catan"] * 5

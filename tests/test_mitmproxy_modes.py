@@ -153,7 +153,7 @@ def test_a_server_whose_certificate_nobody_trusts(tmp_path: Path) -> None:
     assert text.startswith("no TLS with the server: Certificate verify failed")
 
 
-@pytest.mark.parametrize("taken_off", [False, True])
+@pytest.mark.parametrize("taken_off", a_few([False, True], [True]))
 def test_tls_by_socks_passes_as_it_is_unless_it_is_to_be_taken_off(tmp_path: Path, taken_off: bool) -> None:
     authority = Authority(tmp_path)
     settings = (f"ssl_verify_upstream_trusted_ca={authority.path}", "tcp_hosts=^127\\.")

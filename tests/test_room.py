@@ -132,6 +132,7 @@ def bomb() -> bytes:
     return gzip.compress(capture[:24] + (packet + later + packet[4:]) * 75_000)
 
 
+@pytest.mark.full
 def test_an_import_keeps_what_was_read_until_there_was_no_more_room(tmp_path: Path) -> None:
     file, database = tmp_path / "bomb.pcap.gz", tmp_path / "game.db"
     file.write_bytes(bomb())

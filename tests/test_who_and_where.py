@@ -18,6 +18,14 @@ BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 FIVE = str(CAPTURES / "catan-five-servers.pcapng.gz")
 
 
+@pytest.fixture(scope="module")
+def five(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same five servers in a database."""
+    path = str(tmp_path_factory.mktemp("five") / "five.db")
+    assert kiebitz("import", FIVE, "-w", path).status == 0
+    return path
+
+
 @pytest.mark.parametrize(
     ("capture", "names"),
     [
@@ -48,17 +56,17 @@ def test_the_latest_name_of_a_client_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", a_few(["messages", "events", "games"], ["games"]))
-def test_the_server_is_listed_where_there_are_several(command: str) -> None:
-    several, one = kiebitz(command, FIVE), kiebitz(command, TINY)
+def test_the_server_is_listed_where_there_are_several(command: str, five: str) -> None:
+    several, one = kiebitz(command, five), kiebitz(command, TINY)
     assert "server" in several.out.splitlines()[0].split()
     assert "server" not in one.out.splitlines()[0].split()
-    rows = kiebitz(command, FIVE, "--json").json
+    rows = kiebitz(command, five, "--json").json
     assert len({row["server"] for row in rows}) == 5
     assert {row["server"] for row in kiebitz(command, TINY, "--json").json} == {"127.0.0.1:9000"}
 
 
-def test_a_replay_into_a_pipe_says_which_table_where_there_are_several() -> None:
-    lines = kiebitz("replay", FIVE, "--speed", "0", "--to", "#2").out.splitlines()
+def test_a_replay_into_a_pipe_says_which_table_where_there_are_several(five: str) -> None:
+    lines = kiebitz("replay", five, "--speed", "0", "--to", "#2").out.splitlines()
     assert lines[0].split(maxsplit=2)[1:] == [":8080", "player 0 joins"]
 
 
