@@ -16,6 +16,7 @@ import pytest
 from browser import Look, Served, Sight, served
 from command import CAPTURES
 from made_sessions import Conversation, record
+from strength import a_few
 
 GAMES = {
     "maexchen": "maexchen-head-tiny.pcap",
@@ -72,7 +73,7 @@ def place(sight: Sight) -> dict[str, str]:
 # What it shows.
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", a_few(GAMES, ["catan", "maexchen", "schafkopf"]))
 def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
     session = SESSION[game]
     events = events_of(five, session)

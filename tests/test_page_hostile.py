@@ -12,7 +12,7 @@ from altered import recorded
 from browser import Look, Served, Sight, file_address, served
 from command import ODD, kiebitz
 from spoilt_databases import SPOTS, spoil
-from strength import a_few
+from strength import a_few, times
 from test_diff import replaced
 from test_hostile_text import PLAYERS, spelt
 from test_page import PANES
@@ -71,7 +71,7 @@ def harmless(sight: Sight) -> str:
     said = []
     sight.settle()
     players = sight.tell("document.getElementById('as').options.length")
-    for step in ("Home", "End"):
+    for step in ("End", "Home")[: times(2, 1)]:
         sight.press(step)
         sight.settle()
         for pane in PANES:
@@ -119,11 +119,13 @@ def test_a_name_is_text_on_the_page_and_in_the_file(
         assert small.overflow() == 0
         small.leave()
         sight.leave()
+    # The quick run looks at a file of a sound session alone.
     path = exported(database, tmp_path / "game.html")
     text = path.read_text()
     assert text.count("<script") == 2
     assert text.count("</script>") == 2
-    harmless(look(file_address(path), offline=True))
+    if times(2, 1) > 1:
+        harmless(look(file_address(path), offline=True))
 
 
 @pytest.mark.full
