@@ -1,7 +1,7 @@
 """A real Chromium that looks at the page: one for all tests of a process, a fresh profile for each test.
 
-Nothing is taken amiss in silence: a console error or warning, an exception, a request that failed or that went
-elsewhere, a dialog or something the policy had to refuse fails the test, unless that expects it.
+Nothing passes in silence: a console error or warning, an exception, a request that failed or went elsewhere,
+a dialog or something that the policy had to refuse fails the test, unless that expects it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from command import spawn
 from live import PATIENCE_S
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, Request
+    from playwright.sync_api import (
+        Browser,
+        BrowserContext,
+        Dialog,
+        Locator,
+        Page,
+        Playwright,
+        Request,
+        Response,
+    )
 
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -141,14 +150,19 @@ class Sight:
         page = self.page
         page.on("console", lambda said: self._hear(said.type, said.text))
         page.on("pageerror", lambda error: self._faults.append(f"exception: {error}"))
-        page.on("dialog", lambda dialog: (self._faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._dismiss)
         page.on("request", self._ask)
         page.on("requestfinished", lambda request: self._open.discard(request))
         page.on("requestfailed", self._fail)
+        page.on("response", self._answer)
 
     def _hear(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self._faults.append(f"console {kind}: {text}")
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self._faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _ask(self, request: Request) -> None:
         url = request.url
@@ -163,6 +177,11 @@ class Sight:
         if request.failure != "net::ERR_ABORTED":
             self._faults.append(f"failed: {request.url}: {request.failure}")
 
+    def _answer(self, response: Response) -> None:
+        # Where it came from: the console says less.
+        if response.status >= 400:
+            self._faults.append(f"status of {response.status}: {response.url}")
+
     def expect(self, pattern: str) -> None:
         """Faults that this matches belong to the test."""
         self._expected.append(re.compile(pattern))
@@ -174,6 +193,11 @@ class Sight:
                 f"refused by the policy: {what}" for what in self.tell("window.refused.splice(0)")
             ]
         return [fault for fault in self._faults if not any(one.search(fault) for one in self._expected)]
+
+    def leave(self) -> None:
+        """Close it: from here on nothing is asked any more."""
+        self._faults = self.faults()
+        self.page.close()
 
     # Where one is.
 
@@ -239,6 +263,10 @@ class Sight:
     def is_seen(self, selector: str) -> bool:
         """Whether such an element is laid out."""
         return bool(self.texts(selector))
+
+    def is_alone(self) -> bool:
+        """Whether the table is all that is seen, as on a projector."""
+        return not self.is_seen(".head")
 
     def until(self, true: Callable[[], bool], what: str) -> None:
         """Wait for something that takes its time."""

@@ -1,10 +1,12 @@
-"""The page of `kiebitz serve` in a real browser: what it shows of recorded sessions, and how one moves on it."""
+"""The page of `kiebitz serve` in a real browser: what it shows of recorded sessions, and how one moves."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -14,6 +16,7 @@ import pytest
 from browser import Look, Served, Sight, served
 from command import CAPTURES
 from made_sessions import Conversation, record
+from strength import a_few
 
 GAMES = {
     "maexchen": "maexchen-head-tiny.pcap",
@@ -70,7 +73,7 @@ def place(sight: Sight) -> dict[str, str]:
 # What it shows.
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", a_few(GAMES, ["catan", "maexchen", "schafkopf"]))
 def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
     session = SESSION[game]
     events = events_of(five, session)
@@ -144,7 +147,7 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     sight.until_at(8)
     for number, name in enumerate(PANES, 1):
         sight.press(str(number))
-        sight.until(lambda name=name: sight.text(f"#pane-{name}") != "", f"{name} is filled")
+        sight.until(partial(sight.is_seen, f"#pane-{name} *"), f"{name} is filled")
         assert sight.texts("[role=tab][aria-selected=true]") == [sight.text(f"#tab-{name}")]
         assert sight.tell("document.querySelectorAll('[role=tabpanel]:not([hidden])').length") == 1
     sight.press("]")
@@ -253,10 +256,7 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
     sight.be(session=SESSION["schafkopf"], at=1)
     sight.until_at(1)
     events = events_of(five, SESSION["schafkopf"])
-    gaps = [
-        (after["time"] - before["time"], before["seq"])
-        for before, after in zip(events, events[1:], strict=False)
-    ]
+    gaps = [(after["time"] - before["time"], before["seq"]) for before, after in pairwise(events)]
     longest, seq = max(gaps)
     assert longest > 2
     sight.be(session=SESSION["schafkopf"], at=seq)
@@ -473,7 +473,7 @@ def test_small_and_enlarged_windows_scroll_one_way_only(game: str, five: Five, l
         sight.press("/")
         assert sight.overflow() == 0
         sight.press("Escape", "p")
-        sight.until(lambda sight=sight: not sight.is_seen(".head"), "nothing but the table")
+        sight.until(sight.is_alone, "nothing but the table")
         sight.settle()
         assert sight.overflow() == 0
 
@@ -533,7 +533,7 @@ def test_sessions_in_which_little_has_happened(tmp_path: Path, look: Look) -> No
             for pane in PANES:
                 sight.pane(pane)
             sight.press("ArrowRight", "ArrowLeft", "Home", "End", "PageDown", "n", "Space", "y", "t", "a")
-            sight.until(lambda sight=sight: sight.text("#notice") != "", "it is told that there is nothing")
+            sight.until(partial(sight.is_seen, "#notice"), "it is told that there is nothing")
             assert sight.overflow() == 0
         sight = look(server.at(session=3))
         sight.until_at(1)

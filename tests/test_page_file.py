@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def data_of(path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A file of each game that was asked for."""
 
     class Made(dict[str, Path]):
@@ -49,7 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
             self[game] = exported(str(CAPTURES / GAMES[game]), folder / "game.html")
             return self[game]
 
-    yield Made()
+    return Made()
 
 
 def opened(look: Look, path: Path, **at: Any) -> Sight:
@@ -112,10 +111,8 @@ def test_each_game_is_in_its_file(game: str, files: dict[str, Path], look: Look)
         sight.go(file_address(path, table=table["table"], as_=player, at=seen[-1]["seq"]))
         sight.until(lambda: sight.text("#latest") not in ("", "…"), "it is opened")
         sight.tells(seen[-1]["sentence"])
-        sight.until(
-            lambda: set(sight.texts("#pane-events .row-text")) <= {one["sentence"] for one in seen},
-            "no more is told",
-        )
+        sight.rest()
+        assert {*sight.texts("#pane-events .row-text")} <= {one["sentence"] for one in seen}
     assert sight.overflow() == 0
 
 
