@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeVar, get_args
 
 from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.storage.filters import reason_of
 from kiebitz.storage.schema import StorageError
 
 Found = TypeVar("Found")
@@ -114,6 +115,7 @@ class Desk:
                 raise TookTooLongError(
                     f"this takes longer than {self._limit_s:g} s here and was given up: ask for less"
                 ) from error
-            raise
+            # Each thread keeps its own: elsewhere it would not be known any more.
+            raise reason_of(error) from error
         finally:
             call.end()
