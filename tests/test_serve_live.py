@@ -1,4 +1,4 @@
-"""`kiebitz serve` while a game is recorded: what is new is told once, in order, to whoever listens as they can."""
+"""`kiebitz serve` while a game is recorded: what is new is told once and in order, however one listens."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
-from live import KIEBITZ, PATIENCE_S, child_of, free_port, kill_all, rows, until
+from live import KIEBITZ, PATIENCE_S, free_port, rows, until
 from made_sessions import Conversation
 from maexchen_live import Player, Server, play
 from serving import QUICK_S, Live, Serving, serving
 from strength import times
-from terminals import OnTerminal
-from test_rotation_live import Relay, databases, relaying
+from test_rotation_live import databases, relaying
 
 from kiebitz.dissectors.records import Item
 from kiebitz.storage.recorder import Recorder
@@ -66,15 +65,6 @@ def recording(tmp_path: Path) -> Iterator[Recording]:
     made.close()
 
 
-def played(port: int, rounds: int, **names: dict[str, Any]) -> threading.Thread:
-    """A game of Mäxchen by way of a relay, which is played beside the test."""
-    server = Server(2, rounds)
-    thread = threading.Thread(
-        target=lambda: play(server, [Player(name, ("127.0.0.1", port)) for name in names])
-    )
-    return thread
-
-
 def game(path: Path, rounds: int) -> tuple[Server, Any]:
     """A server, and a relay before it that records."""
     server = Server(2, rounds)
@@ -112,7 +102,7 @@ def test_a_game_that_a_relay_records_is_told_event_by_event(tmp_path: Path) -> N
     server, relay_of = game(path, times(12, 2))
     with relay_of as relay, serving(str(path), "--player-links") as page:
         assert page.well("api/tables") == {"tables": [], "players": []}
-        with page.live() as stream, page.live(as_="alice") if False else page.live() as second:
+        with page.live() as stream, page.live() as second:
             assert stream.of_kind("status") == {"live": True, "trouble": None, "ending": None}
             thread = playing(server, relay.port)
             events = stream.events(10)
@@ -278,7 +268,7 @@ def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path)
         with (
             serving(str(first)) as page,
             page.live() as stream,
-            page.live(as_="bob") if False else page.live() as two,
+            page.live() as two,
         ):
             thread = playing(server, relay.port)
             thread.join(PATIENCE_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -48,10 +49,15 @@ def serve(sessions: tuple[str, ...], host: str, port: int, opens: bool, player_l
     from kiebitz.cli.web.run import listening, run
 
     with ExitStack() as stack:
+        # SIGTERM is as good as Ctrl-C: what is made for as long as this serves is taken away.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        stack.callback(signal.signal, signal.SIGTERM, before)
         # Before anything is read: a port that is in use is said at once.
         listener = stack.enter_context(listening(host, port))
         served = [stack.enter_context(_served(number, session)) for number, session in enumerate(sessions, 1)]
         run(served, listener, host, opens=opens, player_links=player_links)
+    # Only a signal ends it.
+    raise click.Abort
 
 
 @contextmanager

@@ -23,6 +23,9 @@ from kiebitz.proxy.modes import parse_endpoint
 HOST, PORT = "127.0.0.1", 8765
 """Where the page is served where nobody says otherwise."""
 
+RECORDER = "KIEBITZ_RECORDER_LIVES"
+"""In the environment: a descriptor that is at its end when the recording process is."""
+
 _PATIENCE_S = 3.0
 """So long the other process may take to end."""
 
@@ -58,6 +61,8 @@ class PageBeside:
         self._host, self._port = place
         self._process: subprocess.Popen[bytes] | None = None
         self._is_over = False
+        self._life = -1
+        """Closed when this process ends, however it does: the other one has the end that is read."""
 
     def __enter__(self) -> Self:
         return self
@@ -67,15 +72,18 @@ class PageBeside:
         root = str(Path(kiebitz.__file__).parent.parent)
         paths = filter(None, (root, os.environ.get("PYTHONPATH")))
         where = ("--host", self._host, "--port", str(self._port))
+        read, self._life = os.pipe()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kiebitz", "serve", session, *where],
             stdin=subprocess.DEVNULL,
             # Its address is no line of what happens.
             stdout=2,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), RECORDER: str(read)},
+            pass_fds=(read,),
             # Ctrl-C is for the recording, which ends this in its time.
             start_new_session=True,
         )
+        os.close(read)
         Thread(target=self._wait, name="serve", daemon=True).start()
 
     def stop(self) -> None:
@@ -92,6 +100,7 @@ class PageBeside:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+            os.close(self._life)
 
     def _wait(self) -> None:
         """Wait until the other process is gone."""

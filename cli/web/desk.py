@@ -64,6 +64,7 @@ class Desk:
         self._limit_s = limit_s
         self._pools = {kind: ThreadPoolExecutor(_THREADS[kind], kind) for kind in get_args(Kind)}
         self._own = threading.local()
+        self._answering: set[_Call] = set()
         self._waiting = dict.fromkeys(self._pools, 0)
 
     async def ask(self, served: Served, question: Callable[[Reader], Found], kind: Kind = "quick") -> Found:
@@ -88,9 +89,11 @@ class Desk:
                 timer.cancel()
 
     def close(self) -> None:
-        """Take no more questions."""
+        """Take no more questions, and give up those that are being answered."""
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
+        for call in list(self._answering):
+            call.give_up()
 
     def _answer(
         self,
@@ -108,6 +111,7 @@ class Desk:
             reader.look()
             # Its time counts from here: what it waited for a thread is not its own fault.
             call.begin(reader.timeline.connection)
+            self._answering.add(call)
             loop.call_soon_threadsafe(begin)
             return question(reader)
         except sqlite3.Error as error:
@@ -115,7 +119,8 @@ class Desk:
                 raise TookTooLongError(
                     f"this takes longer than {self._limit_s:g} s here and was given up: ask for less"
                 ) from error
-            # What a filter has raised in it is known in this thread only.
-            raise reason_of(error) from None
+            # Each thread keeps its own: elsewhere it would not be known any more.
+            raise reason_of(error) from error
         finally:
+            self._answering.discard(call)
             call.end()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import signal
 import socket
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from ipaddress import ip_address
+from threading import Thread
 from urllib.parse import quote
 
 import segno
@@ -17,9 +21,12 @@ from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import flush, is_terminal, letters_of_output, show_line
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.web.access import Keys
+from kiebitz.cli.web.beside import RECORDER
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.cli.web.server import Server
 from kiebitz.dissectors.errors import KiebitzError
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 _DEAD_S = 60
 """So long a browser may leave what was sent unacknowledged (seconds)."""
@@ -62,6 +69,16 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self._kiebitz = server
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let SIGINT and SIGTERM end it alike: what was made for as long as it serves is taken away."""
+        before = {number: signal.signal(number, self.handle_exit) for number in ENDING}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._kiebitz.end()
         await super().shutdown(sockets)
@@ -92,7 +109,7 @@ def listening(host: str, port: int) -> socket.socket:
 def run(
     sessions: Sequence[Served], listener: socket.socket, host: str, *, opens: bool, player_links: bool
 ) -> None:
-    """Serve until somebody ends it. Raises StorageError, sqlite3.Error."""
+    """Serve until a signal, or the end of the recording beside it. Raises StorageError, sqlite3.Error."""
     keys = Keys()
     link = Link(host, listener.getsockname()[1], keys)
     for served in sessions:
@@ -101,11 +118,26 @@ def run(
         show_line(f"serving {served.name}{f' ({games})' if games else ''}")
         tell_missing(reader.timeline)
         reader.close()
+    _end_with_recorder()
     _show(link)
     if opens:
         webbrowser.open(link.everybody())
     server = Server(sessions, keys, [host, socket.gethostname()], link.is_open)
     asyncio.run(_serve(server, listener, link if player_links else None))
+
+
+def _end_with_recorder() -> None:
+    """End when the recording process is gone that has started this one, however it went."""
+    descriptor = os.environ.get(RECORDER)
+    if descriptor is None:
+        return
+
+    def wait() -> None:
+        # Nothing is ever written there.
+        os.read(int(descriptor), 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=wait, name="recorder", daemon=True).start()
 
 
 async def _serve(server: Server, listener: socket.socket, link: Link | None) -> None:

@@ -33,7 +33,7 @@ from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.filters import FilterError, reason_of
+from kiebitz.storage.filters import FilterError
 
 LIMIT_S = 5.0
 """So long a question may take."""
@@ -246,8 +246,7 @@ _STATUS: dict[type[Exception], int] = {
 }
 
 
-async def _refuse(request: Request, raised: Exception) -> Response:
-    error = reason_of(raised)
+async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, FilterError):
         refusal = records.Refusal(str(error), error.position, error.length)
     elif isinstance(error, HTTPException):
