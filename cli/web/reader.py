@@ -33,8 +33,6 @@ _MOST_PLAYERS = 200
 _LEARN_EVERY_S = 0.5
 """So old may be what is known of who sits at which connection."""
 
-NO_SUCH_TABLE = "there is no table {} in this session"
-
 
 class NotThereError(KiebitzError):
     """What was asked for is not there; its sentence says what."""
@@ -114,11 +112,6 @@ class Reader:
             self._forget()
         return True
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nobody records into it any more, as far as the database says."""
-        return self.timeline.session.ended_ns is not None
-
     def seconds(self, ts_ns: int) -> float:
         """When it was, in seconds since the session began."""
         return (ts_ns - self.timeline.started_ns) / 1e9
@@ -163,7 +156,7 @@ class Reader:
         for row in self.tables():
             if row.id == number:
                 return row
-        raise NotThereError(NO_SUCH_TABLE.format(number))
+        raise NotThereError(f"there is no table {number} in this session")
 
     def tables(self) -> list[TableRow]:
         """Its tables, oldest first."""
