@@ -26,6 +26,7 @@ from kiebitz.dissectors.records import (
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.escaping import field_words
+from kiebitz.storage.session import Session, message_record
 from kiebitz.storage.timeline import TableRow, Timeline
 from kiebitz.storage.traffic import (
     FROM_ITS_BYTES,
@@ -34,7 +35,6 @@ from kiebitz.storage.traffic import (
     diagnostics_between,
     flaws_of_messages,
     messages_between,
-    streams,
 )
 
 GRAVITY: tuple[Severity, ...] = ("error", "warning", "note")
@@ -116,26 +116,12 @@ def message_records(reader: Reader, player: str | None, found: Sequence[MessageR
         stream = hosts[row.stream_id]
         dissector = dissector_of(stream.protocol) if stream.protocol is not None else None
         severities = [flaw.severity for flaw in flaws.get(row.id, ())]
+        message = message_record(
+            reader.timeline, row, stream.client, stream.server, reader.names.get(row.stream_id), dissector
+        )
+        gravest = next((severity for severity in GRAVITY if severity in severities), None)
         listed.append(
-            records.Message(
-                row.id,
-                reader.seconds(row.ts_ns),
-                row.ts_ns,
-                row.stream_id,
-                row.direction,
-                stream.client,
-                reader.names.get(row.stream_id),
-                stream.server,
-                row.name,
-                dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
-                row.fields,
-                row.offset,
-                row.length,
-                row.game_id,
-                row.event_id,
-                field_words(row.fields),
-                next((severity for severity in GRAVITY if severity in severities), None),
-            )
+            records.Message(**msgspec.structs.asdict(message), words=field_words(row.fields), flaw=gravest)
         )
     return listed
 
@@ -257,26 +243,8 @@ def seq_of_flaw(timeline: Timeline, table_id: int, event_id: int | None, ts_ns: 
 def stream_list(reader: Reader, player: str | None) -> records.Streams:
     """The streams: all, or a player's own."""
     own = None if player is None else reader.hearers.streams_of(player)
-    timeline = reader.timeline
-    return records.Streams(
-        [
-            records.Stream(
-                row.id,
-                row.protocol,
-                row.transport,
-                row.client,
-                row.server,
-                reader.names.get(row.id),
-                reader.seconds(row.opened_ns),
-                None if row.closed_ns is None else reader.seconds(row.closed_ns),
-                row.close_reason,
-                row.messages,
-                row.bytes,
-            )
-            for row in streams(timeline)
-            if own is None or row.id in own
-        ]
-    )
+    found = Session(reader.timeline).streams()
+    return records.Streams([stream for stream in found if own is None or stream.id in own])
 
 
 # What may be seen.

@@ -36,6 +36,7 @@ from kiebitz.cli.web.pictures import draw
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.state import apply
 from kiebitz.storage.in_full import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull
+from kiebitz.storage.session import Stream
 from kiebitz.storage.timeline import TableRow
 
 MOST_EVENTS = 20_000
@@ -118,7 +119,7 @@ class _Page(msgspec.Struct):
     abouts: list[RowInFull]
     words: list[str]
     diagnostics: list[records.Diagnostic]
-    streams: list[records.Stream]
+    streams: list[Stream]
     left_out: str | None
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.drawings.sheet import Placed
-from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
+from kiebitz.dissectors.records import Blame, Direction, Group, Severity
+from kiebitz.storage.session import Message as MessageRecord
+from kiebitz.storage.session import Stream
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -154,24 +156,9 @@ class Fragments(Answer, frozen=True):
     fragments: dict[str, str]
 
 
-class Message(Answer, frozen=True):
+class Message(MessageRecord, frozen=True):
     """A message; `words` are its fields on a line, `flaw` the gravest thing that is wrong with it."""
 
-    id: int
-    time: float
-    ts_ns: int
-    stream: int
-    direction: Direction
-    client: str
-    player: str | None
-    server: str
-    name: str
-    gloss: str | None
-    fields: dict[str, Any]
-    offset: int
-    length: int
-    game: int | None
-    event: int | None
     words: str
     flaw: Severity | None
 
@@ -215,22 +202,6 @@ class Diagnostics(Answer, frozen=True):
     diagnostics: list[Diagnostic]
     is_first: bool
     is_last: bool
-
-
-class Stream(Answer, frozen=True):
-    """A connection, or two addresses that talk over UDP; times are seconds since the session began."""
-
-    id: int
-    protocol: str | None
-    transport: Transport
-    client: str
-    server: str
-    player: str | None
-    opened: float
-    closed: float | None
-    close_reason: str | None
-    messages: int
-    bytes: int
 
 
 class Streams(Answer, frozen=True):
