@@ -145,12 +145,15 @@ def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) ->
             sight.rest()
             assert sight.tell(NO_ELEMENT_OF_THEIRS) == []
             assert sight.overflow() == 0
+        sight.leave()
 
 
 @pytest.mark.full
 def test_what_the_tests_own_players_babble_is_text(look: Look, tmp_path: Path) -> None:
     with served(ODD) as server:
-        harmless(look(server.at()))
+        sight = look(server.at())
+        harmless(sight)
+        sight.leave()
     harmless(look(file_address(exported(ODD, tmp_path / "odd.html")), offline=True))
 
 
