@@ -48,6 +48,7 @@ def timed(server: Serving, **query: str) -> tuple[Answer, float]:
     return answer, time.monotonic() - begin
 
 
+@pytest.mark.full
 def test_a_filter_that_takes_long_is_given_up_while_others_get_their_pictures(server: Serving) -> None:
     count = 2
     with ThreadPoolExecutor(count + 1) as pool:
@@ -97,6 +98,7 @@ def test_too_many_slow_questions_are_refused_and_pictures_are_not(path: Path) ->
         assert server.end() == 130
 
 
+@pytest.mark.full
 def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         server = Serving(str(path), "--port", "0").ready()

@@ -20,7 +20,7 @@ from made_sessions import Conversation
 from maexchen_live import Player, Server, play
 from serving import QUICK_S, Live, Serving, serving
 from strength import times
-from test_rotation_live import databases, relaying
+from test_rotation_live import relaying
 
 from kiebitz.dissectors.records import Item
 from kiebitz.storage.recorder import Recorder
@@ -263,8 +263,8 @@ def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path) -> None:
     server = Server(2, 40)
-    with relaying("udp", server.port, tmp_path / "game.db", "-b", "filesize:60") as relay:
-        first = databases(tmp_path)[0]
+    with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
+        (first,) = tmp_path.glob("game_*.db")
         with (
             serving(str(first)) as page,
             page.live() as stream,
@@ -273,7 +273,7 @@ def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path)
             thread = playing(server, relay.port)
             thread.join(PATIENCE_S)
             assert relay.stop() == 0
-            paths = databases(tmp_path)
+            paths = sorted(tmp_path.glob("game_*.db"))
             assert len(paths) > 2
             last = rows(paths[-1], "SELECT max(id) FROM events")[0][0]
             once_and_in_order(all_of(stream, last), 1, last)
@@ -316,7 +316,7 @@ def test_many_at_once_are_told_the_same(count: int, recording: Recording) -> Non
 @pytest.mark.full
 def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> None:
     with serving(recording.path) as page:
-        streams = []
+        streams: list[Live] = []
         try:
             while len(streams) <= 510:
                 stream = page.live()
@@ -415,6 +415,27 @@ def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 1)
         assert "not served any more" not in relay.said
+
+
+@pytest.mark.full
+def test_a_sniff_serves_what_it_records(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("sniffing needs root")
+    port, server = free_port("tcp"), Server(2, 1)
+    bpf, path = f"udp port {server.port}", str(tmp_path / "game.db")
+    where = f"127.0.0.1:{port}"
+    sniff = Serving("-i", "lo", "-f", bpf, "-w", path, "-q", "--serve", where, command="sniff")
+    try:
+        sniff.ready()
+        with At(port).live() as stream:
+            thread = playing(server, server.port)
+            assert len(stream.events(5)) >= 5
+            thread.join(PATIENCE_S)
+        assert sniff.end() == 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), 1)
+    finally:
+        sniff.kill()
 
 
 def test_a_relay_goes_on_without_its_page(tmp_path: Path) -> None:
