@@ -15,17 +15,27 @@ START_NS = 1_700_000_000_000_000_000
 class Conversation:
     """One client and the server; `says` and `hears` take datagrams a millisecond apart."""
 
-    def __init__(self, client: str = "127.0.0.1:40000", server: str = SERVER, number: int = 1) -> None:
-        self.stream = Stream(number, "udp", client, server, START_NS)
+    def __init__(
+        self,
+        client: str = "127.0.0.1:40000",
+        server: str = SERVER,
+        number: int = 1,
+        begin_ns: int = START_NS,
+    ) -> None:
+        self.stream = Stream(number, "udp", client, server, begin_ns)
         self.items: list[Item] = []
         self._offsets: dict[Direction, int] = {"c2s": 0, "s2c": 0}
-        self._now_ns = START_NS
+        self._now_ns = begin_ns
 
     def says(self, data: bytes, missing: int = 0) -> Conversation:
         return self._sent("c2s", data, missing)
 
     def hears(self, data: bytes, missing: int = 0) -> Conversation:
         return self._sent("s2c", data, missing)
+
+    def waits_until(self, now_ns: int) -> Conversation:
+        self._now_ns = now_ns
+        return self
 
     def fault(self) -> Conversation:
         self._now_ns += 1_000_000

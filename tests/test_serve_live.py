@@ -156,6 +156,33 @@ def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> 
         again.kill()
 
 
+def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
+    path = str(tmp_path / "game.db")
+    now_ns = time.time_ns()
+    bob = Conversation("127.0.0.1:1001", begin_ns=now_ns).says(b"REGISTER;bob").hears(b"REGISTERED")
+    alice = Conversation("127.0.0.1:1002", number=2, begin_ns=now_ns)
+    alice.says(b"REGISTER;alice").hears(b"REGISTERED")
+    recorder = Recorder(path, "relay", "made up", started_ns=now_ns)
+    recorder.record([*bob.items, *alice.items])
+    recorder.commit()
+    with serving(path) as page, page.live(**{"as": "alice"}) as stream:
+        stream.of_kind("status")
+        alice.items.clear()
+        recorder.record(alice.hears(b"SCORE;alice:0,bob:1").items)
+        recorder.commit()
+        assert [event["data"] for event in stream.events(1)] == [{"scores": {"alice": 0, "bob": 1}}]
+        bob.items.clear()
+        alice.items.clear()
+        # The event is stored as it is told to bob; that alice was told comes later.
+        recorder.record(bob.waits_until(time.time_ns()).hears(b"SCORE;alice:1,bob:2").items)
+        recorder.commit()
+        time.sleep(0.2)
+        recorder.record(alice.waits_until(time.time_ns()).hears(b"SCORE;alice:1,bob:2").items)
+        recorder.commit()
+        assert [event["data"] for event in stream.events(1)] == [{"scores": {"alice": 1, "bob": 2}}]
+    recorder.close()
+
+
 def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
@@ -46,6 +47,9 @@ _MOST_EVENTS = 500
 """So many events come at once."""
 
 _GROWTH_EVERY_S = 0.5
+
+_COPY_NS = 500_000_000
+"""So long what a player was not told waits for their copy of it. Copies come one by one, and seldom later."""
 
 _HEARTBEAT_S = 15.0
 """So often something is said, so that whoever is gone is found out."""
@@ -88,6 +92,8 @@ class Feed:
         self._guard = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+        self._is_held = False
+        """Whether some news wait for a player's copy."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
 
@@ -186,7 +192,7 @@ class Feed:
         self._note_status(watched)
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
             try:
-                if watched.look():
+                if watched.look() or self._is_held:
                     self._follow(watched)
                     reader.look()
                     self._look(reader)
@@ -227,12 +233,27 @@ class Feed:
         with self._guard:
             channels = list(self._channels.items())
         news = []
+        self._is_held = False
         for told, channel in channels:
-            while channel.made < upto:
+            decided = _decided(reader, told, channel.made, upto)
+            self._is_held |= decided < upto
+            while channel.made < decided:
                 after = channel.made
-                text, channel.made = _tell_on(reader, told, after, upto, 0, channel.drawn)
+                text, channel.made = _tell_on(reader, told, after, decided, 0, channel.drawn)
                 news.append((channel, _News(after, channel.made, text)))
         self._loop.call_soon_threadsafe(self._tell, news)
+
+
+def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
+    """Up to which event it is known whether those are to be told: a player's copy may still be on its way."""
+    player, _ = told
+    if player is None:
+        return upto
+    young_ns = time.time_ns() - _COPY_NS
+    for event in reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]):
+        if event.ts_ns > young_ns and reader.hearers.seen(event, player) is None:
+            return event.id - 1
+    return upto
 
 
 def _tell_on(
