@@ -156,6 +156,7 @@ def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> 
         again.kill()
 
 
+@pytest.mark.full
 def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")
@@ -173,6 +174,7 @@ def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
         assert grown[-1] == newest
 
 
+@pytest.mark.full
 def test_several_tables(tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
@@ -212,6 +214,7 @@ def test_a_picture_comes_with_the_events(recording: Recording) -> None:
             assert asked == {key: part for key, part in picture.items() if key != "fragments"}
 
 
+@pytest.mark.full
 def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recording) -> None:
     recording.rolls(1300)
     last = recording.last()
@@ -288,7 +291,7 @@ def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path)
 # Many, slow and dead ones.
 
 
-@pytest.mark.parametrize("count", [times(100, 40)])
+@pytest.mark.parametrize("count", [times(100, 20)])
 def test_many_at_once_are_told_the_same(count: int, recording: Recording) -> None:
     recording.rolls(20)
     last = recording.last() + 5
@@ -333,6 +336,7 @@ def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> N
                 stream.close()
 
 
+@pytest.mark.full
 def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recording) -> None:
     flood, pieces = times(12_000, 3_000), 60
     with serving(recording.path) as page, page.live() as reader:
@@ -354,6 +358,7 @@ def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recordi
             stream.close()
 
 
+@pytest.mark.full
 def test_who_is_gone_is_let_go(recording: Recording) -> None:
     with serving(recording.path) as page:
         page.get("api/sessions")
@@ -438,6 +443,7 @@ def test_a_sniff_serves_what_it_records(tmp_path: Path) -> None:
         sniff.kill()
 
 
+@pytest.mark.full
 def test_a_relay_goes_on_without_its_page(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     server = Server(2, 1)
