@@ -186,7 +186,7 @@ class Feed:
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
             try:
                 if watched.look():
-                    self._follow(watched)
+                    self._follow(watched, reader)
                     reader.look()
                     self._look(reader)
             except (sqlite3.Error, StorageError) as error:
@@ -195,10 +195,13 @@ class Feed:
         reader.close()
         watched.session.close()
 
-    def _follow(self, watched: Watched) -> None:
+    def _follow(self, watched: Watched, reader: Reader) -> None:
         """Where the recording goes on in another database, all readers go along."""
         path, number = watched.session.path, watched.timeline.session.id
         if path is not None and path != self._served.path:
+            # The last events of the database before are in no other one.
+            reader.look()
+            self._look(reader)
             self._served.session_id = number
             self._served.path = path
 
