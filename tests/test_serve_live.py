@@ -183,6 +183,7 @@ def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
     recorder.close()
 
 
+@pytest.mark.full
 def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")
@@ -200,6 +201,7 @@ def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
         assert grown[-1] == newest
 
 
+@pytest.mark.full
 def test_several_tables(tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
@@ -239,6 +241,7 @@ def test_a_picture_comes_with_the_events(recording: Recording) -> None:
             assert asked == {key: part for key, part in picture.items() if key != "fragments"}
 
 
+@pytest.mark.full
 def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recording) -> None:
     recording.rolls(1300)
     last = recording.last()
@@ -302,20 +305,20 @@ def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path)
             assert relay.stop() == 0
             paths = sorted(tmp_path.glob("game_*.db"))
             assert len(paths) > 2
-            last = rows(paths[-1], "SELECT max(id) FROM events")[0][0]
+            # The last one may have none.
+            last = max(rows(path, "SELECT coalesce(max(id), 0) FROM events")[0][0] for path in paths)
             once_and_in_order(all_of(stream, last), 1, last)
             once_and_in_order(all_of(two, last), 1, last)
             # All that is asked for comes from the last one.
-            tables = page.well("api/tables")["tables"]
-            assert tables[0]["first"] > 0
-            assert tables[0]["last"] == last
-            assert page.well("api/tables/1/events")["events"][-1]["id"] == last
+            (table,) = page.well("api/tables")["tables"]
+            assert 0 < table["first"] <= table["last"] == last
+            assert page.well("api/tables/1/state")["seq"] == last
 
 
 # Many, slow and dead ones.
 
 
-@pytest.mark.parametrize("count", [times(100, 40)])
+@pytest.mark.parametrize("count", [times(100, 20)])
 def test_many_at_once_are_told_the_same(count: int, recording: Recording) -> None:
     recording.rolls(20)
     last = recording.last() + 5
@@ -360,6 +363,7 @@ def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> N
                 stream.close()
 
 
+@pytest.mark.full
 def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recording) -> None:
     flood, pieces = times(12_000, 3_000), 60
     with serving(recording.path) as page, page.live() as reader:
@@ -381,6 +385,7 @@ def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recordi
             stream.close()
 
 
+@pytest.mark.full
 def test_who_is_gone_is_let_go(recording: Recording) -> None:
     with serving(recording.path) as page:
         page.get("api/sessions")
@@ -465,6 +470,7 @@ def test_a_sniff_serves_what_it_records(tmp_path: Path) -> None:
         sniff.kill()
 
 
+@pytest.mark.full
 def test_a_relay_goes_on_without_its_page(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     server = Server(2, 1)

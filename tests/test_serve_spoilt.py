@@ -135,7 +135,7 @@ def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
     served(path)
 
 
-@pytest.mark.parametrize("kind", a_few(ROWS, [*ROWS][:2]))
+@pytest.mark.parametrize("kind", a_few(ROWS, [*ROWS][:1]))
 def test_rows_that_kiebitz_never_writes_are_told(kind: str, sound: Path, tmp_path: Path) -> None:
     served(with_rows({"maexchen": sound}["maexchen"], tmp_path, ROWS[kind]))
 
@@ -162,7 +162,7 @@ def test_rows_that_kiebitz_never_writes_are_told(kind: str, sound: Path, tmp_pat
             "DELETE FROM events WHERE id < 9",
             "UPDATE games SET result = '[1]', table_id = 7",
         ],
-        lambda row: "seq * 1" in row or "length = 1" in row,
+        lambda row: "length = 1" in row,
     ),
 )
 def test_values_that_no_program_writes_are_told(statement: str, sound: Path, tmp_path: Path) -> None:

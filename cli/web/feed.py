@@ -193,19 +193,24 @@ class Feed:
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
             try:
                 if watched.look() or self._is_held:
-                    self._follow(watched)
+                    self._follow(watched, reader)
                     reader.look()
                     self._look(reader)
             except (sqlite3.Error, StorageError) as error:
                 watched.fails(error)
             self._note_status(watched)
+        if self._is_held:
+            self._look(reader, is_last=True)
         reader.close()
         watched.session.close()
 
-    def _follow(self, watched: Watched) -> None:
+    def _follow(self, watched: Watched, reader: Reader) -> None:
         """Where the recording goes on in another database, all readers go along."""
         path, number = watched.session.path, watched.timeline.session.id
         if path is not None and path != self._served.path:
+            # The last events of the database before are in no other one.
+            reader.look()
+            self._look(reader, is_last=True)
             self._served.session_id = number
             self._served.path = path
 
@@ -219,7 +224,8 @@ class Feed:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._tell, ())
 
-    def _look(self, reader: Reader) -> None:
+    def _look(self, reader: Reader, is_last: bool = False) -> None:
+        """Make news of what there is; where it `is_last`, no copy is waited for."""
         connection = reader.timeline.connection
         growth = records.Growth(
             *connection.execute(
@@ -235,7 +241,7 @@ class Feed:
         news = []
         self._is_held = False
         for told, channel in channels:
-            decided = _decided(reader, told, channel.made, upto)
+            decided = upto if is_last else _decided(reader, told, channel.made, upto)
             self._is_held |= decided < upto
             while channel.made < decided:
                 after = channel.made

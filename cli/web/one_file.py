@@ -310,7 +310,8 @@ def _document(name: str, data: str) -> str:
     script = joined_script()
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(styles)}; img-src data:;"
-        " base-uri 'none'; form-action 'none'"
+        " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script';"
+        " trusted-types kiebitz-drawings"
     )
     page = page_files()["index.html"].decode()
     for found, instead in (
