@@ -165,7 +165,7 @@ def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
     recorder = Recorder(path, "relay", "made up", started_ns=now_ns)
     recorder.record([*bob.items, *alice.items])
     recorder.commit()
-    with serving(path) as page, page.live(**{"as": "alice"}) as stream:
+    with serving(path) as page, page.live(None, **{"as": "alice"}) as stream:
         stream.of_kind("status")
         alice.items.clear()
         recorder.record(alice.hears(b"SCORE;alice:0,bob:1").items)
