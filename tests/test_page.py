@@ -73,7 +73,7 @@ def place(sight: Sight) -> dict[str, str]:
 # What it shows.
 
 
-@pytest.mark.parametrize("game", a_few(GAMES, ["catan", "maexchen", "schafkopf"]))
+@pytest.mark.parametrize("game", a_few(GAMES, ["catan", "maexchen"]))
 def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
     session = SESSION[game]
     events = events_of(five, session)
