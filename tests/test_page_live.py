@@ -182,7 +182,7 @@ def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
         sight.until(lambda: keys(sight) == list(range(1, len(events) + 1)), "all are listed")
         assert sight.tell("window.told") == keys(sight)
-        told = [event["sentence"].replace("\n", r"\x0a") for event in events]
+        told = [event["sentence"].replace("\n", r"\n") for event in events]
         assert sight.texts("#pane-events .row-text") == told
 
 

@@ -29,8 +29,7 @@ COOKIE = "kiebitz-key"
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script';"
-    " trusted-types kiebitz-drawings"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 _HEADERS = {

@@ -310,8 +310,7 @@ def _document(name: str, data: str) -> str:
     script = joined_script()
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(styles)}; img-src data:;"
-        " base-uri 'none'; form-action 'none'; require-trusted-types-for 'script';"
-        " trusted-types kiebitz-drawings"
+        " base-uri 'none'; form-action 'none'"
     )
     page = page_files()["index.html"].decode()
     for found, instead in (

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from threading import Thread
@@ -63,11 +63,20 @@ class Link:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Lets the browsers go when it is told to end: they listen for ever."""
+    """Lets the browsers go when it is told to end: they listen for ever.
 
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+    Where it is found is told once a signal ends it well.
+    """
+
+    def __init__(self, config: uvicorn.Config, server: Server, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._kiebitz = server
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -119,11 +128,14 @@ def run(
         tell_missing(reader.timeline)
         reader.close()
     _end_with_recorder()
-    _show(link)
-    if opens:
-        webbrowser.open(link.everybody())
     server = Server(sessions, keys, [host, socket.gethostname()], link.is_open)
-    asyncio.run(_serve(server, listener, link if player_links else None))
+
+    def tell() -> None:
+        _show(link)
+        if opens:
+            webbrowser.open(link.everybody())
+
+    asyncio.run(_serve(server, listener, tell, link if player_links else None))
 
 
 def _end_with_recorder() -> None:
@@ -140,7 +152,9 @@ def _end_with_recorder() -> None:
     Thread(target=wait, name="recorder", daemon=True).start()
 
 
-async def _serve(server: Server, listener: socket.socket, link: Link | None) -> None:
+async def _serve(
+    server: Server, listener: socket.socket, on_started: Callable[[], None], link: Link | None
+) -> None:
     config = uvicorn.Config(
         server.app,
         log_config=None,
@@ -154,11 +168,17 @@ async def _serve(server: Server, listener: socket.socket, link: Link | None) -> 
         timeout_graceful_shutdown=1,
         timeout_keep_alive=60,
     )
-    meeting = asyncio.create_task(_meet(server, link)) if link is not None else None
+    meetings: list[asyncio.Task[None]] = []
+
+    def started() -> None:
+        on_started()
+        if link is not None:
+            meetings.append(asyncio.create_task(_meet(server, link)))
+
     try:
-        await _Uvicorn(config, server).serve(sockets=[listener])
+        await _Uvicorn(config, server, started).serve(sockets=[listener])
     finally:
-        if meeting is not None:
+        for meeting in meetings:
             meeting.cancel()
 
 

@@ -43,9 +43,12 @@ export function write(target, text) {
   if (target.textContent !== shown) target.textContent = shown;
 }
 
+const NAMED = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
 /** A text in which all that is not seen is escaped (`\\x00`): no name can hide, or pass for the words around it. */
 export function printable(text) {
   return text.replace(UNPRINTABLE, (letter) => {
+    if (Object.hasOwn(NAMED, letter)) return NAMED[letter];
     const code = letter.codePointAt(0).toString(16);
     return code.length <= 2 ? `\\x${code.padStart(2, "0")}` : `\\u{${code}}`;
   });
