@@ -16,12 +16,14 @@ from kiebitz.storage.traffic import (
     messages_between,
 )
 
+Streams = dict[int, Stream]
+"""By number; read once for all rows that a question goes through."""
 
-def row_of_event(reader: Reader, event: Event, player: str, info: TableInfo) -> Row:
+
+def row_of_event(reader: Reader, event: Event, player: str, info: TableInfo, hosts: Streams) -> Row:
     """An event with its messages on the player's own streams, and what their bytes show to be wrong."""
     timeline = reader.timeline
     own = reader.hearers.streams_of(player)
-    hosts = streams_by_number(timeline)
     rows = [
         row
         for row in messages_between(timeline, 0, None, "m.event_id = ?", [event.id])
@@ -32,10 +34,9 @@ def row_of_event(reader: Reader, event: Event, player: str, info: TableInfo) -> 
     return Row(timeline.started_ns, said, event, flaws, info, timeline.session.id, names=reader.names)
 
 
-def row_of_message(reader: Reader, row: MessageRow, event: Event | None) -> Row:
+def row_of_message(reader: Reader, row: MessageRow, event: Event | None, stream: Stream) -> Row:
     """A message, the event it tells of as far as that is known, and what its bytes show to be wrong."""
     timeline = reader.timeline
-    stream = streams_by_number(timeline)[row.stream_id]
     return Row(
         timeline.started_ns,
         [_message(row, stream)],
@@ -46,10 +47,9 @@ def row_of_message(reader: Reader, row: MessageRow, event: Event | None) -> Row:
     )
 
 
-def row_of_diagnostic(reader: Reader, row: DiagnosticRow, event: Event | None) -> Row:
+def row_of_diagnostic(reader: Reader, row: DiagnosticRow, event: Event | None, stream: Stream) -> Row:
     """A diagnostic, the message it is about, and the event that tells of as far as that is known."""
     timeline = reader.timeline
-    stream = streams_by_number(timeline)[row.stream_id]
     about = (
         next(messages_between(timeline, row.message_id - 1, None, "m.id = ?", [row.message_id]), None)
         if row.message_id is not None
@@ -109,7 +109,7 @@ def _flaw(row: DiagnosticRow, stream: Stream) -> Diagnostic:
     )
 
 
-def streams_by_number(timeline: Timeline) -> dict[int, Stream]:
+def streams_by_number(timeline: Timeline) -> Streams:
     """The session's streams, with what a filter may ask of them."""
     rows = timeline.connection.execute(
         "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE session_id = ?",

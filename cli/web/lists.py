@@ -73,9 +73,10 @@ def seen_events(
         return
     passes = view.wanted.predicate("events") if view.wanted is not None else None
     info = TableInfo(table.id, table.protocol, table.server)
+    hosts = streams_by_number(timeline) if passes is not None else {}
     for event in found:
         seen = reader.hearers.seen(event, player)
-        if seen is not None and (passes is None or passes(row_of_event(reader, seen, player, info))):
+        if seen is not None and (passes is None or passes(row_of_event(reader, seen, player, info, hosts))):
             yield seen
 
 
@@ -139,10 +140,11 @@ def seen_messages(
         yield from rows
         return
     passes = view.wanted.predicate("messages") if view.wanted is not None else None
+    hosts = streams_by_number(reader.timeline) if passes is not None else {}
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
         seen = msgspec.structs.replace(row, event_id=event.id if event is not None else None)
-        if passes is None or passes(row_of_message(reader, seen, event)):
+        if passes is None or passes(row_of_message(reader, seen, event, hosts[row.stream_id])):
             yield seen
 
 
@@ -182,7 +184,6 @@ def seen_diagnostics(
 ) -> Iterator[tuple[DiagnosticRow, Stream]]:
     """The diagnostics after a number, or before one, that may be seen and are wanted, and their streams."""
     player = view.player
-    hosts = streams_by_number(reader.timeline)
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
     condition, parameters = _of(reader, "d", table, player, condition, parameters)
@@ -192,15 +193,18 @@ def seen_diagnostics(
         f" AND d.grp IN ({', '.join('?' * len(groups))}) AND {condition}"
     )
     rows = diagnostics_between(reader.timeline, after, before, condition, [*severities, *groups, *parameters])
+    # Only now, when the rows are being read: else one might be on a stream that has come meanwhile.
+    hosts = streams_by_number(reader.timeline)
     passes = view.wanted.predicate("diagnostics") if view.wanted is not None else None
     for row in rows:
+        stream = hosts[row.stream_id]
         if player is None:
-            yield row, hosts[row.stream_id]
+            yield row, stream
             continue
         event = _seen_event(reader, row.event_id, player)
         seen = msgspec.structs.replace(row, event_id=event.id if event is not None else None)
-        if passes is None or passes(row_of_diagnostic(reader, seen, event)):
-            yield seen, hosts[row.stream_id]
+        if passes is None or passes(row_of_diagnostic(reader, seen, event, stream)):
+            yield seen, stream
 
 
 def diagnostic_record(

@@ -84,6 +84,8 @@ class Reader:
         self._known_tables: list[int] = []
         self._upto = 0
         self._names: dict[int, str] = {}
+        self._named: int | None = None
+        """With which version of the database they were learnt."""
         self._met: set[str] = set()
         self._forget()
 
@@ -145,10 +147,13 @@ class Reader:
     @property
     def names(self) -> dict[int, str]:
         """What the clients of streams call themselves, as far as they have said it."""
-        (last,) = self.timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
-        if last > self._upto:
-            self._names |= names_of_streams(self.timeline, self._upto)
-            self._upto = last
+        if self._named != self._version:
+            # Once for each look: lists ask for each of their rows.
+            self._named = self._version
+            (last,) = self.timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
+            if last > self._upto:
+                self._names |= names_of_streams(self.timeline, self._upto)
+                self._upto = last
         return self._names
 
     def table(self, number: int) -> TableRow:
