@@ -19,7 +19,7 @@ from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.session import Event, Message, event_record, message_record
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import FROM_ITS_BYTES, MessageRow, diagnostics, messages, sent_between
+from kiebitz.storage.traffic import MessageRow, diagnostics, groups_seen, messages, sent_between
 
 MOST_BYTES = 1 << 16
 """So much of a message is read (bytes)."""
@@ -161,7 +161,7 @@ class InFull:
 
     def _flaws(self, row: MessageRow, as_player: str | None) -> Iterator[FlawInFull]:
         for flaw in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
-            if as_player is None or flaw.group in FROM_ITS_BYTES:
+            if flaw.group in groups_seen(as_player):
                 yield FlawInFull(
                     flaw.id,
                     flaw.severity,

@@ -106,6 +106,13 @@ class Timeline:
         ).fetchone()
         return _game(row) if row is not None else None
 
+    def actors(self) -> set[str]:
+        """Who acts in the session, by name."""
+        rows = self.connection.execute(
+            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL", (self.session.id,)
+        )
+        return {name for (name,) in rows}
+
     def events(self, condition: str = "1", parameters: list[Any] | None = None) -> Iterator[Event]:
         """The session's events that meet an SQL condition on the table `events` (alias e), in order."""
         # The plus keeps SQLite from taking the index by time and sorting the whole session by id.
@@ -236,6 +243,10 @@ class Timeline:
 
         # Both numbers grow together, so a table that has long been silent costs no more than a busy one.
         return first + bisect_right(range(first + 1, (last or 0) + 1), event_id, key=event_with)
+
+    def seq_of_flaw(self, table_id: int, event_id: int | None, ts_ns: int) -> int:
+        """The event of a table at which a flaw stands: the one it is about, or the last up to its time."""
+        return self.seq_upto(table_id, event_id if event_id is not None else self.event_at(ts_ns))
 
     def first_seq(self, table_id: int) -> int:
         """The number of a table's last event before its first one here; 0 if that is its first at all."""

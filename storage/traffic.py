@@ -25,6 +25,11 @@ FROM_ITS_BYTES: tuple[Group, ...] = ("malformed", "network")
 """What can be said of a message from what its own connection shows."""
 
 
+def groups_seen(player: str | None) -> tuple[Group, ...]:
+    """The groups of diagnostics that somebody may see: to a player the others tell what is hidden."""
+    return get_args(Group) if player is None else FROM_ITS_BYTES
+
+
 class StreamRow(msgspec.Struct, frozen=True):
     """A stream, with how many messages and bytes it carried."""
 

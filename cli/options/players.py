@@ -16,11 +16,7 @@ _LISTED = 8
 
 def check_player(timeline: Timeline, player: str) -> None:
     """Raise StorageError, with the nearest names, unless `player` acts in the session or is known in it."""
-    acting = timeline.connection.execute(
-        "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL",
-        (timeline.session.id,),
-    )
-    known = {name for (name,) in acting}
+    known = timeline.actors()
     if player in known:
         return
     for table in timeline.tables():

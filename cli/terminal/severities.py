@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kiebitz.dissectors.records import Severity
 
 COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
 """The gravest first."""
+
+GRAVITY: tuple[Severity, ...] = tuple(COLOURS)
+
+
+def gravest_of(severities: Collection[str]) -> Severity | None:
+    """The gravest of some severities; None if there are none."""
+    return next((severity for severity in GRAVITY if severity in severities), None)
 
 
 def in_words(count: Mapping[str, int]) -> str:

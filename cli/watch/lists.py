@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.severities import COLOURS, gravest_of
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.watch.course import Course
 from kiebitz.cli.watch.said import Said
@@ -25,6 +25,7 @@ from kiebitz.storage.traffic import (
     StreamOnList,
     flaws_numbered,
     flaws_of_messages,
+    groups_seen,
     messages_numbered,
     streams_numbered,
 )
@@ -122,7 +123,7 @@ class MessageRows(Rows):
         timeline = self._watched.timeline
         numbers = self.search.found[begin:end]
         rows = {row.message.id: row for row in messages_numbered(timeline, numbers)}
-        flaws = flaws_of_messages(timeline, list(numbers), self._watched.groups)
+        flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
         return [
             self._line(rows[number], [flaw.severity for flaw in flaws.get(number, ())])
             if number in rows
@@ -132,7 +133,7 @@ class MessageRows(Rows):
 
     def _line(self, row: MessageOnStream, severities: Sequence[str]) -> Text:
         message = row.message
-        gravest = next((severity for severity in COLOURS if severity in severities), None)
+        gravest = gravest_of(severities)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
         dissector = dissector_of(row.protocol) if row.protocol is not None else None
         gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None

@@ -71,9 +71,7 @@ class Marks:
     def _take(self, flaw: FlawOnStream) -> None:
         if flaw.severity == "note" or self._is_elsewhere(flaw):
             return
-        timeline = self._watched.timeline
-        event_id = flaw.event_id if flaw.event_id is not None else timeline.event_at(flaw.ts_ns)
-        seq = timeline.seq_upto(self._table.id, event_id)
+        seq = self._watched.timeline.seq_of_flaw(self._table.id, flaw.event_id, flaw.ts_ns)
         if flaw.severity == "error":
             insort(self._errors, _error(seq, flaw.id))
         else:

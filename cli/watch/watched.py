@@ -9,18 +9,18 @@ import time
 from collections.abc import Callable, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.watch.course import Course
-from kiebitz.dissectors.records import Event, Group
+from kiebitz.dissectors.records import Event
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.search import Search, Streams, diagnostics_on, events_of, messages_on
 from kiebitz.storage.session import RESTART_S, Session
 from kiebitz.storage.timeline import TableRow, Timeline, sessions
-from kiebitz.storage.traffic import FROM_ITS_BYTES
+from kiebitz.storage.traffic import groups_seen
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -91,11 +91,7 @@ class Watched:
 
     def players(self) -> list[str]:
         """Who acts in it, by name."""
-        rows = self.timeline.connection.execute(
-            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL",
-            (self.timeline.session.id,),
-        )
-        return sorted(name for (name,) in rows)
+        return sorted(self.timeline.actors())
 
     def look_over(self, player: str | None) -> None:
         """Look over another shoulder."""
@@ -121,20 +117,15 @@ class Watched:
 
     def diagnostics(self, table: TableRow | None) -> Search:
         """The diagnostics likewise."""
-        return diagnostics_on(self.timeline, self._streams(table), self.wanted, self.groups)
+        return diagnostics_on(self.timeline, self._streams(table), self.wanted, groups_seen(self.player))
 
     def marks(self, table: TableRow | None) -> Search:
         """The diagnostics that may be seen, whatever the filter."""
-        return diagnostics_on(self.timeline, self._streams(table), None, self.groups)
+        return diagnostics_on(self.timeline, self._streams(table), None, groups_seen(self.player))
 
     def streams(self) -> Set[int] | None:
         """The streams that may be seen, None for all."""
         return self.onlooker.streams() if self.player is not None else None
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups of diagnostics that may be seen: the others' texts tell what a player may not know."""
-        return get_args(Group) if self.player is None else FROM_ITS_BYTES
 
     def _streams(self, table: TableRow | None) -> Streams:
         return table if self.player is None else self.streams()

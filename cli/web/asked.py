@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from kiebitz.cli.drawings.sheet import SIZES
+from kiebitz.cli.terminal.severities import GRAVITY
 from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.reader import View
 from kiebitz.cli.web.windows import MOST_ROWS, Place
@@ -21,7 +23,7 @@ Kind = Literal["number", "text", "names", "severity", "shape"]
 _MOST_DIGITS = 15
 _LONGEST = {"filter": 2000, "text": 2000, "names": 40_000, "as": 2000, "key": 4000}
 _LONGEST_OTHER = 100
-_CHOICES = {"severity": ("error", "warning", "note"), "shape": ("wide", "tall")}
+CHOICES: dict[Kind, tuple[str, ...]] = {"severity": GRAVITY, "shape": tuple(SIZES)}
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -40,7 +42,7 @@ class Parameter(msgspec.Struct, frozen=True):
         is_number = value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS
         if self.kind == "number" and not is_number:
             raise BadQuestionError(f"{self.name} is a number, as in {self.name}=31")
-        choices = _CHOICES.get(self.kind)
+        choices = CHOICES.get(self.kind)
         if choices is not None and value not in choices:
             raise BadQuestionError(f"{self.name} is one of {', '.join(choices)}")
 

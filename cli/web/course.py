@@ -10,7 +10,7 @@ from itertools import islice
 
 from kiebitz.cli.commands.games import result_words
 from kiebitz.cli.web import records
-from kiebitz.cli.web.lists import seen_diagnostics, seq_of_flaw
+from kiebitz.cli.web.lists import seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.state import State, apply, seen_by
@@ -81,7 +81,7 @@ def _flaws(reader: Reader, table: TableRow, player: str | None) -> list[records.
     for row, stream in islice(found, _FLAWS_READ):
         # A flaw of a stream that belongs to no table is told at each.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
-            seq = seq_of_flaw(reader.timeline, table.id, row.event_id, row.ts_ns)
+            seq = reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns)
             marks.append(records.FlawMark(seq, row.severity, row.id))
     marks.sort(key=lambda mark: mark.seq)
     stretch = -(-len(marks) // _FLAWS)

@@ -7,10 +7,10 @@ would tell by its hits what is hidden.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import get_args
 
 import msgspec
 
+from kiebitz.cli.terminal.severities import GRAVITY, gravest_of
 from kiebitz.cli.web import records
 from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message, streams_by_number
 from kiebitz.cli.web.reader import Reader, View
@@ -18,7 +18,6 @@ from kiebitz.cli.web.windows import Place, window
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.records import (
     Event,
-    Group,
     Severity,
     Stream,
     TableInfo,
@@ -27,18 +26,15 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.escaping import field_words
 from kiebitz.storage.session import Session, message_record
-from kiebitz.storage.timeline import TableRow, Timeline
+from kiebitz.storage.timeline import TableRow
 from kiebitz.storage.traffic import (
-    FROM_ITS_BYTES,
     DiagnosticRow,
     MessageRow,
     diagnostics_between,
     flaws_of_messages,
+    groups_seen,
     messages_between,
 )
-
-GRAVITY: tuple[Severity, ...] = ("error", "warning", "note")
-
 
 # Events.
 
@@ -110,7 +106,7 @@ def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -
 
 def message_records(reader: Reader, player: str | None, found: Sequence[MessageRow]) -> list[records.Message]:
     """Messages with what is known of their streams."""
-    flaws = flaws_of_messages(reader.timeline, [row.id for row in found], _groups(player))
+    flaws = flaws_of_messages(reader.timeline, [row.id for row in found], groups_seen(player))
     hosts = streams_by_number(reader.timeline)
     listed = []
     for row in found:
@@ -120,7 +116,7 @@ def message_records(reader: Reader, player: str | None, found: Sequence[MessageR
         message = message_record(
             reader.timeline, row, stream.client, stream.server, reader.names.get(row.stream_id), dissector
         )
-        gravest = next((severity for severity in GRAVITY if severity in severities), None)
+        gravest = gravest_of(severities)
         listed.append(
             records.Message(**msgspec.structs.asdict(message), words=field_words(row.fields), flaw=gravest)
         )
@@ -187,7 +183,7 @@ def seen_diagnostics(
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
     condition, parameters = _of(reader, "d", table, player, condition, parameters)
-    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], _groups(player)
+    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], groups_seen(player)
     condition = (
         f"d.severity IN ({', '.join('?' * len(severities))})"
         f" AND d.grp IN ({', '.join('?' * len(groups))}) AND {condition}"
@@ -211,7 +207,6 @@ def diagnostic_record(
     reader: Reader, table: TableRow | None, row: DiagnosticRow, stream: Stream
 ) -> records.Diagnostic:
     """A diagnostic, with the event of the table at which it stands."""
-    timeline = reader.timeline
     return records.Diagnostic(
         row.id,
         reader.seconds(row.ts_ns),
@@ -232,13 +227,8 @@ def diagnostic_record(
         row.message_id,
         row.message,
         row.event_id,
-        seq_of_flaw(timeline, table.id, row.event_id, row.ts_ns) if table is not None else None,
+        reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns) if table is not None else None,
     )
-
-
-def seq_of_flaw(timeline: Timeline, table_id: int, event_id: int | None, ts_ns: int) -> int:
-    """The event of a table at which a flaw stands: the one that it is about, or the last one before it."""
-    return timeline.seq_upto(table_id, event_id if event_id is not None else timeline.event_at(ts_ns))
 
 
 # Streams.
@@ -252,11 +242,6 @@ def stream_list(reader: Reader, player: str | None) -> records.Streams:
 
 
 # What may be seen.
-
-
-def _groups(player: str | None) -> tuple[Group, ...]:
-    """The groups of diagnostics that may be seen: the others' texts tell what a player may not know."""
-    return get_args(Group) if player is None else FROM_ITS_BYTES
 
 
 def _of(

@@ -8,14 +8,13 @@ import msgspec
 
 from kiebitz.cli.web import records
 from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, kiebitz_version
-from kiebitz.cli.web.asked import Parameter
+from kiebitz.cli.web.asked import CHOICES, Parameter
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "number": {"type": "integer", "minimum": 0},
     "text": {"type": "string"},
     "names": {"type": "array", "items": {"type": "string"}},
-    "severity": {"enum": ["error", "warning", "note"]},
-    "shape": {"enum": ["wide", "tall"]},
+    **{kind: {"enum": list(choices)} for kind, choices in CHOICES.items()},
 }
 
 

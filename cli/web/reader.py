@@ -179,11 +179,7 @@ class Reader:
 
     def players(self) -> list[str]:
         """Over whose shoulder one can look: who acts and has a connection; where none is known, who acts."""
-        rows = self.timeline.connection.execute(
-            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL",
-            (self.timeline.session.id,),
-        )
-        acting = sorted(name for (name,) in rows)
+        acting = sorted(self.timeline.actors())
         if len(acting) > _MOST_PLAYERS:
             return acting
         former = self.hearers.former_names()
