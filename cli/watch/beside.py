@@ -14,14 +14,13 @@ import sys
 import tempfile
 import termios
 from collections.abc import Callable
-from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Self
 
 import click
 
-import kiebitz
+from kiebitz.cli.second_command import start_command
 from kiebitz.cli.status import INTERRUPTED, OK
 from kiebitz.cli.terminal.console import flush, tell, warn
 from kiebitz.cli.watch.run import RECORDER_SAYS, check_terminal
@@ -65,18 +64,16 @@ class Beside:
     def start(self, session: str, on_left: Callable[[], None]) -> None:
         """Show this session, `DB:N`; `on_left` is called in a thread when somebody has quit."""
         self._on_left = on_left
-        root = str(Path(kiebitz.__file__).parent.parent)
-        paths = filter(None, (root, os.environ.get("PYTHONPATH")))
         stdout, stderr = self._terminal
-        descriptor = self._file.fileno()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kiebitz", "watch", session],
+        self._process = start_command(
+            "watch",
+            session,
+            variable=RECORDER_SAYS,
+            descriptor=self._file.fileno(),
             # Through stdin a capture may come.
             stdin=None if sys.stdin.isatty() else os.open("/dev/tty", os.O_RDWR),
             stdout=stdout,
             stderr=stderr,
-            pass_fds=(descriptor,),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), RECORDER_SAYS: str(descriptor)},
         )
         Thread(target=self._wait, name="watch", daemon=True).start()
 

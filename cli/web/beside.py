@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Self
 
 import click
 
-import kiebitz
+from kiebitz.cli.second_command import start_command
 from kiebitz.cli.terminal.console import warn
 from kiebitz.proxy.modes import parse_endpoint
 
@@ -69,17 +67,17 @@ class PageBeside:
 
     def start(self, session: str, on_left: Callable[[], None]) -> None:
         """Serve this session, `DB:N`. Who leaves a page ends nothing: `on_left` is never called."""
-        root = str(Path(kiebitz.__file__).parent.parent)
-        paths = filter(None, (root, os.environ.get("PYTHONPATH")))
         where = ("--host", self._host, "--port", str(self._port))
         read, self._life = os.pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kiebitz", "serve", session, *where],
+        self._process = start_command(
+            "serve",
+            session,
+            *where,
+            variable=RECORDER,
+            descriptor=read,
             stdin=subprocess.DEVNULL,
             # Its address is no line of what happens.
             stdout=2,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), RECORDER: str(read)},
-            pass_fds=(read,),
             # Ctrl-C is for the recording, which ends this in its time.
             start_new_session=True,
         )
