@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 Kind = Literal["number", "text", "names", "severity", "shape"]
 
-_MOST_DIGITS = 15
+MOST_DIGITS = 15
 _LONGEST = {"filter": 2000, "text": 2000, "names": 40_000, "as": 2000, "key": 4000}
 _LONGEST_OTHER = 100
 CHOICES: dict[Kind, tuple[str, ...]] = {"severity": GRAVITY, "shape": tuple(SIZES)}
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number that anything here may have."""
+    return text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -39,8 +44,7 @@ class Parameter(msgspec.Struct, frozen=True):
         longest = _LONGEST.get(self.name, _LONGEST_OTHER)
         if len(value) > longest:
             raise BadQuestionError(f"{self.name} has {len(value)} characters; at most {longest} are taken")
-        is_number = value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS
-        if self.kind == "number" and not is_number:
+        if self.kind == "number" and not is_number(value):
             raise BadQuestionError(f"{self.name} is a number, as in {self.name}=31")
         choices = CHOICES.get(self.kind)
         if choices is not None and value not in choices:

@@ -21,6 +21,7 @@ from itertools import islice
 import msgspec
 
 from kiebitz.cli.faults import fault
+from kiebitz.cli.sessions import session_of
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.watch.watched import Watched
 from kiebitz.cli.web import records
@@ -32,7 +33,6 @@ from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import StorageError
-from kiebitz.storage.timeline import Timeline, sessions
 
 _LOOK_S = 0.02
 """How often it is looked whether anything has come, for half a percent of a core."""
@@ -184,10 +184,9 @@ class Feed:
             self._note(records.Status(False, f"nothing more is told: {why}", None))
 
     def _look_on(self) -> None:
-        connection = open_existing(self._served.path)
-        number = self._served.session_id
-        row = next(row for row in sessions(connection) if row.id == number)
-        watched = Watched(Timeline(connection, row), self._served.path)
+        path = self._served.path
+        timeline, _ = session_of(open_existing(path), path, self._served.session_id)
+        watched = Watched(timeline, path)
         reader = Reader(self._served)
         self._note_status(watched)
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
@@ -281,7 +280,7 @@ def _tell_on(
             events = by_table.setdefault(event.table_id, [])
             seen = event if player is None else reader.hearers.seen(event, player)
             if seen is not None:
-                events.append(event_record(reader, player, seen))
+                events.append(event_record(reader, seen))
     pushes = []
     for number, events in by_table.items():
         picture = _picture(reader, number, player, drawn) if is_all else None

@@ -44,7 +44,7 @@ def events(reader: Reader, table: TableRow, view: View, place: Place) -> records
     found, is_first, is_last = window(
         lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
     )
-    return records.Events([event_record(reader, view.player, event) for event in found], is_first, is_last)
+    return records.Events([event_record(reader, event) for event in found], is_first, is_last)
 
 
 def seen_events(
@@ -76,15 +76,14 @@ def seen_events(
             yield seen
 
 
-def event_record(reader: Reader, player: str | None, event: Event) -> records.Event:
-    """An event as it may be seen."""
-    onlooker = reader.onlooker(player)
+def event_record(reader: Reader, event: Event) -> records.Event:
+    """An event, given as it may be seen."""
     return records.Event(
         event.seq,
         event.id,
         event.table_id,
         event.game_id,
-        onlooker.seconds(event),
+        reader.seconds(event.ts_ns),
         event.ts_ns,
         event.kind,
         event.actor,

@@ -25,7 +25,14 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys
 from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, Address, kiebitz_version, session_info
 from kiebitz.cli.web.answering import JsonAnswer
-from kiebitz.cli.web.asked import Asked, BadQuestionError, ForbiddenError, Parameter
+from kiebitz.cli.web.asked import (
+    MOST_DIGITS,
+    Asked,
+    BadQuestionError,
+    ForbiddenError,
+    Parameter,
+    is_number,
+)
 from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
 from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.feed import Feed
@@ -44,7 +51,6 @@ MOST_STREAMS = 500
 _SMALLEST = 1000
 """Answers are compressed from so many bytes on."""
 
-_MOST_DIGITS = 15
 _SHOWN = 60
 _EVENT_STREAM = "text/event-stream"
 
@@ -155,7 +161,7 @@ class Server:
             return Response(media_type=_EVENT_STREAM)
         above = asked.number("after")
         known = request.headers.get("last-event-id", "")
-        if known.isdecimal() and known.isascii() and len(known) < _MOST_DIGITS:
+        if is_number(known) and len(known) < MOST_DIGITS:
             upto: int | None = int(known)
         else:
             upto = None if above is None else 0
@@ -195,7 +201,7 @@ def _by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
 def _numbers(request: Request) -> dict[str, int]:
     """The numbers that stand in an address. Raises NotThereError: nothing has another one."""
     for name, value in request.path_params.items():
-        if not (value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS):
+        if not is_number(value):
             raise NotThereError(f"there is no {name} {value[:_SHOWN]}")
     return {name: int(value) for name, value in request.path_params.items()}
 
@@ -247,15 +253,13 @@ _STATUS: dict[type[Exception], int] = {
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    if isinstance(error, FilterError):
-        refusal = records.Refusal(str(error), error.position, error.length)
-    elif isinstance(error, HTTPException):
-        refusal = records.Refusal(f"{error.detail}: only what there is can be asked for, with GET")
-    else:
-        refusal = records.Refusal(str(error).strip("'"))
     if isinstance(error, HTTPException):
+        refusal = records.Refusal(f"{error.detail}: only what there is can be asked for, with GET")
         return JsonAnswer(refusal, error.status_code, error.headers)
-    return JsonAnswer(refusal, next(code for kind, code in _STATUS.items() if isinstance(error, kind)))
+    status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+    if isinstance(error, FilterError):
+        return JsonAnswer(records.Refusal(str(error), error.position, error.length), status)
+    return JsonAnswer(records.Refusal(str(error)), status)
 
 
 async def _fail(request: Request, raised: Exception) -> Response:
