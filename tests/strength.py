@@ -25,16 +25,17 @@ _is_full = False
 CEILING_S = {False: 240, True: 1200}
 """Where a test is ended that takes longer, by whether the run is a full one; far above all that they take."""
 
-CAPTURES = frozenset(
-    {
-        "catan-yaks-lobby.pcap.gz",
-        "cgml-tiny.pcap.gz",
-        "maexchen-head-tiny.pcap",
-        "okey-seed-game-win.pcap.gz",
-        "schafkopf-1.3-badcard.pcap",
-    }
-)
-"""The recorded captures that `make test` takes where each is taken: small ones, one of each protocol."""
+GAMES = {
+    "maexchen": "maexchen-head-tiny.pcap",
+    "schafkopf": "schafkopf-1.3-badcard.pcap",
+    "catan": "catan-yaks-lobby.pcap.gz",
+    "okey": "okey-seed-game-win.pcap.gz",
+    "cgml": "cgml-tiny.pcap.gz",
+}
+"""A small recorded capture of each protocol."""
+
+CAPTURES = frozenset(GAMES.values())
+"""Those that `make test` takes where each recorded capture is taken."""
 
 
 def choose(full: bool) -> None:

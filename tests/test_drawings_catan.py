@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from catan_states import NAMES, STATES, island, key
+from catan_states import NAMES, NO_BOARDS, STATES, island, key
 from drawing import event
 from drawn import SHAPES, check, drawings, texts
 from hypothesis import given, settings
@@ -176,18 +176,7 @@ def test_islands_of_any_size_and_any_number_of_buildings(size: int, shape: Shape
     assert f"{len(corners)} villages" in said(seen)
 
 
-@pytest.mark.parametrize(
-    ("board", "told"),
-    [
-        (None, "the board is not known"),
-        ({"fields": []}, "the board has no land"),
-        ({"fields": [{"at": [0, 0], "type": "Meer"}]}, "the board has no land"),
-        (
-            {"fields": [{"at": [0, 0], "type": "Wald"}, {"at": [0, 10**9], "type": "Wald"}]},
-            "the board is too large to be drawn",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("board", "told"), NO_BOARDS)
 def test_no_board(board: dict[str, Any] | None, told: str) -> None:
     state = island()
     state["games"]["7"]["board"] = board

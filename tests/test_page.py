@@ -16,17 +16,9 @@ import pytest
 from browser import Look, Served, Sight, served
 from command import CAPTURES
 from made_sessions import Conversation, record
-from strength import a_few
+from strength import GAMES, a_few
 
-GAMES = {
-    "maexchen": "maexchen-head-tiny.pcap",
-    "schafkopf": "schafkopf-1.3-badcard.pcap",
-    "catan": "catan-yaks-lobby.pcap.gz",
-    "okey": "okey-seed-game-win.pcap.gz",
-    "cgml": "cgml-tiny.pcap.gz",
-}
-"""Protocol -> a small capture; they are served in this order."""
-
+# They are served in their order.
 SESSION = {name: number for number, name in enumerate(GAMES, 1)}
 SLIP = r"status of 400"
 """The browser itself complains of an answer that says where a filter is wrong."""

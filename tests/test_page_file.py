@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from browser import Look, Sight, file_address
 from command import CAPTURES, kiebitz
-from strength import a_few
-from test_page import GAMES, PANES, place
+from strength import GAMES, a_few
+from test_page import PANES, place
 from test_watch_as import PLAYERS, SECRET, with_secrets
 
 MOST_BYTES = 2_000_000

@@ -15,8 +15,9 @@ from command import CAPTURES, kiebitz
 from lesson import Class
 from live import KIEBITZ, PATIENCE_S, free_port, rows, running, until
 from maexchen_live import Player, Server
+from strength import GAMES
 from test_live_replay import ended, playing
-from test_page import GAMES, asked, place
+from test_page import asked, place
 
 ENDED = "ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)"
 """The browser itself complains of a server that has ended, and of none."""

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from catan_states import STATES, island, key
+from catan_states import NO_BOARDS, STATES, island, key
 from drawing import drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -209,18 +209,7 @@ def test_standard_board_fits_a_terminal_of_80_by_24() -> None:
     assert len(picture(state).splitlines()) <= 20
 
 
-@pytest.mark.parametrize(
-    ("board", "told"),
-    [
-        (None, "the board is not known"),
-        ({"fields": []}, "the board has no land"),
-        ({"fields": [{"at": [0, 0], "type": "Meer"}]}, "the board has no land"),
-        (
-            {"fields": [{"at": [0, 0], "type": "Wald"}, {"at": [0, 10**9], "type": "Wald"}]},
-            "the board is too large to be drawn",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("board", "told"), NO_BOARDS)
 def test_no_board(board: dict[str, Any] | None, told: str) -> None:
     state = island()
     state["games"]["7"]["board"] = board

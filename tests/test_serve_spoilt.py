@@ -15,24 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import CAPTURES, TINY, kiebitz
+from command import kiebitz
 from serving import Serving, serving
 from spoilt_databases import SPOTS, Spot, spoil
 from strength import a_few
 from test_hostile_database import ROWS
 from test_hostile_database import spoilt as with_rows
+from test_spoilt_text import CAPTURES_OF
 
 from kiebitz.cli.web.openapi import openapi
 
 PATHS = sorted(path[1:] for path in openapi()["paths"] if path not in ("/api/live", "/api/openapi.json"))
-
-CAPTURES_OF = {
-    "maexchen": TINY,
-    "schafkopf": str(CAPTURES / "schafkopf-1.3-1human-tiny.pcap"),
-    "catan": str(CAPTURES / "catan-yaks-lobby.pcap.gz"),
-    "okey": str(CAPTURES / "okey-head-tiny.pcap.gz"),
-    "cgml": str(CAPTURES / "cgml-tiny.pcap.gz"),
-}
 
 MARKUP = "\n<script>alert(1)</script><img src=x onerror=alert(1)>]]>&amp;\x1b[2J\u2028\u202e" + "e\u0301" * 40
 """Stands behind each text."""

@@ -9,21 +9,12 @@ from typing import NamedTuple
 
 import pytest
 from command import ODD, TINY
-from strength import a_few
+from strength import GAMES, a_few
 from watching import Sight, watch
 
 from kiebitz.cli.watch.keys import KEYS
 from kiebitz.cli.watch.pace import Pace
 from kiebitz.cli.watch.said import Said
-
-GAMES = {
-    "maexchen": "maexchen-head-tiny.pcap",
-    "schafkopf": "schafkopf-1.3-badcard.pcap",
-    "catan": "catan-yaks-lobby.pcap.gz",
-    "okey": "okey-seed-game-win.pcap.gz",
-    "cgml": "cgml-tiny.pcap.gz",
-}
-"""A small capture of each protocol."""
 
 SEVERAL = "catan-five-servers.pcapng.gz"
 

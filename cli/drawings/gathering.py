@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import msgspec
 
 from kiebitz.cli.drawings.lettering import BESIDE, put_fitted
-from kiebitz.cli.drawings.pieces import text
+from kiebitz.cli.drawings.pieces import felt, text
 from kiebitz.cli.drawings.seats import plate
-from kiebitz.cli.drawings.shapes import lines, shape
-from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
+from kiebitz.cli.drawings.shapes import lines
+from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.storage.escaping import printable
 
 _EDGE = 40.0
@@ -39,7 +38,7 @@ def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Se
     longest = max((len(each.players) for each in groups), default=0)
     columns = 2 if sheet.is_tall else 3 if longest <= 3 else 4
     room = sheet.width - 2 * _EDGE
-    sheet.put(_ground(sheet.width, sheet.height), 0, 0)
+    sheet.put(felt(sheet.width, sheet.height, 34, 4), 0, 0)
     put_fitted(sheet, title, (sheet.width / 2, 72), room, (40, 34), bold=True, anchor="middle")
     sheet.say(printable(title[:200]))
     bottom = sheet.height - 60
@@ -86,20 +85,3 @@ def _put_group(sheet: Sheet, each: Gathered, y: float, columns: int) -> float:
 def _in_words(each: Gathered) -> str:
     players = [name[:40] + (f" ({said[:40]})" if said else "") for name, said in each.players[:_MOST]]
     return f"{each.heading[:80]}: {', '.join(players) or 'nobody'}"
-
-
-@lru_cache(maxsize=4)
-def _ground(width: float, high: float) -> Fragment:
-    drawn = group()
-    shape(
-        drawn,
-        "rect",
-        x=4,
-        y=4,
-        width=width - 8,
-        height=high - 8,
-        rx=34,
-        class_="k-felt k-s-line",
-        stroke_width=3,
-    )
-    return fragment(drawn)

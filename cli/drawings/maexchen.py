@@ -10,7 +10,7 @@ from typing import Any
 
 from kiebitz.cli.drawings import maexchen_table as things
 from kiebitz.cli.drawings.maexchen_table import ANNOUNCED_SIZE, DICE_SIZE, Roll
-from kiebitz.cli.drawings.pieces import SMALL, Box, text
+from kiebitz.cli.drawings.pieces import SMALL, Box, felt, text
 from kiebitz.cli.drawings.shapes import lines
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.canvas import UNICODE, shorten
@@ -224,7 +224,7 @@ def _ink(state: str, doing: str) -> str:
 
 def _put_middle(sheet: Sheet, table: _Table, box: Box) -> None:
     """The dice, what is going on, and what was announced: beside each other, or one below the other."""
-    sheet.put(things.felt(box.width, round(box.height, 1)), box.x, box.y)
+    sheet.put(felt(box.width, round(box.height, 1), 36, 2), box.x, box.y)
     bottom = box.y + box.height - 14
     for words in reversed(table.remarks(box.width - 60)):
         sheet.put(text(words, SMALL, box.width - 60, "k-faint"), box.x + 30, bottom - 4)

@@ -127,21 +127,3 @@ def plate(name: str, state: str, width: float, height: float) -> Fragment:
 def _size(name: str, room: float) -> float:
     """Of the letters of a name on one line."""
     return max(SMALL, min(28.0, room / (BOLD * max(1, len(name)))))
-
-
-@lru_cache(maxsize=32)
-def felt(width: float, height: float) -> Fragment:
-    """The table itself."""
-    drawn = group()
-    shape(
-        drawn,
-        "rect",
-        x=2,
-        y=2,
-        width=width - 4,
-        height=height - 4,
-        rx=36,
-        class_="k-felt k-s-line",
-        stroke_width=3,
-    )
-    return fragment(drawn)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from kiebitz.cli.drawings.shapes import Element, label, polygon
+from kiebitz.cli.drawings.shapes import Element, label, polygon, shape
 from kiebitz.cli.drawings.sheet import Fragment, fragment, group
 
 SMALL = 24.0
@@ -46,3 +46,21 @@ def draw_name(parent: Element, x: float, base: float, name: str, largest: float,
 def draw_arrow(parent: Element, x: float, middle: float) -> None:
     """The mark of the player to move, 18 wide, which can be told without its colour."""
     polygon(parent, [(x, middle - 11), (x + 18, middle), (x, middle + 11)], class_="k-turn")
+
+
+@lru_cache(maxsize=64)
+def felt(width: float, height: float, radius: float, inset: float = 0.0) -> Fragment:
+    """The table itself, so far inside of a rectangle."""
+    drawn = group()
+    shape(
+        drawn,
+        "rect",
+        x=inset,
+        y=inset,
+        width=width - 2 * inset,
+        height=height - 2 * inset,
+        rx=radius,
+        class_="k-felt k-s-line",
+        stroke_width=3,
+    )
+    return fragment(drawn)

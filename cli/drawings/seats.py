@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.cli.drawings.cards import NARROW, Face, backs, backs_width, card, halo, height, place
 from kiebitz.cli.drawings.lettering import BESIDE, Anchor, put_fitted
-from kiebitz.cli.drawings.pieces import BOLD, draw_arrow, draw_name, text
+from kiebitz.cli.drawings.pieces import BOLD, draw_arrow, draw_name, felt, text
 from kiebitz.cli.drawings.shapes import LETTER_WIDTH, lines, shape
 from kiebitz.cli.drawings.sheet import Fragment, Sheet, fragment, group
 from kiebitz.cli.terminal.cells import cell_len
@@ -84,7 +84,7 @@ class Seated(msgspec.Struct, frozen=True):
 def put_felt(sheet: Sheet, layout: Layout) -> None:
     """The table itself."""
     x, y, width, high = layout.felt
-    sheet.put(_felt(width, high), x, y)
+    sheet.put(felt(width, high, 34), x, y)
 
 
 def put_story(sheet: Sheet, layout: Layout, said: Sequence[str], most: int) -> None:
@@ -122,13 +122,6 @@ def plate(name: str, to_move: bool, width: float) -> Fragment:
         draw_arrow(drawn, 14, 24)
         left = 42
     draw_name(drawn, left, 35, name, 34, width - left - 14)
-    return fragment(drawn)
-
-
-@lru_cache(maxsize=8)
-def _felt(width: float, high: float) -> Fragment:
-    drawn = group()
-    shape(drawn, "rect", width=width, height=high, rx=34, class_="k-felt k-s-line", stroke_width=3)
     return fragment(drawn)
 
 
