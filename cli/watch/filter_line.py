@@ -87,7 +87,7 @@ class FilterLine(Vertical):
         line = self._input
         text = line.value[: line.cursor_position]
         before, names = names_at_end(text)
-        common = before + os.path.commonprefix(names) if names else text  # noqa: RUF071 letter by letter
+        common = before + os.path.commonprefix(names) if names else text  # noqa: RUF071  # letter by letter
         if len(common) > len(text):
             rest = line.value[line.cursor_position :]
             line.value = common + rest
