@@ -1,7 +1,7 @@
 """The records that pass between the rooms.
 
 A *source* (relay, sniff, capture file) emits `Item`s, in order per stream and direction: `Chunk`, `Gap`,
-`Fault` and `End`. The inspector turns them into *findings*: `Message`, `Diagnostic`, `Event`, `Game` and
+`Fault`, `Altered` and `End`. The inspector turns them into *findings*: `Message`, `Diagnostic`, `Event`, `Game` and
 `TableInfo`. All are msgspec structs: typed, slotted, and cheap enough for a million of them.
 
 Times are integer nanoseconds since 1970 UTC. Offsets and lengths are bytes; an offset counts from the first
@@ -92,6 +92,31 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     severity: Severity = "warning"
 
 
+Action = Literal["drop", "change", "insert", "double", "hold", "delay", "reorder", "cut", "reset"]
+"""What Kiebitz has done to a message; of several things the one that comes first here."""
+
+
+class Altered(msgspec.Struct, eq=False, gc=False):
+    """What Kiebitz itself has done to a message, by which `rule`, as it was written.
+
+    It comes right before the `length` bytes at `offset` that were passed on in place of those that were sent;
+    0 if none were. `original` are the bytes that were sent, at `sent_ns`; None if nothing was, as this
+    message was put in. `name` and `fields_json` are what they said, None where that could not be read.
+    """
+
+    stream: Stream
+    direction: Direction
+    ts_ns: int
+    offset: int
+    length: int
+    action: Action
+    rule: str
+    sent_ns: int | None
+    original: bytes | None
+    name: str | None
+    fields_json: str | None
+
+
 LOST = "connection lost"
 ENDINGS = frozenset({"closed", "reset", "refused", "idle", "evicted", "end", LOST})
 """How a connection may end: by either side, for lack of traffic or of room, or with the recording.
@@ -108,7 +133,7 @@ class End(msgspec.Struct, eq=False, gc=False):
     reason: str
 
 
-Item = Chunk | Gap | Fault | End
+Item = Chunk | Gap | Fault | Altered | End
 
 
 class Message(msgspec.Struct, eq=False, gc=False):
