@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import click
 import msgspec
 
 from kiebitz.cli.sessions import nearest_number
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.grammar import nearest_word, to_json
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of, not_installed
-from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.assigning import Target
 from kiebitz.storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.splicing import Splice
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import Bytes, MessageRow, messages
+from kiebitz.storage.writing import edited, made
 
 Verb = Literal["drop", "edit", "insert"]
 
@@ -177,36 +175,14 @@ class _Splices:
 
     def _edited(self, row: MessageRow, wish: Wish) -> bytes:
         """A message's bytes with other values."""
-        dissector = self._dissector(row)
         stretches = self._bytes.between(row.stream_id, row.direction, row.offset, row.offset + row.length)
         frame = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
-        if dissector.decode(frame, row.direction).row is None:
-            raise AssignmentError("this message could not be read: it can be dropped, but not edited")
-        target = _target(dissector, row.name, row.direction, row.fields)
-        for values in target.readings(wish.assignments):
-            try:
-                return dissector.rewrite(frame, row.direction, values)
-            except ValueError:
-                continue
-        raise AssignmentError(target.refusal(wish.assignments))
+        return edited(self._dissector(row), frame, row.direction, wish.assignments)
 
     def _new(self, row: MessageRow, wish: Wish) -> tuple[Direction, bytes]:
         """The bytes of a message that is put in on the stream of another one, and which way they go."""
-        dissector = self._dissector(row)
-        grammar = dissector.grammar
-        directions: tuple[Direction, Direction] = (row.direction, OPPOSITE[row.direction])
-        direction = next((way for way in directions if grammar.rows_named(way, wish.name)), None)
-        if direction is None:
-            names = [name for way in directions for name in grammar.names(way)]
-            near = nearest_word(wish.name, names)
-            hint = did_you_mean(near) if near else f"kiebitz protocols {dissector.protocol} has them all"
-            raise AssignmentError(f"{dissector.protocol} has no message {wish.name}; {hint}")
-        target = _target(dissector, wish.name, direction, {})
-        for values in target.readings(wish.assignments):
-            data = _written(dissector, wish.name, direction, values)
-            if data is not None:
-                return direction, data
-        raise AssignmentError(target.refusal(wish.assignments))
+        directions = (row.direction, OPPOSITE[row.direction])
+        return made(self._dissector(row), wish.name, directions, wish.assignments)
 
     def _under_way(self, row: MessageRow, direction: Direction) -> MessageRow:
         """Behind which message one that goes the other way can follow this one.
@@ -221,18 +197,3 @@ class _Splices:
         begun = "m.stream_id = ? AND m.direction = ? AND m.offset < ? AND m.offset + m.length > ?"
         parameters = (row.stream_id, direction, come or 0, come or 0)
         return next(messages(self._timeline, begun, parameters), row)
-
-
-def _target(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> Target:
-    return Target(dissector.protocol, name, dissector.grammar.rows_named(direction, name), values)
-
-
-def _written(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> bytes | None:
-    """The bytes of a message, None if the grammar does not take these values."""
-    try:
-        data = dissector.encode(name, direction, values)
-    except UNWRITABLE:
-        return None
-    decoded = dissector.decode(data, direction)
-    is_same = decoded.row is not None and decoded.row.name == name and decoded.fields_json == to_json(values)
-    return data if is_same and decoded.sound else None
