@@ -26,6 +26,7 @@ from struct import Struct
 import msgspec
 
 from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.proxy.altering import Mark
 
 MAX_PAYLOAD = 1 << 20
 """No record carries more bytes than this; a head that says so is damage."""
@@ -40,8 +41,17 @@ HEAD = Struct("<BBxxIIqQ")
 LENGTH = Struct("<Q")
 """A gap's payload: how many bytes are missing."""
 
-OPEN, CHUNK, GAP, FAULT, END, STOP = range(1, 7)
-"""The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more."""
+OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED = range(1, 8)
+"""The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more.
+
+The last kind says what Kiebitz has done to a message. A reader from before it takes it for damage, and says so.
+"""
+
+MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)
+"""An alteration carries no more bytes than this: what was sent, and the same again as fields."""
+
+_LONGEST_RULE = 4096
+_LONGEST_NAME = 1024
 
 
 class _Head(msgspec.Struct):
@@ -114,7 +124,8 @@ class JournalWriter:
     If the disk fails or is full, `has_room` says that it is full enough, or more than `max_bytes` are waiting
     for the reader, the writer raises nothing: it drops records, tells `on_trouble` in a sentence, tries again
     every `retry_seconds`, and when that works writes first where the holes are, as gaps of known length; no
-    stream's beginning or end is lost, but faults are. `on_trouble` hears when it works again, too.
+    stream's beginning or end is lost, but faults are, and of alterations there is left that something is
+    missing. `on_trouble` hears when it works again, too.
 
     Raises OSError if the first segment cannot be made, or if the folder is there already and is another
     user's, or open to others; ValueError if `max_bytes` is under three segments.
@@ -181,6 +192,28 @@ class JournalWriter:
     def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
         """Write what the network said about a stream."""
         self._put(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
+
+    def altered(
+        self, number: int, direction: Direction, ts_ns: int, offset: int, length: int, mark: Mark
+    ) -> None:
+        """Write what was done to a message, right before the `length` bytes that are passed on for it.
+
+        What is longer than a record can be is cut: the rule, the name, the bytes that were sent. Fields of
+        such a length are left out.
+        """
+        fields = mark.fields_json
+        # As MessagePack: how many bytes are passed on, and then all of the mark.
+        payload = (
+            length,
+            mark.action,
+            mark.rule[:_LONGEST_RULE],
+            mark.sent_ns,
+            None if mark.original is None else mark.original[:MAX_PAYLOAD],
+            None if mark.name is None else mark.name[:_LONGEST_NAME],
+            None if fields is None or len(fields.encode()) > MAX_PAYLOAD else fields,
+        )
+        encoded = msgspec.msgpack.encode(payload)
+        self._put(ALTERED, direction == "s2c", number, ts_ns, offset, encoded)
 
     def end(self, number: int, ts_ns: int, reason: str) -> None:
         """Write that a stream is over; nothing may follow on it."""
@@ -281,6 +314,9 @@ class JournalWriter:
             else:
                 if head.kind == CHUNK:
                     length = head.end - head.body
+                elif head.kind == ALTERED:
+                    # Nobody is to be blamed for what follows: a hole says so, even if it is of no bytes.
+                    length = 0
                 else:
                     (length,) = LENGTH.unpack_from(data, head.body)
                 ts_ns, offset, before = loss.holes.get(head.direction, (head.ts_ns, head.offset, 0))

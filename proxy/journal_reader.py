@@ -22,13 +22,26 @@ from typing import Annotated
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.records import DIRECTIONS, Chunk, End, Fault, Gap, Item, Stream, Transport
+from kiebitz.dissectors.records import (
+    DIRECTIONS,
+    Action,
+    Altered,
+    Chunk,
+    End,
+    Fault,
+    Gap,
+    Item,
+    Stream,
+    Transport,
+)
 from kiebitz.proxy.journal import (
+    ALTERED,
     CHUNK,
     FAULT,
     GAP,
     HEAD,
     LENGTH,
+    MAX_ALTERED,
     MAX_PAYLOAD,
     NEW_START,
     OPEN,
@@ -49,6 +62,13 @@ _MAX_OFFSET = 1 << 62
 _Number = Annotated[int, msgspec.Meta(ge=1, le=(1 << 32) - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MAX_OFFSET)]
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=-_MAX_OFFSET, le=_MAX_OFFSET)]
+
+_ALTERED = msgspec.msgpack.Decoder(
+    tuple[_Count, Action, str, _Nanoseconds | None, bytes | None, str | None, str | None]
+)
+"""As `JournalWriter.altered` writes it."""
+
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class JournalError(KiebitzError):
@@ -192,7 +212,8 @@ class JournalReader:
                 kind, direction, number, length, ts_ns, offset = unpack(window, at)
                 body = at + head_size
                 end = body + length
-                if not OPEN <= kind <= STOP or direction > 1 or length > MAX_PAYLOAD or offset > _MAX_OFFSET:
+                longest = MAX_PAYLOAD if kind != ALTERED else MAX_ALTERED
+                if not OPEN <= kind <= ALTERED or direction > 1 or length > longest or offset > _MAX_OFFSET:
                     raise JournalError(self._damage(at))
                 if end > len(window):
                     return
@@ -214,10 +235,16 @@ class JournalReader:
                     code, text = window[body:end].decode().split("\0")
                     stream = self._streams[number]
                     items.append(Fault(stream, DIRECTIONS[direction], ts_ns, offset, code, text))
+                elif kind == ALTERED:
+                    passed_on, *mark = _ALTERED.decode(window[body:end])
+                    if mark[-1] is not None:
+                        _FIELDS.decode(mark[-1])
+                    stream = self._streams[number]
+                    items.append(Altered(stream, DIRECTIONS[direction], ts_ns, offset, passed_on, *mark))
                 else:
                     items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
                 at = end
-        except (KeyError, ValueError, StructError) as error:
+        except (KeyError, ValueError, StructError, msgspec.MsgspecError) as error:
             raise JournalError(self._damage(at)) from error
         finally:
             self._parsed_bytes += at - self._at

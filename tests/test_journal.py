@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.journal import JournalWriter
+from kiebitz.dissectors.records import Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
+from kiebitz.proxy.altering import Mark
+from kiebitz.proxy.journal import ALTERED, HEAD, MAX_PAYLOAD, JournalWriter
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 
 OF_NETWORK = ("network", "network", None)
@@ -64,6 +66,8 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
     writer.chunk(number, "s2c", 3, 0, b"")
     writer.chunk(number, "c2s", 3, 4, bytes(range(256)) * 256)
     writer.fault(number, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort")
+    writer.altered(number, "c2s", 4, 65540, 0, Mark("drop", "--drop 'x'", 3, b"ROLL;1", "ROLL", '{"t":1}'))
+    writer.altered(number, "s2c", 4, 0, 7, Mark("insert", "hooks.py", None, None, None, None))
     writer.end(number, 5, "idle")
     writer.close()
     reader = JournalReader(tmp_path / "journal", base=41)
@@ -84,6 +88,8 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
             *OF_NETWORK,
             "warning",
         ),
+        ("Altered", 42, "c2s", 4, 65540, 0, "drop", "--drop 'x'", 3, b"ROLL;1", "ROLL", '{"t":1}'),
+        ("Altered", 42, "s2c", 4, 0, 7, "insert", "hooks.py", None, None, None, None),
         ("End", 42, 5, "idle"),
     ]
     stream = items[0].stream
@@ -95,6 +101,68 @@ def test_every_kind_of_record(tmp_path: Path) -> None:
     )
     assert all(item.stream is stream for item in items)
     assert reader.stopped
+
+
+def test_an_alteration_is_cut_to_what_a_record_holds(tmp_path: Path) -> None:
+    """However long the original is, what comes behind it is read."""
+    writer = writer_of(tmp_path / "journal")
+    number = writer.open("tcp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
+    fields = f'{{"text":"{"ä" * MAX_PAYLOAD}"}}'
+    long = Mark("change", "x" * 10_000, 1, bytes(MAX_PAYLOAD + 1), "NAME", fields)
+    writer.altered(number, "c2s", 2, 0, 4, long)
+    writer.altered(number, "c2s", 2, 0, 4, Mark("change", "", 1, bytes(MAX_PAYLOAD), "N", '{"t":""}'))
+    writer.chunk(number, "c2s", 2, 0, b"ROLL")
+    writer.close()
+    first, second, chunk = read_all(JournalReader(tmp_path / "journal"))
+    assert isinstance(first, Altered)
+    assert isinstance(second, Altered)
+    assert (len(first.original or b""), len(first.rule), first.fields_json) == (MAX_PAYLOAD, 4096, None)
+    assert (len(second.original or b""), second.fields_json) == (MAX_PAYLOAD, '{"t":""}')
+    assert plain(chunk) == ("Chunk", 1, "c2s", 2, 0, b"ROLL", 0)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *(b"", b"\xc1", msgspec.msgpack.encode("drop")),
+        msgspec.msgpack.encode((-1, "drop", "", None, None, None, None)),
+        msgspec.msgpack.encode((0, "burn", "", None, None, None, None)),
+        msgspec.msgpack.encode((0, "drop", "", 1 << 63, None, None, None)),
+        msgspec.msgpack.encode((0, "drop", "", 1, b"x", "ROLL", "no JSON")),
+        msgspec.msgpack.encode((0, "drop", "", 1, b"x", "ROLL", "[]")),
+    ],
+)
+def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: bytes) -> None:
+    writer = writer_of(tmp_path / "journal")
+    number = writer.open("tcp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
+    writer.close()
+    with (tmp_path / "journal" / "00000001.journal").open("r+b") as file:
+        # In place of the last record, which says that no more comes.
+        file.seek(-HEAD.size, os.SEEK_END)
+        file.write(HEAD.pack(ALTERED, 0, number, len(payload), 1, 0) + payload)
+    reader = JournalReader(tmp_path / "journal")
+    with pytest.raises(JournalError, match="holds no record"):
+        read_all(reader)
+
+
+def test_of_an_alteration_that_is_lost_a_hole_is_left(tmp_path: Path) -> None:
+    """Else somebody were to blame for what Kiebitz did."""
+    has_room = True
+    writer = writer_of(tmp_path, on_trouble=lambda _: None, has_room=lambda: has_room, retry_seconds=0)
+    number = writer.open("udp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
+    writer.chunk(number, "c2s", 2, 0, b"ROLL")
+    writer.flush()
+    has_room = False
+    writer.altered(number, "c2s", 3, 4, 0, Mark("drop", "", 3, b"ROLL", "ROLL", "{}"))
+    writer.flush()
+    has_room = True
+    writer.chunk(number, "c2s", 4, 4, b"SEE")
+    writer.close()
+    assert [plain(item) for item in read_all(JournalReader(tmp_path))] == [
+        ("Chunk", 1, "c2s", 2, 0, b"ROLL", 0),
+        ("Gap", 1, "c2s", 3, 4, 0),
+        ("Chunk", 1, "c2s", 4, 4, b"SEE", 0),
+    ]
 
 
 def test_nobody_else_may_read_it(tmp_path: Path) -> None:
