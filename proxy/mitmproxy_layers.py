@@ -31,6 +31,7 @@ from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hel
 from mitmproxy.proxy.mode_specs import ReverseMode, WireGuardMode
 
 from kiebitz.dissectors.records import Direction
+from kiebitz.proxy.mitmproxy_detour import Connections, altered_layer
 from kiebitz.proxy.mitmproxy_streams import Streams
 
 _HOSTS = ("tcp_hosts", "udp_hosts", "ignore_hosts", "allow_hosts")
@@ -44,13 +45,17 @@ _MAX_HELLO = 16 << 10
 
 
 class PlainLayers:
-    """The addon that decides; what is said is journaled in `streams`."""
+    """The addon that decides; what is said is journaled in `streams`.
+
+    `connections` are mitmproxy's handlers of clients, which only a detour needs.
+    """
 
     name = "nextlayer"
     """mitmproxy asks for an addon by this name, and warns if there is none."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, connections: Connections) -> None:
         self._streams = streams
+        self._connections = connections
         self._patterns: dict[str, list[re.Pattern[str]]] = {}
 
     def configure(self, updated: set[str]) -> None:
@@ -86,6 +91,8 @@ class PlainLayers:
                 next_layer.layer = self._plain(context)
 
     def _plain(self, context: Context) -> Layer:
+        if self._streams.detour is not None:
+            return altered_layer(context, self._streams, self._connections)
         if context.client.transport_protocol == "tcp":
             return _JournaledTcp(context, self._streams)
         return _JournaledUdp(context, self._streams)

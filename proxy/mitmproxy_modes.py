@@ -40,6 +40,7 @@ from mitmproxy.version import VERSION
 
 from kiebitz.dissectors.records import Transport
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.proxy.altering import Detour
 from kiebitz.proxy.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.mitmproxy_keys import guard_keys
@@ -186,6 +187,7 @@ class MitmproxyRelay:
         on_notice: Notice,
         idle_seconds: float,
         max_connections: int,
+        detour: Detour | None = None,
     ) -> None:
         self.says: list[str] = []
         self._modes = [_bindable(mode) for mode in modes]
@@ -202,7 +204,7 @@ class MitmproxyRelay:
         self._idle_seconds = idle_seconds
         self._max_connections = max_connections
         self._on_notice = on_notice
-        self._streams = Streams(journal, on_notice)
+        self._streams = Streams(journal, on_notice, detour)
         self._log = _Log(on_notice)
         _LOG.addHandler(self._log)
         try:
@@ -254,7 +256,7 @@ class MitmproxyRelay:
                     proxyserver, self._servers, self._idle_seconds, self._max_connections, self._on_notice
                 ),
                 _Ends(proxyserver, self._streams),
-                PlainLayers(self._streams),
+                PlainLayers(self._streams, proxyserver.connections),
                 DnsResolver(),
                 TlsConfig(),
             )

@@ -9,6 +9,7 @@ import re
 from mitmproxy.connection import Client, Server
 
 from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.proxy.altering import Detour, Outlet
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import Notice, endpoint_text
 from kiebitz.proxy.journal import MAX_PAYLOAD, JournalWriter
@@ -32,11 +33,12 @@ class Streams:
     """Writes streams to `journal` until `end_all`; `on_notice` is told of servers that cannot be reached.
 
     A stream is known by a key of whoever tells of it. It begins with the first word: in some of mitmproxy's
-    modes the address of a server is not known before.
+    modes the address of a server is not known before. With a `detour` that journals what is passed on.
     """
 
-    def __init__(self, journal: JournalWriter, on_notice: Notice) -> None:
+    def __init__(self, journal: JournalWriter, on_notice: Notice, detour: Detour | None = None) -> None:
         self._journal = journal
+        self.detour = detour
         self._on_notice = on_notice
         self._streams: dict[str, _Stream] = {}
         self._over = False
@@ -61,6 +63,39 @@ class Streams:
             self._journal.chunk(stream.number, direction, now, stream.came[direction], piece)
             stream.came[direction] += len(piece)
 
+    def came(
+        self,
+        key: str,
+        transport: Transport,
+        client: Client,
+        server: Server,
+        direction: Direction,
+        data: bytes,
+        outlet: Outlet,
+    ) -> bool:
+        """Send a datagram or a piece of a byte stream on its detour; False if it is to pass as it is."""
+        assert self.detour is not None
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._begin(key, transport, client, server)
+            if stream is None:
+                return False
+            address = server.peername or server.address
+            assert address is not None
+            names = endpoint_text(client.peername), endpoint_text(address)
+            self.detour.opened(stream.number, transport, *names, now_ns(), outlet)
+        for start in range(0, len(data) or 1, MAX_PAYLOAD):
+            self.detour.came(stream.number, direction, now_ns(), data[start : start + MAX_PAYLOAD])
+        return True
+
+    def ended(self, key: str, direction: Direction) -> bool:
+        """The sender of a direction that is on a detour has ended it; False if there is no such stream."""
+        stream = self._streams.get(key)
+        if stream is None or self.detour is None:
+            return False
+        self.detour.ended(stream.number, direction, now_ns())
+        return True
+
     def end(self, key: str, reason: str | None = None) -> bool:
         """Journal a stream's end, if there is one and it is not over; whether it was so.
 
@@ -70,6 +105,8 @@ class Streams:
         stream = self._streams.pop(key, None)
         if stream is None:
             return False
+        if self.detour is not None:
+            self.detour.closed(stream.number, now_ns())
         usual = "closed" if stream.transport == "tcp" else "idle"
         self._journal.end(stream.number, now_ns(), reason or usual)
         return True
@@ -98,6 +135,8 @@ class Streams:
     def end_all(self, ts_ns: int) -> None:
         """End all streams at `ts_ns`, and journal nothing any more."""
         for stream in self._streams.values():
+            if self.detour is not None:
+                self.detour.closed(stream.number, ts_ns)
             self._journal.end(stream.number, ts_ns, "end")
         self._streams.clear()
         self._over = True

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from kiebitz.proxy.altering import Altering, Detour
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import Notice, Route, allow_open_files, refuse_circles
 from kiebitz.proxy.flushing import Flushing
@@ -58,9 +59,10 @@ class Forwarder:
 
     `idle_seconds` and `max_clients` hold for each listening UDP socket, `max_connections` for each TCP one.
     With `keep_source` the servers of transparent modes see the clients' addresses. `settings` are options of
-    mitmproxy's, as OPTION=VALUE, for its modes. `on_notice` is told of what goes wrong without stopping
-    anything, and that may be often; `on_listening` of each place where clients can come, as a clause. Raises
-    RelayError if one of the modes cannot start, and SettingError. The journal is closed with `run`.
+    mitmproxy's, as OPTION=VALUE, for its modes. With `altering` all bytes go by way of it. `on_notice` is
+    told of what goes wrong without stopping anything, and that may be often; `on_listening` of each place
+    where clients can come, as a clause. Raises RelayError if one of the modes cannot start, and SettingError.
+    The journal is closed with `run`.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Forwarder:
         max_connections: int = 4096,
         keep_source: bool = False,
         settings: Sequence[str] = (),
+        altering: Altering | None = None,
     ) -> None:
         self._journal = journal
+        self._detour = Detour(altering, journal) if altering is not None else None
         self._on_listening = on_listening
         self._stopped = asyncio.Event()
         self.relays: list[Relay] = []
@@ -108,7 +112,9 @@ class Forwarder:
                 # It takes its time to load.
                 from kiebitz.proxy.mitmproxy_modes import MitmproxyRelay
 
-                relay = MitmproxyRelay(mitmproxy, settings, journal, on_notice, idle_seconds, max_connections)
+                relay = MitmproxyRelay(
+                    mitmproxy, settings, journal, on_notice, idle_seconds, max_connections, self._detour
+                )
                 by_mitmproxy.append(relay)
                 routes += relay.routes
             refuse_circles(routes)
@@ -118,8 +124,11 @@ class Forwarder:
             for other in by_mitmproxy:
                 other.close()
             raise
-        self.relays += [TcpRelay(gate, journal, on_notice, max_connections, own) for gate in tcp]
-        self.relays += [UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own) for gate in udp]
+        detour = self._detour
+        self.relays += [TcpRelay(gate, journal, on_notice, max_connections, own, detour) for gate in tcp]
+        self.relays += [
+            UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own, detour) for gate in udp
+        ]
         self.relays += by_mitmproxy
 
     async def run(self) -> None:
@@ -130,6 +139,8 @@ class Forwarder:
         loop = asyncio.get_running_loop()
         flushing = Flushing(self._journal, loop)
         started: list[Relay] = []
+        if self._detour is not None:
+            self._detour.start(loop)
         try:
             for relay in self.relays:
                 await relay.start(loop)
@@ -138,6 +149,8 @@ class Forwarder:
                     self._on_listening(clause)
             await self._stopped.wait()
         finally:
+            if self._detour is not None:
+                self._detour.finish()
             now = now_ns()
             for relay in started:
                 await relay.stop(loop, now)

@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import cast
 
 from kiebitz.dissectors.records import Direction
+from kiebitz.proxy.altering import Detour
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
 from kiebitz.proxy.gates import OwnConnections, Refused, TcpGate
@@ -87,10 +88,18 @@ class _Connection:
         self.local: Address | None = None
         self.standing = 0
         self.reset = False
-        self.client = _Side(relay, self, client, "c2s")
-        self.server = _Side(relay, self, server, "s2c")
+        side = _Side if relay.detour is None else _DetouredSide
+        self.client = side(relay, self, client, "c2s")
+        self.server = side(relay, self, server, "s2c")
         self.client.peer = self.server
         self.server.peer = self.client
+
+    def reset_both(self) -> None:
+        """Reset it to both sides."""
+        for side in (self.client, self.server):
+            with suppress(OSError):
+                side.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
+            side.transport.abort()
 
     def dissolve(self) -> None:
         """Both sides are gone, and must not hold each other: such cycles are only looked for now and then."""
@@ -143,7 +152,12 @@ class _Side(asyncio.Protocol):
         number = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             self._reset(OSError(number, os.strerror(number)))
-            return True
+        else:
+            self._end()
+        return True
+
+    def _end(self) -> None:
+        """This side says no more."""
         self.ended = True
         if self.peer.ended:
             self.transport.close()
@@ -152,7 +166,6 @@ class _Side(asyncio.Protocol):
             # It fails if the peer has reset the connection, which is noticed elsewhere.
             with suppress(OSError):
                 self.peer.transport.write_eof()
-        return True
 
     def connection_lost(self, error: Exception | None) -> None:
         if error is not None:
@@ -174,10 +187,93 @@ class _Side(asyncio.Protocol):
                 self.data_received(data)
         if isinstance(error, OSError) and error.errno not in (errno.ECONNRESET, errno.EPIPE):
             self.relay.fault(self.connection, self.direction, self.came, error)
-        for side in (self, self.peer):
-            with suppress(OSError):
-                side.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
-            side.transport.abort()
+        self.connection.reset_both()
+
+
+class _DetouredSide(_Side):
+    """A side whose bytes are altered before they are passed on; `came` are those that were passed on.
+
+    It is read from as long as neither its peer nor the detour has too much.
+    """
+
+    __slots__ = ("has_ended", "has_spoken", "held_back")
+
+    peer: _DetouredSide
+
+    def __init__(
+        self, relay: TcpRelay, connection: _Connection, sock: socket.socket, direction: Direction
+    ) -> None:
+        super().__init__(relay, connection, sock, direction)
+        self.has_spoken = False
+        self.has_ended = False
+        self.held_back: set[str] = set()
+
+    def data_received(self, data: bytes) -> None:
+        if not self.has_spoken and self.peer.has_spoken:
+            self.relay.both_spoke(self.connection)
+        self.has_spoken = True
+        assert self.relay.detour is not None
+        self.relay.detour.came(self.connection.number, self.direction, now_ns(), data)
+
+    def pass_on(self, data: bytes) -> None:
+        """Pass on bytes of this side that were on a detour."""
+        self.peer.transport.write(data)
+        self.came += len(data)
+
+    def pause_writing(self) -> None:
+        self.peer.hold_back("its peer takes no more", True)
+
+    def resume_writing(self) -> None:
+        self.peer.hold_back("its peer takes no more", False)
+
+    def hold_back(self, reason: str, is_held: bool) -> None:
+        """Read no more from this side for a reason, or no more for that reason."""
+        (self.held_back.add if is_held else self.held_back.discard)(reason)
+        if self.has_ended:
+            return
+        if self.held_back:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def _end(self) -> None:
+        self.has_ended = True
+        assert self.relay.detour is not None
+        self.relay.detour.ended(self.connection.number, self.direction, now_ns())
+
+    def pass_end_on(self) -> None:
+        """Behind all that this side has said, tell its peer that it says no more."""
+        super()._end()
+
+
+class _Altered:
+    """Where the bytes of a connection go on behind a detour."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    def _side(self, direction: Direction) -> _DetouredSide:
+        connection = self._connection
+        side = connection.client if direction == "c2s" else connection.server
+        assert isinstance(side, _DetouredSide)
+        return side
+
+    def pass_on(self, direction: Direction, data: bytes) -> None:
+        """Write bytes to the receiver."""
+        self._side(direction).pass_on(data)
+
+    def end(self, direction: Direction) -> None:
+        """Pass on a FIN."""
+        self._side(direction).pass_end_on()
+
+    def reset(self) -> None:
+        """Reset the connection to both sides."""
+        self._connection.reset = True
+        self._connection.reset_both()
+
+    def hold_back(self, direction: Direction, is_held: bool) -> None:
+        """Read no more from the sender, or read on."""
+        self._side(direction).hold_back("too much waits", is_held)
 
 
 class TcpRelay:
@@ -186,7 +282,8 @@ class TcpRelay:
     A client beyond `max_connections` is closed at once, unless a stranger can make room: a connection on
     which not both sides have spoken within `STRANGER_SECONDS`. One for whom the server cannot be reached is
     closed when that is clear, at the latest after `CONNECT_SECONDS`; until then nothing is read from it.
-    Connections to servers are noted in `own` while they last.
+    Connections to servers are noted in `own` while they last. With a `detour` bytes are passed on as that
+    leaves them.
     """
 
     def __init__(
@@ -196,8 +293,10 @@ class TcpRelay:
         on_notice: Notice,
         max_connections: int,
         own: OwnConnections,
+        detour: Detour | None = None,
     ) -> None:
         self.journal = journal
+        self.detour = detour
         self.says = (gate.says,)
         self.address = gate.address
         self._gate = gate
@@ -224,6 +323,8 @@ class TcpRelay:
         if self._pause is not None:
             self._pause.cancel()
         for connection in self._connections:
+            if self.detour is not None:
+                self.detour.closed(connection.number, ts_ns)
             self.journal.end(connection.number, ts_ns, "end")
             if connection.standing:
                 connection.client.transport.abort()
@@ -264,6 +365,8 @@ class TcpRelay:
             self._strangers.pop(connection, None)
             if connection.local is not None:
                 self._own.discard("tcp", connection.local, connection.destination)
+            if self.detour is not None:
+                self.detour.closed(connection.number, now_ns())
             self.journal.end(connection.number, now_ns(), reason)
 
     def _let_in(self) -> None:
@@ -356,8 +459,11 @@ class TcpRelay:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             # A peer whose machine is gone says nothing any more.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        number = self.journal.open("tcp", name, endpoint_text(destination), now_ns())
+        now = now_ns()
+        number = self.journal.open("tcp", name, endpoint_text(destination), now)
         connection = _Connection(self, number, name, destination, client, server)
+        if self.detour is not None:
+            self.detour.opened(number, "tcp", name, endpoint_text(destination), now, _Altered(connection))
         self._connections.add(connection)
         self._strangers[connection] = self._loop.time()
         if not held_s:

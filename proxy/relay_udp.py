@@ -20,6 +20,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 
 from kiebitz.dissectors.records import Direction
+from kiebitz.proxy.altering import Detour
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
 from kiebitz.proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
@@ -97,6 +98,27 @@ class _Association:
         self.last_ns = 0
 
 
+class _Altered:
+    """Where the datagrams of an association go on behind a detour."""
+
+    def __init__(self, relay: UdpRelay, association: _Association) -> None:
+        self._relay = relay
+        self._association = association
+
+    def pass_on(self, direction: Direction, data: bytes) -> None:
+        """Send a datagram."""
+        self._relay.pass_on(self._association, direction, data)
+
+    def end(self, direction: Direction) -> None:
+        """Datagrams have no end."""
+
+    def reset(self) -> None:
+        """Nothing resets datagrams."""
+
+    def hold_back(self, direction: Direction, is_held: bool) -> None:
+        """Datagrams come as they come: those for which there is no room are dropped."""
+
+
 _Queue = OrderedDict[Hashable, _Association]
 """Associations; the one that has been silent longest comes first."""
 
@@ -106,7 +128,8 @@ class UdpRelay:
 
     An association ends when it was silent for `idle_seconds`. Where there would be more than `max_clients`,
     the stranger who has been silent the longest makes room, or, if there are only players, the player.
-    Sockets to servers are noted in `own` while they last.
+    Sockets to servers are noted in `own` while they last. With a `detour` datagrams are passed on as that
+    leaves them.
     """
 
     def __init__(
@@ -117,9 +140,11 @@ class UdpRelay:
         idle_seconds: float,
         max_clients: int,
         own: OwnConnections,
+        detour: Detour | None = None,
     ) -> None:
         self.says = (gate.says,)
         self.address = gate.address
+        self._detour = detour
         self._gate = gate
         self._receive = gate.receive
         self._journal = journal
@@ -186,15 +211,18 @@ class UdpRelay:
             association = self._associations.get(key) or self._let_in(key, now, data)
             if association is None:
                 return
-            if association.up.waiting:
-                self._wait(association, "c2s", now, data)
+            if self._detour is not None:
+                self._detour.came(association.number, "c2s", now, data)
             else:
-                try:
-                    association.upstream.send(data)
-                except OSError as error:
-                    self._send_failed(association, "c2s", now, data, error)
-            self._journal.chunk(association.number, "c2s", now, association.c2s, data)
-            association.c2s += len(data)
+                if association.up.waiting:
+                    self._wait(association, "c2s", now, data)
+                else:
+                    try:
+                        association.upstream.send(data)
+                    except OSError as error:
+                        self._send_failed(association, "c2s", now, data, error)
+                self._journal.chunk(association.number, "c2s", now, association.c2s, data)
+                association.c2s += len(data)
             association.active = self._time()
             if association.last_ns and association.queue is self._strangers:
                 del self._strangers[key]
@@ -219,16 +247,19 @@ class UdpRelay:
                 self._fault(association, "c2s", now_ns(), error)
                 continue
             now = now_ns()
-            back = association.back
-            if back.waiting:
-                self._wait(association, "s2c", now, data)
+            if self._detour is not None:
+                self._detour.came(association.number, "s2c", now, data)
             else:
-                try:
-                    back.sock.sendto(data, association.client)
-                except OSError as error:
-                    self._send_failed(association, "s2c", now, data, error)
-            self._journal.chunk(association.number, "s2c", now, association.s2c, data)
-            association.s2c += len(data)
+                back = association.back
+                if back.waiting:
+                    self._wait(association, "s2c", now, data)
+                else:
+                    try:
+                        back.sock.sendto(data, association.client)
+                    except OSError as error:
+                        self._send_failed(association, "s2c", now, data, error)
+                self._journal.chunk(association.number, "s2c", now, association.s2c, data)
+                association.s2c += len(data)
             association.active = self._time()
             association.queue.move_to_end(association.key)
             backlog = now - association.last_ns < _BACKLOG_NS
@@ -267,6 +298,9 @@ class UdpRelay:
             return
         self._loops.passed_on(said, association, self._time(), was_held=True)
         for data in held:
+            if self._detour is not None:
+                self._detour.came(association.number, "c2s", now, data)
+                continue
             try:
                 association.upstream.send(data)
             except OSError as error:
@@ -322,10 +356,31 @@ class UdpRelay:
         association.number = self._journal.open(
             "udp", endpoint_text(way.client), endpoint_text(way.server), now
         )
+        if self._detour is not None:
+            names = endpoint_text(way.client), endpoint_text(way.server)
+            self._detour.opened(association.number, "udp", *names, now, _Altered(self, association))
         self._associations[key] = self._strangers[key] = association
         return association
 
+    def pass_on(self, association: _Association, direction: Direction, data: bytes) -> None:
+        """Send a datagram that was on a detour."""
+        now = now_ns()
+        outlet = association.up if direction == "c2s" else association.back
+        if outlet.waiting:
+            self._wait(association, direction, now, data)
+        else:
+            try:
+                self._send(association, direction, data)
+            except OSError as error:
+                self._send_failed(association, direction, now, data, error)
+        if direction == "c2s":
+            association.c2s += len(data)
+        else:
+            association.s2c += len(data)
+
     def _end(self, association: _Association, now: int, reason: str) -> None:
+        if self._detour is not None:
+            self._detour.closed(association.number, now)
         del self._associations[association.key]
         del association.queue[association.key]
         self._own.discard("udp", association.upstream.getsockname(), association.server)

@@ -81,6 +81,26 @@ class Target(msgspec.Struct, frozen=True):
             return f"{self.name} needs a value for {', '.join(map(written, lacking))}, too"
         return f"{self.name} cannot have these values together"
 
+    def objection(self, assignments: Sequence[Assignment]) -> str | None:
+        """Why no message of this name can take these values, as far as its grammar alone can tell.
+
+        None if one may; what is inside a value is only known of a message that has come.
+        """
+        simple: list[Assignment] = []
+        for assignment in assignments:
+            try:
+                name, rest = self._field(assignment)
+            except AssignmentError as error:
+                return str(error)
+            if not rest:
+                simple.append(assignment)
+            elif name in {self._field(other)[0] for other in simple}:
+                return f"{name} is given more than one value"
+        for assignment in simple:
+            if self._misfit(self._path(assignment), assignment) is not None:
+                return self.refusal([assignment])
+        return None
+
     def notation(self, path: Path) -> str:
         """The assignment that would leave what is at a path, or around it if nothing is there, as it is."""
         try:
@@ -95,6 +115,17 @@ class Target(msgspec.Struct, frozen=True):
 
     def _path(self, assignment: Assignment) -> Path:
         """The path to what is assigned. Raises AssignmentError, with the names that there are."""
+        first, rest = self._field(assignment)
+        if rest and first not in self.values:
+            raise AssignmentError(f"{self.name} has no {first} yet: give all of it")
+        path: Path = (first,)
+        for number, step in enumerate(rest, 1):
+            inside = _step(path, value_at(self.values, path), step, is_last=number == len(rest))
+            path = (*path, inside)
+        return path
+
+    def _field(self, assignment: Assignment) -> tuple[str, tuple[Step, ...]]:
+        """The field that is assigned to, or in, and the steps inside it. Raises AssignmentError."""
         steps = assignment.steps
         if steps[0] == self.protocol and len(steps) > 1:
             # As in a filter: PROTOCOL.FIELD, or PROTOCOL.MESSAGE.FIELD.
@@ -108,13 +139,7 @@ class Target(msgspec.Struct, frozen=True):
             shown = near if near in self.values else next(iter(self.values), None)
             example = f" Now it has {_short(self.notation((shown,)))}" if shown is not None else ""
             raise AssignmentError(_no_such(self.name, "field", steps[0], names) + example)
-        if len(steps) > 1 and first not in self.values:
-            raise AssignmentError(f"{self.name} has no {first} yet: give all of it")
-        path: Path = (first,)
-        for number, step in enumerate(steps[1:], 2):
-            inside = _step(path, value_at(self.values, path), step, is_last=number == len(steps))
-            path = (*path, inside)
-        return path
+        return first, steps[1:]
 
     def _new_attribute(self, path: Path) -> str:
         """That an object has had no such attribute, if that is so; it may be a slip."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar import nearest_word, to_json
 from kiebitz.dissectors.records import Direction
@@ -23,7 +25,9 @@ def edited(
     decoded = dissector.decode(frame, direction)
     if decoded.row is None:
         raise AssignmentError("this message could not be read: it can be dropped, but not edited")
-    target = target_of(dissector, decoded.row.name, direction, decoded.fields)
+    # Names are listed as a session's listings have them.
+    fields = msgspec.json.decode(decoded.fields_json)
+    target = target_of(dissector, decoded.row.name, direction, fields)
     for values in target.readings(assignments):
         try:
             return dissector.rewrite(frame, direction, values)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
@@ -20,6 +22,8 @@ from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.cli.watch.beside import watch_option
 from kiebitz.cli.web.beside import serve_option
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.held_signals import Interrupted, held_signals
 from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
@@ -27,6 +31,10 @@ from kiebitz.proxy.processes import get_ready
 from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
 from kiebitz.storage.conditions import compile_wanted
+
+if TYPE_CHECKING:
+    from kiebitz.cli.altering.engine import Engine
+    from kiebitz.cli.altering.rules import Rule
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told again after this time, with how often it came."""
@@ -88,6 +96,13 @@ class _Watched:
         self._beside.stop()
 
 
+def _engine(rules: Sequence[Rule], known: DecodeAs, notices: _Notices, *, drops_held: bool) -> Engine:
+    # Only who alters messages waits for it to be loaded.
+    from kiebitz.cli.altering.engine import Engine
+
+    return Engine(rules, started_ns=now_ns(), on_notice=notices, decode_as=known, drops_held=drops_held)
+
+
 @contextmanager
 def _held_signals() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the command where nothing is half done; then they do what they always do."""
@@ -99,7 +114,7 @@ def _held_signals() -> Iterator[None]:
         raise click.Abort from error
 
 
-@click.command()
+@click.command(cls=OrderedCommand)
 @click.option(
     "-m",
     "modes",
@@ -119,6 +134,7 @@ def _held_signals() -> Iterator[None]:
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
 @watch_option
 @serve_option
+@altering_options
 @click.option(
     "--idle",
     type=click.FloatRange(min=1),
@@ -187,8 +203,13 @@ def relay(
     rules_only: bool,
     interfaces: tuple[str, ...],
     ports: tuple[Ports, ...],
+    at_end: str,
+    **altering: object,
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
+
+    Nothing is altered unless it is asked for. Where it is, the recording has what each side got, and beside
+    it what had been sent.
 
     \b
     Example, for a server on port 9000 and clients that are told 9001:
@@ -204,8 +225,9 @@ def relay(
         return
     if interfaces or ports:
         raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
-    parse_decode_as(decode_as)
+    known = parse_decode_as(decode_as)
     compile_wanted(wanted)
+    rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
         raise click.BadParameter("none of the modes is mitmproxy's", param_hint="--set")
     # The recorder's process tells nothing of it.
@@ -218,6 +240,7 @@ def relay(
         _held_signals(),
         RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder,
     ):
+        engine = _engine(rules, known, notices, drops_held=at_end == "drop") if rules else None
         try:
             # The sockets first: a port that is in use leaves no session behind.
             forwarder = Forwarder(
@@ -229,6 +252,7 @@ def relay(
                 max_connections=max_connections,
                 keep_source=keep_source,
                 settings=settings,
+                altering=engine,
             )
         except SettingError as error:
             raise click.BadParameter(str(error), param_hint="--set") from error

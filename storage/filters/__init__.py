@@ -6,17 +6,19 @@ The way through: `parser` (text → `syntax` tree) → `meaning` (names looked u
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kiebitz.storage.filters import predicate as _predicate
 from kiebitz.storage.filters import sql as _sql
 from kiebitz.storage.filters.errors import FilterError
-from kiebitz.storage.filters.fields import Column, FieldCatalog, complete
+from kiebitz.storage.filters.fields import Column, FieldCatalog, StateField, complete
 from kiebitz.storage.filters.meaning import Condition, Meaning, meaning
 from kiebitz.storage.filters.parser import parse
 from kiebitz.storage.filters.predicate import Predicate
 from kiebitz.storage.filters.rows import Row, Target
 from kiebitz.storage.filters.sql import Parameters, reason_of, register_functions
+from kiebitz.storage.filters.syntax import Value
 
 __all__ = [
     "FieldCatalog",
@@ -52,14 +54,30 @@ class Filter:
 
     def asks(self, column: str) -> bool:
         """Whether it asks for one of the language's own names, a key of `fields.COLUMNS`."""
+        return any(term.subject == Column(column) for term in self._conditions())
+
+    @property
+    def asks_for_state(self) -> bool:
+        """Whether it asks for the state of the table."""
+        return any(isinstance(term.subject, StateField) for term in self._conditions())
+
+    def compared_with(self, column: str) -> list[Value]:
+        """The values with which it compares one of the language's own names."""
+        return [
+            value
+            for term in self._conditions()
+            if term.subject == Column(column)
+            for value in term.test.values
+        ]
+
+    def _conditions(self) -> Iterator[Condition]:
         waiting = [self.meaning]
         while waiting:
             term = waiting.pop()
-            if not isinstance(term, Condition):
+            if isinstance(term, Condition):
+                yield term
+            else:
                 waiting += term.terms
-            elif term.subject == Column(column):
-                return True
-        return False
 
     def predicate(self, target: Target) -> Predicate:
         """The same condition on a live row of this kind. It raises FilterError where it takes too long."""

@@ -113,7 +113,17 @@ class AnyField:
     path: tuple[Step, ...]
 
 
-Subject = Column | DiagnosticAsWhole | Carrier | Protocol | MessageName | MessageField | AnyField
+@dataclass(frozen=True, slots=True)
+class StateField:
+    """`state.PATH`: of the table's state, or of a game that is on at it."""
+
+    path: tuple[Step, ...]
+
+
+STATE = "state"
+"""With what the names of a state begin; what is in it no grammar lists."""
+
+Subject = Column | DiagnosticAsWhole | Carrier | Protocol | MessageName | MessageField | AnyField | StateField
 
 
 class UnknownName(Exception):
@@ -130,11 +140,13 @@ class FieldCatalog:
     """The names of the protocols.
 
     `messages`: protocol → message name → field name → description. `events`: protocol → event kind → names of
-    its data. A name that is no identifier is written with underscores, or in quotes after a dot.
+    its data. A name that is no identifier is written with underscores, or in quotes after a dot. Where
+    `has_state`, rows come with the state of their table.
     """
 
     messages: Mapping[str, Mapping[str, Mapping[str, str]]]
     events: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
+    has_state: bool = False
 
     def protocols(self) -> list[str]:
         return sorted({*self.messages, *self.events})
@@ -165,7 +177,9 @@ def look_up(steps: tuple[Step, ...], catalog: FieldCatalog, bare: bool) -> Subje
     """What a path stands for; `bare` if nothing is asked but whether it is there. Raises UnknownName."""
     first, *rest = steps
     subject: Subject | None
-    if _is_own(str(first)):
+    if catalog.has_state and first == STATE and rest:
+        subject = StateField(tuple(rest))
+    elif _is_own(str(first)):
         subject = _own(".".join(map(str, steps)))
     elif first in catalog.protocols():
         subject = _of_protocol(str(first), tuple(rest), catalog, bare)

@@ -24,6 +24,7 @@ from kiebitz.storage.filters.fields import (
     MessageField,
     MessageName,
     Protocol,
+    StateField,
     Subject,
     UnknownName,
     look_up,
@@ -46,10 +47,11 @@ from kiebitz.storage.filters.values import Question, Test
 class Condition:
     """Some value of a subject passes a test; with `wanted` False: none does.
 
-    The subject is a `Column`, an `AnyField` of whatever protocol, a `MessageName` or a `MessageField`.
+    The subject is a `Column`, an `AnyField` of whatever protocol, a `MessageName`, a `MessageField` or a
+    `StateField`.
     """
 
-    subject: Column | AnyField | MessageName | MessageField
+    subject: Column | AnyField | MessageName | MessageField | StateField
     test: Test
     wanted: bool = True
 
@@ -175,7 +177,7 @@ class _Reader:
         return FilterError(message, self.text, at.position, at.length, hint)
 
 
-def _asked(subject: Column | AnyField | MessageName | MessageField, test: Test) -> Meaning:
+def _asked(subject: Column | AnyField | MessageName | MessageField | StateField, test: Test) -> Meaning:
     if isinstance(subject, AnyField) and subject.protocol is not None:
         return AllOf((_spoken(subject.protocol), Condition(replace(subject, protocol=None), test)))
     return Condition(subject, test)

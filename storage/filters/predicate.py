@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
+from typing import Any
 
-from kiebitz.storage.filters.fields import AnyField, Column, MessageName
+from kiebitz.storage.filters.fields import AnyField, Column, MessageName, StateField
 from kiebitz.storage.filters.meaning import AllOf, Condition, Meaning
 from kiebitz.storage.filters.rows import JSON, Owner, Place, Row, Target, places
 from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
@@ -35,6 +36,9 @@ def _single(single: Condition, target: Target) -> Predicate:
         owners, fields = _owners(where.owner, target), attrgetter(where.attribute)
         inside = holds_inside(test, subject.path)
         return lambda row: any(inside(fields(owner)) for owner in owners(row))
+    if isinstance(subject, StateField):
+        in_state = holds_inside(test, subject.path)
+        return lambda row: any(in_state(part) for part in _states(row.state))
     message, protocol = subject.message, subject.protocol
     # A bare message name has no path, and the fields as a whole are always there.
     inside = holds_inside(test, () if isinstance(subject, MessageName) else subject.path)
@@ -54,6 +58,13 @@ def _in_column(column: Column, test: Test, where: Place, target: Target) -> Pred
     if where.reading == "texts":
         return lambda row: any(passes(text) for owner in owners(row) for text in texts_in(value(owner)))
     return lambda row: any((found := value(owner)) is not None and passes(found) for owner in owners(row))
+
+
+def _states(state: Mapping[str, Any] | None) -> Iterable[Mapping[str, Any]]:
+    """A table's state, and the part of each game that is on at it."""
+    if state is None:
+        return ()
+    return state, *(game for game in state.get("games", {}).values() if isinstance(game, dict))
 
 
 def _owners(owner: Owner, target: Target) -> _Owners:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from kiebitz.dissectors.records import Diagnostic, Event, Message, TableInfo
 
@@ -23,7 +23,8 @@ class Row:
     An event: in `event`, with its `table`, all `messages` that tell of it and all `diagnostics` about those.
     A diagnostic: alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with
     the `event` that message tells of.
-    `names` is what the clients of streams call themselves, as far as that is known.
+    `names` is what the clients of streams call themselves, as far as that is known. `state` is that of its
+    table by then, None where nobody knows it.
     """
 
     session_started_ns: int
@@ -33,6 +34,7 @@ class Row:
     table: TableInfo | None = None
     session_id: int = 0
     names: Mapping[int, str] = field(default_factory=dict)
+    state: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar import to_json
-from kiebitz.storage.filters.fields import AnyField, Column, MessageField
+from kiebitz.storage.filters.fields import AnyField, Column, MessageField, StateField
 from kiebitz.storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
 from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
 from kiebitz.storage.filters.syntax import Passage, Step
@@ -158,6 +158,8 @@ def _single(single: Condition, target: Target) -> tuple[str, Parameters]:
         sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path)
         return _WAYS[target][where.owner].format(sql), parameters
     sql = "m.name = ? AND " + _STREAM_OF_MESSAGE.format("s.protocol = ?")
+    # No catalog for stored rows has a state.
+    assert not isinstance(subject, StateField)
     message_parameters: Parameters = [subject.message, subject.protocol]
     if isinstance(subject, MessageField):
         inside, parameters = _inside("m.fields", test, subject.path)

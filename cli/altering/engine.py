@@ -1,0 +1,493 @@
+"""The engine that alters messages: bytes of all streams in, and what is to be passed on instead.
+
+It has no socket and no clock. Bytes are cut into messages, the rules are applied to each, and the copies that
+come of it wait in the order of their direction until they are due. Of a server whose protocol is not known
+yet, bytes pass as they are; rules that ask for nothing, such as `--impair`, apply to them all the same.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kiebitz.cli.altering.applying import Applying, Waits, read
+from kiebitz.cli.altering.framing import Framing
+from kiebitz.cli.altering.passing import Copy, Passage, Server, Slot, Way
+from kiebitz.cli.altering.rules import Impair, Insert, Rule, Script
+from kiebitz.dissectors.dissector import recognise
+from kiebitz.dissectors.inspector import UNDECIDED_HEAD, UNDECIDED_ITEMS, DecodeAs, Inspector
+from kiebitz.dissectors.records import (
+    DIRECTIONS,
+    OPPOSITE,
+    Chunk,
+    Direction,
+    End,
+    Ids,
+    Message,
+    Stream,
+    Transport,
+    port_of,
+)
+from kiebitz.dissectors.registry import installed
+from kiebitz.proxy.altering import Delivery
+from kiebitz.proxy.endpoints import Notice
+
+SETTLE_NS = 20_000_000
+"""A message that may be whole, but for a part of its end, is taken for whole after this time."""
+
+PATIENCE_NS = 1_000_000_000
+"""So long the beginning of a message waits for its end; then it is passed on as it is."""
+
+_BEHIND_NS = 1_000_000_000
+"""So long a message that is to come behind the next one waits for one."""
+
+MOST_BYTES = 1 << 20
+"""So many bytes wait in one direction, and 64 times as many altogether."""
+
+_MOST_ALTOGETHER = 64 * MOST_BYTES
+_MOST_SLOTS = 4096
+_SLOT_BYTES = 256
+"""What a message costs that waits, besides its own bytes."""
+
+_LATEST_BYTES = 64 << 10
+"""A message that is longer is no pattern for others."""
+
+_LOOK_EVERY = 256
+"""So many pieces go into the table before what it has found is thrown away."""
+
+
+class Ticket(msgspec.Struct, eq=False):
+    """A message about which somebody is asked: by hand, or a hook."""
+
+    number: int
+    waits_for: Waits
+    rule: str
+    passage: Passage
+    slot: Slot
+    copy: Copy
+    since_ns: int
+
+
+class Engine:
+    """Follows `rules`; see `kiebitz.proxy.altering.Altering`, which it is.
+
+    `decode_as` says which protocols are known beforehand. `on_notice` is told of what cannot be done. Times
+    in rules are from `started_ns` on. `streams_before` is how many streams the database has had before.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        *,
+        started_ns: int,
+        on_notice: Notice,
+        decode_as: DecodeAs | None = None,
+        streams_before: int = 0,
+        drops_held: bool = False,
+    ) -> None:
+        self.on_ready: Callable[[], None] = lambda: None
+        """To be called when `due` has something to give, without the clock."""
+        self._rules = rules
+        self._decode_as: DecodeAs = decode_as or {}
+        self._on_notice = on_notice
+        self._streams_before = streams_before
+        self._drops_held = drops_held
+        self._names: dict[int, str] = {}
+        self._applying = Applying(rules, started_ns, self._names, self._state, self._asks, on_notice)
+        self._servers: dict[tuple[Transport, str], Server] = {}
+        self._passages: dict[int, Passage] = {}
+        self._clock: list[tuple[int, int, Direction]] = []
+        """When to look at which direction of which stream, the soonest first."""
+        self._ready: set[tuple[int, Direction]] = set()
+        """Directions in which something was decided that had waited."""
+        self._out: list[Delivery] = []
+        self._bytes = 0
+        self._now_ns = started_ns
+        self._inspector: Inspector | None = None
+        self._inspected = 0
+        self._keeps_latest = any(isinstance(rule, Insert) and rule.is_forced for rule in rules)
+        self._tickets: dict[int, Ticket] = {}
+        self._last_ticket = 0
+        self._is_over = False
+        if any(_asks_for_state(rule) for rule in rules):
+            self._inspector = Inspector(installed().dissectors.values(), Ids(), decode_as)
+
+    # The relays' side.
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When `due` has something to give; 0 for at once, None for never."""
+        if self._ready:
+            return 0
+        return self._clock[0][0] if self._clock else None
+
+    def opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
+        """A stream begins."""
+        known = self._servers.get((transport, server))
+        if known is None:
+            port = transport, port_of(server)
+            forced = self._decode_as.get(port)
+            known = Server(forced, is_no_game=port in self._decode_as and forced is None)
+            self._servers[transport, server] = known
+        protocol = known.dissector.protocol if known.dissector is not None else None
+        stream = Stream(self._streams_before + number, transport, client, server, now_ns, protocol)
+        ways = {direction: Way(stream, direction, f"{number} {direction}") for direction in DIRECTIONS}
+        self._passages[number] = Passage(stream, known, ways)
+
+    def came(self, number: int, direction: Direction, now_ns: int, data: bytes) -> Sequence[Delivery]:
+        """A datagram, or a piece of a byte stream, has come."""
+        self._now_ns = now_ns
+        passage = self._passages[number]
+        way = passage.ways[direction]
+        if self._is_used_up(way, data):
+            # Over TCP nothing more is read before it comes to this.
+            text = f"too much waits to be passed on: over {MOST_BYTES >> 20} MiB or {_MOST_SLOTS} messages"
+            self._put(passage, way, data, way.framing is not None, lost=text)
+        elif not self._applying.reads or passage.server.is_no_game:
+            self._put(passage, way, data, is_message=False)
+        else:
+            self._read(passage, way, data)
+        return self._given(passage)
+
+    def ended(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
+        """The sender of a byte stream's direction has ended it."""
+        self._now_ns = now_ns
+        passage = self._passages[number]
+        way = passage.ways[direction]
+        self._give_up(passage, way)
+        way.slots.append(Slot(now_ns, b"", None, ends=True))
+        return self._given(passage)
+
+    def closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
+        """A stream is over: what waited on it is passed on no more."""
+        passage = self._passages.pop(number, None)
+        if passage is None:
+            return ()
+        for way in passage.ways.values():
+            self._give_up(passage, way)
+            waiting = [(slot, copy) for slot in way.slots for copy in slot.copies]
+            for slot, copy in (*way.loose, *waiting):
+                if copy.is_original:
+                    copy.deeds.append(("drop", "the connection was over"))
+                    self._out.append(Delivery(number, copy.direction, None, slot.mark(copy)))
+            self._bytes -= way.bytes
+        self._names.pop(passage.stream.id, None)
+        if self._inspector is not None:
+            self._inspector.feed(End(passage.stream, now_ns, "closed"))
+        return self._drained()
+
+    def due(self, now_ns: int) -> Sequence[Delivery]:
+        """What was to wait until now."""
+        self._now_ns = now_ns
+        looked_at = [*self._ready]
+        self._ready.clear()
+        while self._clock and self._clock[0][0] <= now_ns:
+            _, number, direction = heapq.heappop(self._clock)
+            looked_at.append((number, direction))
+        for number, direction in dict.fromkeys(looked_at):
+            passage = self._passages.get(number)
+            if passage is not None:
+                self._look(passage, passage.ways[direction])
+        return self._drained()
+
+    def finish(self, now_ns: int) -> Sequence[Delivery]:
+        """The relay ends: what waits is passed on now; or, if it was held, dropped where that was chosen."""
+        self._now_ns = now_ns
+        for passage in self._passages.values():
+            for way in passage.ways.values():
+                self._give_up(passage, way)
+                for slot in way.slots:
+                    for copy in [*slot.copies]:
+                        copy.due_ns, copy.takes_ns = 0, 0
+                way.free_ns = 0
+        self._is_over = True
+        for ticket in self.tickets:
+            if ticket.waits_for == "hand" and self._drops_held:
+                self.drop(ticket.number, "Kiebitz was ended")
+            else:
+                self._decided(ticket)
+        for passage in self._passages.values():
+            for way in passage.ways.values():
+                self._look(passage, way, is_last=True)
+        return self._drained()
+
+    def is_full(self, number: int, direction: Direction) -> bool:
+        """Whether nothing more should be read from a sender."""
+        passage = self._passages.get(number)
+        if passage is None:
+            return False
+        return passage.ways[direction].bytes > MOST_BYTES // 4 or self._bytes > _MOST_ALTOGETHER // 2
+
+    # What comes of an answer.
+
+    @property
+    def tickets(self) -> Sequence[Ticket]:
+        """The messages about which somebody is asked, the oldest first."""
+        return [*self._tickets.values()]
+
+    def let_go(self, number: int) -> None:
+        """Pass a message on; the rules behind the one that held it look at it. Raises KeyError."""
+        ticket = self._tickets[number]
+        ticket.copy.deeds.append(("hold", ticket.rule))
+        self._decided(ticket)
+
+    def drop(self, number: int, rule: str | None = None) -> None:
+        """Do not pass a message on. Raises KeyError."""
+        ticket = self._tickets[number]
+        self._applying.drop(ticket.slot, ticket.copy, rule or ticket.rule)
+        self._decided(ticket)
+
+    def replace(self, number: int, data: bytes) -> None:
+        """Pass other bytes on in place of a message. Raises KeyError."""
+        ticket = self._tickets[number]
+        self._applying.replace(ticket.passage, ticket.copy, data, ticket.rule)
+        self.let_go(number)
+
+    def put_in(self, number: int, direction: Direction, data: bytes) -> None:
+        """Pass on a message of our own, on the stream of one that goes on waiting. Raises KeyError."""
+        ticket = self._tickets[number]
+        way = ticket.passage.ways[direction]
+        message = read(ticket.passage, direction, data, self._now_ns)
+        copy = Copy(direction, data, message, 0, len(self._rules), deeds=[("insert", ticket.rule)])
+        slot = Slot(self._now_ns, b"", None, [copy])
+        # What waits in that direction may wait for whoever decides; this is their decision.
+        way.slots.appendleft(slot)
+        way.bytes += _SLOT_BYTES
+        self._bytes += _SLOT_BYTES
+        self._wake(ticket.passage, direction)
+
+    def _decided(self, ticket: Ticket) -> None:
+        """A message waits for nobody any more."""
+        del self._tickets[ticket.number]
+        ticket.slot.waits -= 1
+        self._applying.go_on(ticket.passage, ticket.slot, ticket.copy)
+        self._wake(ticket.passage, ticket.copy.direction)
+
+    def _wake(self, passage: Passage, direction: Direction) -> None:
+        self._ready.add((self._number(passage), direction))
+        self.on_ready()
+
+    def _asks(self, waits_for: Waits, rule: Rule, passage: Passage, slot: Slot, copy: Copy) -> bool:
+        if self._is_over:
+            return False
+        self._last_ticket += 1
+        ticket = Ticket(self._last_ticket, waits_for, rule.text, passage, slot, copy, self._now_ns)
+        self._tickets[ticket.number] = ticket
+        return True
+
+    # From bytes to messages.
+
+    def _read(self, passage: Passage, way: Way, data: bytes) -> None:
+        """Cut bytes into messages, if it is known what they are."""
+        server, is_stream = passage.server, passage.stream.transport == "tcp"
+        if server.dissector is None:
+            self._recognise(passage, way, data)
+        if server.dissector is None or len(way.head) > UNDECIDED_HEAD:
+            if is_stream and len(way.head) <= UNDECIDED_HEAD:
+                way.head += data
+            self._put(passage, way, data, is_message=False)
+            return
+        if way.framing is None:
+            way.framing = Framing(server.dissector.framer(way.direction), bytes(way.head))
+            way.head.clear()
+        other = passage.ways[OPPOSITE[way.direction]]
+        if is_stream and other.framing is not None:
+            for piece in other.framing.settle():
+                self._put(passage, other, *piece)
+        for piece in way.framing.feed(data):
+            self._put(passage, way, *piece)
+        self._watch(passage, way)
+
+    def _recognise(self, passage: Passage, way: Way, data: bytes) -> None:
+        """See whether these bytes show what the server speaks."""
+        server = passage.server
+        transport = passage.stream.transport
+        if server.tried >= UNDECIDED_ITEMS[transport]:
+            return
+        server.tried += 1
+        beginning = bytes(way.head) + data
+        for dissector, *seen in recognise(installed().dissectors.values(), transport, beginning):
+            if seen == [way.direction, "certain"]:
+                server.dissector = dissector
+                for other in self._passages.values():
+                    if other.server is server:
+                        other.stream.protocol = dissector.protocol
+                return
+
+    def _watch(self, passage: Passage, way: Way) -> None:
+        """See to it that the beginning of a message does not wait for ever."""
+        start = way.framing.unfinished if way.framing is not None else None
+        if start is None:
+            way.unfinished = None
+        elif way.unfinished is None or way.unfinished[0] != start:
+            way.unfinished = (start, self._now_ns)
+            self._schedule(passage, way, self._now_ns + SETTLE_NS)
+            self._schedule(passage, way, self._now_ns + PATIENCE_NS)
+
+    def _give_up(self, passage: Passage, way: Way) -> None:
+        """Pass on what is no whole message."""
+        data = way.framing.give_up() if way.framing is not None else b""
+        if data:
+            self._put(passage, way, data, is_message=False)
+        way.unfinished = None
+
+    def _put(
+        self, passage: Passage, way: Way, data: bytes, is_message: bool, lost: str | None = None
+    ) -> None:
+        """Let something take its place in the order as the rules leave it; or not, if it is `lost`."""
+        message = read(passage, way.direction, data, self._now_ns) if is_message else None
+        if message is not None:
+            self._learn(passage, way, message, data)
+        slot = Slot(self._now_ns, data, message)
+        copy = Copy(way.direction, data, message, self._now_ns, is_original=True)
+        if lost is not None:
+            copy.deeds.append(("drop", lost))
+            self._out.append(Delivery(self._number(passage), way.direction, None, slot.mark(copy)))
+            return
+        way.slots.append(slot)
+        way.bytes += len(data) + _SLOT_BYTES
+        self._bytes += len(data) + _SLOT_BYTES
+        self._applying.begin(passage, slot, copy)
+
+    def _learn(self, passage: Passage, way: Way, message: Message, data: bytes) -> None:
+        """Note what a client calls itself, and what messages look like."""
+        dissector = passage.server.dissector
+        assert dissector is not None
+        if way.direction == "c2s" and message.name in dissector.introductions:
+            name = dissector.introduced(message.name, "c2s", message.fields)
+            if name is not None:
+                self._names[passage.stream.id] = name
+        if self._keeps_latest and len(data) <= _LATEST_BYTES:
+            passage.server.latest[way.direction, message.name] = data
+
+    def _is_used_up(self, way: Way, data: bytes) -> bool:
+        return way.stream.transport == "udp" and (
+            way.bytes + len(data) > MOST_BYTES
+            or len(way.slots) >= _MOST_SLOTS
+            or self._bytes + len(data) > _MOST_ALTOGETHER
+        )
+
+    # From messages to what is passed on.
+
+    def _given(self, passage: Passage) -> Sequence[Delivery]:
+        for way in passage.ways.values():
+            if way.slots:
+                self._release(passage, way)
+        return self._drained()
+
+    def _drained(self) -> Sequence[Delivery]:
+        out, self._out = self._out, []
+        return out
+
+    def _look(self, passage: Passage, way: Way, *, is_last: bool = False) -> None:
+        """Do for a direction what time or somebody's answer has brought."""
+        if way.unfinished is not None and way.framing is not None:
+            waited = self._now_ns - way.unfinished[1]
+            if waited >= SETTLE_NS:
+                for piece in way.framing.settle():
+                    self._put(passage, way, *piece)
+            if waited >= PATIENCE_NS:
+                self._give_up(passage, way)
+        self._release(passage, way)
+        self._release_loose(passage, way, lambda copy: is_last or copy.due_ns <= self._now_ns)
+        other = passage.ways[OPPOSITE[way.direction]]
+        if other.slots:
+            self._release(passage, other)
+
+    def _release(self, passage: Passage, way: Way) -> None:
+        """Pass on what is due, in the order of the direction."""
+        while way.slots and not way.slots[0].waits:
+            slot = way.slots[0]
+            while slot.copies:
+                copy = slot.copies[0]
+                if copy.may_be_passed and not copy.is_dropped:
+                    copy.due_ns += _BEHIND_NS if copy.comes_behind else 0
+                    self._schedule(passage, way, copy.due_ns)
+                    way.loose.append((slot, slot.copies.pop(0)))
+                    continue
+                if copy.takes_ns:
+                    copy.due_ns = way.free_ns = max(copy.due_ns, way.free_ns) + copy.takes_ns
+                    copy.takes_ns = 0
+                if copy.due_ns > self._now_ns:
+                    self._schedule(passage, way, copy.due_ns)
+                    return
+                del slot.copies[0]
+                if copy.direction == way.direction:
+                    self._pass_on(passage, slot, copy)
+                else:
+                    self._turn_round(passage, copy)
+            way.slots.popleft()
+            way.bytes -= len(slot.original) + _SLOT_BYTES
+            self._bytes -= len(slot.original) + _SLOT_BYTES
+            if slot.ends:
+                self._release_loose(passage, way, lambda _: True)
+                self._out.append(Delivery(self._number(passage), way.direction, None, ends=True))
+
+    def _release_loose(self, passage: Passage, way: Way, is_due: Callable[[Copy], bool]) -> None:
+        due = [(slot, copy) for slot, copy in way.loose if is_due(copy)]
+        if due:
+            way.loose = [(slot, copy) for slot, copy in way.loose if not is_due(copy)]
+            for slot, copy in due:
+                self._pass_on(passage, slot, copy)
+
+    def _turn_round(self, passage: Passage, copy: Copy) -> None:
+        """A message that was put in goes the other way: it takes its place there."""
+        way = passage.ways[copy.direction]
+        way.slots.append(Slot(self._now_ns, b"", None, [copy]))
+        way.bytes += _SLOT_BYTES
+        self._bytes += _SLOT_BYTES
+        self._wake(passage, copy.direction)
+
+    def _pass_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
+        """Pass a copy on; or say that it is not."""
+        number, way, mark = self._number(passage), passage.ways[copy.direction], slot.mark(copy)
+        if copy.is_dropped or copy.resets:
+            self._out.append(Delivery(number, copy.direction, None, mark, resets=copy.resets))
+            return
+        if not copy.is_original and way.framing is not None and way.framing.is_inside:
+            self._on_notice("inside", "a message could not be put in: one had been passed on in part")
+            return
+        is_stream = passage.stream.transport == "tcp"
+        last = self._out[-1] if self._out else None
+        if (
+            is_stream
+            and mark is None
+            and last is not None
+            and last.data is not None
+            and last.mark is None
+            and (last.number, last.direction) == (number, copy.direction)
+        ):
+            # What came at once, and is not altered, is passed on at once.
+            last.data += copy.data
+        else:
+            self._out.append(Delivery(number, copy.direction, copy.data, mark))
+        if self._inspector is not None:
+            self._inspect(passage, way, copy.data)
+        way.passed += len(copy.data)
+        if way.loose and not copy.comes_behind:
+            self._release_loose(passage, way, lambda waiting: waiting.comes_behind)
+
+    def _inspect(self, passage: Passage, way: Way, data: bytes) -> None:
+        """Let the table know what was passed on."""
+        assert self._inspector is not None
+        self._inspector.feed(Chunk(passage.stream, way.direction, self._now_ns, way.passed, data))
+        self._inspected += 1
+        if self._inspected % _LOOK_EVERY == 0:
+            self._inspector.drain()
+
+    def _state(self, passage: Passage) -> Mapping[str, Any] | None:
+        """The state of a stream's table after all that was passed on; None where there is none."""
+        return self._inspector.state_of(passage.stream) if self._inspector is not None else None
+
+    def _schedule(self, passage: Passage, way: Way, at_ns: int) -> None:
+        heapq.heappush(self._clock, (at_ns, self._number(passage), way.direction))
+
+    def _number(self, passage: Passage) -> int:
+        return passage.stream.id - self._streams_before
+
+
+def _asks_for_state(rule: Rule) -> bool:
+    return not isinstance(rule, Impair | Script) and rule.wanted is not None and rule.wanted.asks_for_state

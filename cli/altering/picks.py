@@ -1,0 +1,89 @@
+"""Which of the messages that meet a filter are meant, and how often: the brackets behind it.
+
+Each direction of each stream is counted by itself, so a run does not depend on who comes first.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+import msgspec
+
+from kiebitz.dissectors.errors import KiebitzError
+
+FORMS = "[2nd], [first 2], [every 3rd], [20%] or [20%, seed 7]"
+"""The ways to write a pick, for help and errors."""
+
+_BEHIND = re.compile(r"(?P<filter>.*?)\s*\[(?P<pick>[^\[\]]*)\]\s*", re.DOTALL)
+_INDEX = re.compile(r"\s*\d+\s*", re.ASCII)
+_ORDINAL = r"([1-9]\d{0,8})(?:st|nd|rd|th)"
+_NUMBERED = re.compile(_ORDINAL, re.ASCII)
+_EVERY = re.compile(rf"every\s+{_ORDINAL}", re.ASCII)
+_FIRST = re.compile(r"first(?:\s+([1-9]\d{0,8}))?", re.ASCII)
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", re.ASCII)
+_SEED = re.compile(r"seed\s+(\d{1,18})", re.ASCII)
+
+
+class PickError(KiebitzError):
+    """What is no pick; says which there are."""
+
+
+class Pick(msgspec.Struct, frozen=True):
+    """Which messages of a direction are meant, counted from 1 as they meet the filter.
+
+    Those from `first` to `last`, of them each `step`-th, and of those a `share`: 1.0 is all of them.
+    """
+
+    first: int = 1
+    last: int | None = None
+    step: int = 1
+    share: float = 1.0
+    seed: int | None = None
+
+    def takes(self, count: int, place: str) -> bool:
+        """Whether it takes the message number `count` of a `place`, the name of a direction of a stream."""
+        if count < self.first or (self.last is not None and count > self.last):
+            return False
+        if (count - self.first) % self.step:
+            return False
+        return self.share >= 1.0 or self.chance(count, place, "pick") < self.share
+
+    def chance(self, count: int, place: str, purpose: str) -> float:
+        """A number from 0 up to 1; with a seed the same one in each run."""
+        return chance(self.seed, count, place, purpose)
+
+
+ALL = Pick()
+
+
+def chance(seed: int | None, count: int, place: str, purpose: str) -> float:
+    """A number from 0 up to 1, made of these if there is a seed, else by chance."""
+    if seed is None:
+        return random.random()
+    return random.Random(f"{seed} {place} {count} {purpose}").random()
+
+
+def split_pick(text: str) -> tuple[str, Pick]:
+    """A filter, and the pick in brackets behind it. Raises PickError."""
+    form = _BEHIND.fullmatch(text)
+    # `Wurf[0]` is a part of a field.
+    if form is None or _INDEX.fullmatch(form["pick"]) or text.count('"', 0, form.end("filter")) % 2:
+        return text.strip(), ALL
+    return form["filter"].strip(), _read(form["pick"].strip())
+
+
+def _read(text: str) -> Pick:
+    which, *rest = (part.strip() for part in text.split(","))
+    seed = _SEED.fullmatch(rest[0]) if len(rest) == 1 else None
+    if share := _SHARE.fullmatch(which):
+        if float(share[1]) <= 100 and (not rest or seed):
+            return Pick(share=float(share[1]) / 100, seed=int(seed[1]) if seed else None)
+    elif not rest:
+        if numbered := _NUMBERED.fullmatch(which):
+            return Pick(int(numbered[1]), int(numbered[1]))
+        if every := _EVERY.fullmatch(which):
+            return Pick(int(every[1]), step=int(every[1]))
+        if first := _FIRST.fullmatch(which):
+            return Pick(last=int(first[1] or 1))
+    raise PickError(f"[{text}] does not say which messages: write {FORMS}")
