@@ -40,7 +40,7 @@ from mitmproxy.version import VERSION
 
 from kiebitz.dissectors.records import Transport
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.altering import Detour
+from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.mitmproxy_keys import guard_keys

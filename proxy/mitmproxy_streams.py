@@ -9,8 +9,8 @@ import re
 from mitmproxy.connection import Client, Server
 
 from kiebitz.dissectors.records import Direction, Transport
-from kiebitz.proxy.altering import Detour, Outlet
 from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.detour import Detour, Outlet
 from kiebitz.proxy.endpoints import Notice, endpoint_text
 from kiebitz.proxy.journal import MAX_PAYLOAD, JournalWriter
 from kiebitz.proxy.relay_tcp import CONNECT_FAULTS

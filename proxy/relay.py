@@ -11,8 +11,9 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kiebitz.proxy.altering import Altering, Detour
+from kiebitz.proxy.altering import Altering
 from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import Notice, Route, allow_open_files, refuse_circles
 from kiebitz.proxy.flushing import Flushing
 from kiebitz.proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate

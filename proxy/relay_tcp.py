@@ -22,8 +22,8 @@ from contextlib import suppress
 from typing import cast
 
 from kiebitz.dissectors.records import Direction
-from kiebitz.proxy.altering import Detour
 from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
 from kiebitz.proxy.gates import OwnConnections, Refused, TcpGate
 from kiebitz.proxy.journal import JournalWriter

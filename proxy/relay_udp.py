@@ -20,8 +20,8 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 
 from kiebitz.dissectors.records import Direction
-from kiebitz.proxy.altering import Detour
 from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
 from kiebitz.proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
 from kiebitz.proxy.journal import JournalWriter
