@@ -1,8 +1,8 @@
 """`FIELD=VALUE`: how people give a message's fields other values.
 
 FIELD is written as in filters. VALUE is a text in quotes, as there; or JSON, if it begins with [ or {; or it
-goes up to the next blank, and then it is a number, true, false or null, or a text, or the field as the
-protocol writes it. Of these the first that the grammar takes is meant.
+goes up to the next blank, or to a comma before the next FIELD=, and then it is a number, true, false or null,
+or a text, or the field as the protocol writes it. Of these the first that the grammar takes is meant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from kiebitz.storage.filters.syntax import Comparison, Has, Step
 _STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
 _FIELD = re.compile(rf"(?:[^\s=\"'\[\]]|{_STRING}|\[[^\s\]]*\])+(?==)", re.DOTALL)
 _QUOTED = re.compile(_STRING, re.DOTALL)
-_UNQUOTED = re.compile(r"\S*")
+_NEXT = r"[^\W\d]\w*(?:[.\[][^\s=,]*)?="
+"""How another assignment begins, behind a comma."""
+_UNQUOTED = re.compile(rf"(?:(?!,\s*{_NEXT})\S)*")
+_BETWEEN = re.compile(rf"\s+|,\s*(?={_NEXT})|$")
 
 _SHOWN = 60
 """So much of a value or of a text is quoted (characters)."""
@@ -53,7 +56,7 @@ def split_name(text: str) -> tuple[str, str]:
 
 
 def parse_assignments(text: str) -> list[Assignment]:
-    """Read assignments with blanks between them. Raises AssignmentError."""
+    """Read assignments with blanks or commas between them. Raises AssignmentError."""
     found: list[Assignment] = []
     rest = text.strip()
     while rest:
@@ -76,9 +79,10 @@ def parse_assignments(text: str) -> list[Assignment]:
             raise AssignmentError(f"{field[0][:_SHOWN]} is no name of a field, such as dice or Wurf[0]")
         end = field.end() + 1 + len(given)
         found.append(Assignment(rest[:end], read.name.steps, values, own))
-        if rest[end : end + 1].strip():
+        between = _BETWEEN.match(rest, end)
+        if between is None:
             raise AssignmentError(f"a blank is missing behind {rest[:end][-_SHOWN:]}")
-        rest = rest[end:].lstrip()
+        rest = rest[between.end() :]
     return found
 
 

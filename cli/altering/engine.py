@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.altering.applying import Applying, Waits, read
-from kiebitz.cli.altering.framing import Framing
-from kiebitz.cli.altering.passing import Copy, Passage, Server, Slot, Way
+from kiebitz.cli.altering.passing import Copy, Passage, Slot, Way
+from kiebitz.cli.altering.reading import Reading
 from kiebitz.cli.altering.rules import Impair, Insert, Rule, Script
-from kiebitz.dissectors.dissector import recognise
-from kiebitz.dissectors.inspector import UNDECIDED_HEAD, UNDECIDED_ITEMS, DecodeAs, Inspector
+from kiebitz.dissectors.inspector import DecodeAs, Inspector
 from kiebitz.dissectors.records import (
     DIRECTIONS,
     OPPOSITE,
@@ -29,17 +28,10 @@ from kiebitz.dissectors.records import (
     Message,
     Stream,
     Transport,
-    port_of,
 )
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.altering import Delivery
 from kiebitz.proxy.endpoints import Notice
-
-SETTLE_NS = 20_000_000
-"""A message that may be whole, but for a part of its end, is taken for whole after this time."""
-
-PATIENCE_NS = 1_000_000_000
-"""So long the beginning of a message waits for its end; then it is passed on as it is."""
 
 _BEHIND_NS = 1_000_000_000
 """So long a message that is to come behind the next one waits for one."""
@@ -75,7 +67,7 @@ class Engine:
     """Follows `rules`; see `kiebitz.proxy.altering.Altering`, which it is.
 
     `decode_as` says which protocols are known beforehand. `on_notice` is told of what cannot be done. Times
-    in rules are from `started_ns` on. `streams_before` is how many streams the database has had before.
+    in rules are from `started_ns` on. With `drops_held` what is held at the end is dropped.
     """
 
     def __init__(
@@ -85,19 +77,18 @@ class Engine:
         started_ns: int,
         on_notice: Notice,
         decode_as: DecodeAs | None = None,
-        streams_before: int = 0,
         drops_held: bool = False,
     ) -> None:
+        self.streams_before = 0
+        """How many streams the database has had before the relay's first."""
         self.on_ready: Callable[[], None] = lambda: None
         """To be called when `due` has something to give, without the clock."""
         self._rules = rules
-        self._decode_as: DecodeAs = decode_as or {}
         self._on_notice = on_notice
-        self._streams_before = streams_before
         self._drops_held = drops_held
         self._names: dict[int, str] = {}
         self._applying = Applying(rules, started_ns, self._names, self._state, self._asks, on_notice)
-        self._servers: dict[tuple[Transport, str], Server] = {}
+        self._reading = Reading(self._put, self._schedule, decode_as or {})
         self._passages: dict[int, Passage] = {}
         self._clock: list[tuple[int, int, Direction]] = []
         """When to look at which direction of which stream, the soonest first."""
@@ -126,16 +117,9 @@ class Engine:
 
     def opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
         """A stream begins."""
-        known = self._servers.get((transport, server))
-        if known is None:
-            port = transport, port_of(server)
-            forced = self._decode_as.get(port)
-            known = Server(forced, is_no_game=port in self._decode_as and forced is None)
-            self._servers[transport, server] = known
-        protocol = known.dissector.protocol if known.dissector is not None else None
-        stream = Stream(self._streams_before + number, transport, client, server, now_ns, protocol)
+        stream = Stream(self.streams_before + number, transport, client, server, now_ns)
         ways = {direction: Way(stream, direction, f"{number} {direction}") for direction in DIRECTIONS}
-        self._passages[number] = Passage(stream, known, ways)
+        self._passages[number] = Passage(stream, self._reading.meet(stream), ways)
 
     def came(self, number: int, direction: Direction, now_ns: int, data: bytes) -> Sequence[Delivery]:
         """A datagram, or a piece of a byte stream, has come."""
@@ -146,10 +130,10 @@ class Engine:
             # Over TCP nothing more is read before it comes to this.
             text = f"too much waits to be passed on: over {MOST_BYTES >> 20} MiB or {_MOST_SLOTS} messages"
             self._put(passage, way, data, way.framing is not None, lost=text)
-        elif not self._applying.reads or passage.server.is_no_game:
-            self._put(passage, way, data, is_message=False)
+        elif self._applying.reads:
+            self._reading.read(passage, way, now_ns, data)
         else:
-            self._read(passage, way, data)
+            self._put(passage, way, data, is_message=False)
         return self._given(passage)
 
     def ended(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
@@ -157,7 +141,7 @@ class Engine:
         self._now_ns = now_ns
         passage = self._passages[number]
         way = passage.ways[direction]
-        self._give_up(passage, way)
+        self._reading.give_up(passage, way)
         way.slots.append(Slot(now_ns, b"", None, ends=True))
         return self._given(passage)
 
@@ -167,13 +151,18 @@ class Engine:
         if passage is None:
             return ()
         for way in passage.ways.values():
-            self._give_up(passage, way)
+            self._reading.give_up(passage, way)
             waiting = [(slot, copy) for slot in way.slots for copy in slot.copies]
             for slot, copy in (*way.loose, *waiting):
                 if copy.is_original:
-                    copy.deeds.append(("drop", "the connection was over"))
+                    if not copy.is_dropped:
+                        copy.deeds.append(("drop", "the connection was over"))
                     self._out.append(Delivery(number, copy.direction, None, slot.mark(copy)))
             self._bytes -= way.bytes
+        for ticket in self.tickets:
+            if ticket.passage is passage:
+                del self._tickets[ticket.number]
+        self._reading.leave(passage.stream)
         self._names.pop(passage.stream.id, None)
         if self._inspector is not None:
             self._inspector.feed(End(passage.stream, now_ns, "closed"))
@@ -198,7 +187,7 @@ class Engine:
         self._now_ns = now_ns
         for passage in self._passages.values():
             for way in passage.ways.values():
-                self._give_up(passage, way)
+                self._reading.give_up(passage, way)
                 for slot in way.slots:
                     for copy in [*slot.copies]:
                         copy.due_ns, copy.takes_ns = 0, 0
@@ -278,61 +267,7 @@ class Engine:
         self._tickets[ticket.number] = ticket
         return True
 
-    # From bytes to messages.
-
-    def _read(self, passage: Passage, way: Way, data: bytes) -> None:
-        """Cut bytes into messages, if it is known what they are."""
-        server, is_stream = passage.server, passage.stream.transport == "tcp"
-        if server.dissector is None:
-            self._recognise(passage, way, data)
-        if server.dissector is None or len(way.head) > UNDECIDED_HEAD:
-            if is_stream and len(way.head) <= UNDECIDED_HEAD:
-                way.head += data
-            self._put(passage, way, data, is_message=False)
-            return
-        if way.framing is None:
-            way.framing = Framing(server.dissector.framer(way.direction), bytes(way.head))
-            way.head.clear()
-        other = passage.ways[OPPOSITE[way.direction]]
-        if is_stream and other.framing is not None:
-            for piece in other.framing.settle():
-                self._put(passage, other, *piece)
-        for piece in way.framing.feed(data):
-            self._put(passage, way, *piece)
-        self._watch(passage, way)
-
-    def _recognise(self, passage: Passage, way: Way, data: bytes) -> None:
-        """See whether these bytes show what the server speaks."""
-        server = passage.server
-        transport = passage.stream.transport
-        if server.tried >= UNDECIDED_ITEMS[transport]:
-            return
-        server.tried += 1
-        beginning = bytes(way.head) + data
-        for dissector, *seen in recognise(installed().dissectors.values(), transport, beginning):
-            if seen == [way.direction, "certain"]:
-                server.dissector = dissector
-                for other in self._passages.values():
-                    if other.server is server:
-                        other.stream.protocol = dissector.protocol
-                return
-
-    def _watch(self, passage: Passage, way: Way) -> None:
-        """See to it that the beginning of a message does not wait for ever."""
-        start = way.framing.unfinished if way.framing is not None else None
-        if start is None:
-            way.unfinished = None
-        elif way.unfinished is None or way.unfinished[0] != start:
-            way.unfinished = (start, self._now_ns)
-            self._schedule(passage, way, self._now_ns + SETTLE_NS)
-            self._schedule(passage, way, self._now_ns + PATIENCE_NS)
-
-    def _give_up(self, passage: Passage, way: Way) -> None:
-        """Pass on what is no whole message."""
-        data = way.framing.give_up() if way.framing is not None else b""
-        if data:
-            self._put(passage, way, data, is_message=False)
-        way.unfinished = None
+    # What takes its place in the order.
 
     def _put(
         self, passage: Passage, way: Way, data: bytes, is_message: bool, lost: str | None = None
@@ -384,13 +319,7 @@ class Engine:
 
     def _look(self, passage: Passage, way: Way, *, is_last: bool = False) -> None:
         """Do for a direction what time or somebody's answer has brought."""
-        if way.unfinished is not None and way.framing is not None:
-            waited = self._now_ns - way.unfinished[1]
-            if waited >= SETTLE_NS:
-                for piece in way.framing.settle():
-                    self._put(passage, way, *piece)
-            if waited >= PATIENCE_NS:
-                self._give_up(passage, way)
+        self._reading.look(passage, way, self._now_ns)
         self._release(passage, way)
         self._release_loose(passage, way, lambda copy: is_last or copy.due_ns <= self._now_ns)
         other = passage.ways[OPPOSITE[way.direction]]
@@ -486,7 +415,7 @@ class Engine:
         heapq.heappush(self._clock, (at_ns, self._number(passage), way.direction))
 
     def _number(self, passage: Passage) -> int:
-        return passage.stream.id - self._streams_before
+        return passage.stream.id - self.streams_before
 
 
 def _asks_for_state(rule: Rule) -> bool:

@@ -100,12 +100,13 @@ class Way(msgspec.Struct, eq=False):
 class Server(msgspec.Struct, eq=False):
     """A server, and what it speaks once that is known; `latest` has the last message of each name.
 
-    `tried` counts the datagrams that did not show it.
+    `tried` counts how often it was looked for in vain; `streams` are those that are open.
     """
 
     dissector: Dissector | None = None
     is_no_game: bool = False
     tried: int = 0
+    streams: list[Stream] = msgspec.field(default_factory=list)
     latest: dict[tuple[Direction, str], bytes] = msgspec.field(default_factory=dict)
 
 

@@ -268,6 +268,8 @@ def relay(
         except BaseException:
             forwarder.close()
             raise
+        if engine is not None:
+            engine.streams_before = recorder.streams_before
         try:
             watched = [_Watched(one, recorder, forwarder) for one in beside]
             run_relay(forwarder, recorder, *watched)

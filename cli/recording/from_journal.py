@@ -78,7 +78,18 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A session is open in a new database, or in the one that was given."""
+    """A session is open in a new database, or in the one that was given.
+
+    Its first stream is the one behind `streams_before`.
+    """
+
+    session: int
+    database: str
+    streams_before: int
+
+
+class GoesOn(msgspec.Struct, frozen=True):
+    """The session goes on in another database."""
 
     session: int
     database: str
@@ -106,7 +117,7 @@ class Said(msgspec.Struct, frozen=True):
     sentence: str
 
 
-Report = Begun | Refused | Committed | Left | Said
+Report = Begun | GoesOn | Refused | Committed | Left | Said
 """What the process tells the relay. The first one of a new session is whether it is open."""
 
 
@@ -145,8 +156,9 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
     except StorageError as error:
         relay.send(Refused(str(error)))
         return
-    reader = JournalReader(task.journal, base=next(recorder.stream_ids) - 1, identity=task.identity)
-    relay.send(Begun(recorder.session_id, recorder.path))
+    before = next(recorder.stream_ids) - 1
+    reader = JournalReader(task.journal, base=before, identity=task.identity)
+    relay.send(Begun(recorder.session_id, recorder.path, before))
     if rotation is not None:
         tell(f"recording into {recorder.path}")
     _record(task, recorder, reader, rotation, relay, tell)
@@ -280,7 +292,7 @@ def _rotate(
         if rotation.postpone():
             tell(f"kiebitz: {error}; the recording goes on in {recorder.path}")
         return False
-    _report(relay, Begun(recorder.session_id, recorder.path))
+    _report(relay, GoesOn(recorder.session_id, recorder.path))
     tell(f"recorded {recorded}; recording into {recorder.path}")
     return True
 

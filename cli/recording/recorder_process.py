@@ -24,6 +24,7 @@ from kiebitz.cli.recording.from_journal import (
     FULL,
     GAVE_UP,
     Begun,
+    GoesOn,
     Left,
     Refused,
     Report,
@@ -74,6 +75,8 @@ class RecorderProcess:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._may_start_again = True
         self._has_given_up = False
+        self.streams_before = 0
+        """From `start` on, how many streams the database had before this session's."""
         self._remaining = Remaining()
         refuse_if_kept(database)
         try:
@@ -147,7 +150,8 @@ class RecorderProcess:
         if isinstance(report, Refused):
             raise StorageError(report.reason)
         assert isinstance(report, Begun)
-        self._has_begun(report)
+        self.streams_before = report.streams_before
+        self._goes_on_in(report)
         tidy(self._file)
 
     @property
@@ -259,11 +263,11 @@ class RecorderProcess:
             self._remaining.show(report.messages)
         else:
             self._may_start_again = True
-        if isinstance(report, Begun):
-            self._has_begun(report)
+        if isinstance(report, GoesOn):
+            self._goes_on_in(report)
         return True
 
-    def _has_begun(self, report: Begun) -> None:
+    def _goes_on_in(self, report: Begun | GoesOn) -> None:
         """Another process would have to carry on from here."""
         databases = (*self._task.databases, report.database)
         self._task = msgspec.structs.replace(self._task, databases=databases, session=report.session)

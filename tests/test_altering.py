@@ -1,0 +1,355 @@
+"""The engine that alters messages: no socket, no clock. Bytes of a direction in, what is passed on out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kiebitz.cli.altering import rules
+from kiebitz.cli.altering.engine import Engine
+from kiebitz.cli.altering.impairment import read_impairment
+from kiebitz.cli.altering.picks import ALL, Pick, PickError, split_pick
+from kiebitz.cli.altering.reading import PATIENCE_NS, SETTLE_NS
+from kiebitz.cli.altering.rules import Impair, Rule
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.proxy.altering import Delivery
+
+BEGAN = 1_700_000_000_000_000_000
+MS = 1_000_000
+
+ROLLED = b"ROLLED;5,4;7d3c-token"
+TURN = b"YOUR TURN;11aa-token"
+
+
+class Table:
+    """An engine with streams to one server, and what it has given and said."""
+
+    def __init__(
+        self, *what: Rule, transport: Transport = "udp", streams: int = 1, drops_held: bool = False
+    ) -> None:
+        self.notices: list[str] = []
+        self.now = BEGAN
+        self.engine = Engine(
+            what,
+            started_ns=BEGAN,
+            on_notice=lambda code, sentence: self.notices.append(sentence),
+            drops_held=drops_held,
+        )
+        for number in range(1, streams + 1):
+            self.engine.opened(number, transport, f"127.0.0.1:{4000 + number}", "127.0.0.1:9000", BEGAN)
+
+    def came(self, direction: Direction, *data: bytes, stream: int = 1) -> list[Delivery]:
+        return [one for part in data for one in self.engine.came(stream, direction, self.now, part)]
+
+    def later(self, nanoseconds: int) -> list[Delivery]:
+        self.now += nanoseconds
+        return list(self.engine.due(self.now))
+
+
+def passed(deliveries: Iterable[Delivery]) -> list[bytes]:
+    """What is passed on."""
+    return [one.data for one in deliveries if one.data is not None]
+
+
+def marks(deliveries: Iterable[Delivery]) -> list[str]:
+    """What was done."""
+    return [one.mark.action for one in deliveries if one.mark is not None]
+
+
+def impair(how: str) -> Impair:
+    return Impair(text=how, impairment=read_impairment(how))
+
+
+def test_a_message_is_dropped_and_what_was_sent_is_kept() -> None:
+    table = Table(rules.drop('msg == "ROLLED"'))
+    (gone,) = table.came("s2c", ROLLED)
+    assert gone.data is None
+    assert gone.mark is not None
+    assert gone.mark.original == ROLLED
+    assert (gone.mark.name, gone.mark.sent_ns) == ("ROLLED", BEGAN)
+    assert gone.mark.fields_json == '{"dice":"5,4","token":"7d3c-token"}'
+    assert gone.mark.rule == """--drop 'msg == "ROLLED"'"""
+    assert passed(table.came("s2c", TURN)) == [TURN]
+
+
+CHANGES = [
+    ("dice=2,1", b"ROLLED;2,1;7d3c-token"),
+    ("dice=6,6 token=x", b"ROLLED;6,6;x"),
+    ("dice=6,6,token=x", b"ROLLED;6,6;x"),
+    ('dice="6,6"', b"ROLLED;6,6;7d3c-token"),
+]
+
+
+@pytest.mark.parametrize(("values", "written"), CHANGES)
+def test_a_message_is_given_other_values(values: str, written: bytes) -> None:
+    (one,) = Table(rules.change('msg == "ROLLED"', values, is_forced=False)).came("s2c", ROLLED)
+    assert one.data == written
+    assert one.mark is not None
+    assert (one.mark.action, one.mark.original) == ("change", ROLLED)
+
+
+def test_a_forced_value_need_not_fit() -> None:
+    table = Table(rules.change('msg == "ROLLED"', "dice=9,9", is_forced=True))
+    assert passed(table.came("s2c", ROLLED)) == [b"ROLLED;9,9;7d3c-token"]
+
+
+def test_what_does_not_fit_passes_as_it_was_and_is_said() -> None:
+    table = Table(rules.change("udp", "dice=2,1", is_forced=False))
+    assert passed(table.came("s2c", TURN)) == [TURN]
+    assert table.notices == [
+        "--change udp dice=2,1: YOUR TURN has no field dice; it has token. Now it has token=11aa-token. "
+        "The message is passed on as it was."
+    ]
+
+
+def test_a_message_passes_twice() -> None:
+    first, second = Table(rules.double('msg == "ROLLED"')).came("s2c", ROLLED)
+    assert (first.data, first.mark) == (ROLLED, None)
+    assert second.data == ROLLED
+    assert second.mark is not None
+    assert (second.mark.action, second.mark.original) == ("double", None)
+
+
+def test_a_message_is_put_in_on_either_way() -> None:
+    table = Table(rules.insert('msg == "ROLLED"', "REGISTERED", is_forced=False))
+    assert passed(table.came("s2c", ROLLED)) == [ROLLED, b"REGISTERED"]
+    table = Table(rules.insert('msg == "ROLLED"', "ROLL token=x", is_forced=False))
+    given = table.came("s2c", ROLLED) + table.later(0)
+    assert [(one.direction, one.data) for one in given] == [("s2c", ROLLED), ("c2s", b"ROLL;x")]
+
+
+def test_a_delayed_message_delays_those_behind_it() -> None:
+    table = Table(rules.delay('msg == "ROLLED"', "500ms"))
+    assert table.came("s2c", ROLLED, TURN) == []
+    # The other direction, and other streams, go on.
+    assert passed(table.came("c2s", b"ROLL;x")) == [b"ROLL;x"]
+    assert table.later(499 * MS) == []
+    late = table.later(1 * MS)
+    assert passed(late) == [ROLLED, TURN]
+    assert marks(late) == ["delay"]
+
+
+def test_with_reorder_it_does_not() -> None:
+    table = Table(rules.delay('msg == "ROLLED"', "500ms, reorder"))
+    assert passed(table.came("s2c", ROLLED, TURN)) == [TURN]
+    assert passed(table.later(500 * MS)) == [ROLLED]
+
+
+def test_rules_are_followed_in_their_order() -> None:
+    change = rules.change('msg == "ROLLED"', "dice=2,1", is_forced=False)
+    drop = rules.drop('dice == "2,1"')
+    assert passed(Table(change, drop).came("s2c", ROLLED)) == []
+    assert passed(Table(drop, change).came("s2c", ROLLED)) == [b"ROLLED;2,1;7d3c-token"]
+
+
+PICKS = [
+    ("[2nd]", [2]),
+    ("[first]", [1]),
+    ("[first 2]", [1, 2]),
+    ("[every 3rd]", [3, 6, 9]),
+    ("[100%]", [*range(1, 11)]),
+    ("[0%]", []),
+]
+
+
+@pytest.mark.parametrize(("text", "meant"), PICKS)
+def test_which_messages_are_meant(text: str, meant: list[int]) -> None:
+    asked, pick = split_pick(f'msg == "ROLLED" {text}')
+    assert asked == 'msg == "ROLLED"'
+    assert [count for count in range(1, 11) if pick.takes(count, "1 s2c")] == meant
+
+
+def test_each_direction_of_each_stream_is_counted_by_itself() -> None:
+    table = Table(rules.drop("udp [2nd]"), streams=2)
+    assert passed(table.came("s2c", b"REGISTERED", TURN, ROLLED)) == [b"REGISTERED", ROLLED]
+    assert passed(table.came("c2s", b"REGISTER;a", b"ROLL;x")) == [b"REGISTER;a"]
+    assert passed(table.came("s2c", b"REGISTERED", TURN, stream=2)) == [b"REGISTERED"]
+
+
+def test_a_seed_makes_a_run_repeatable() -> None:
+    pick = Pick(share=0.5, seed=7)
+    twice = [[count for count in range(100) if pick.takes(count, "1 s2c")] for _ in range(2)]
+    assert twice[0] == twice[1]
+    assert 30 < len(twice[0]) < 70
+    assert twice[0] != [count for count in range(100) if pick.takes(count, "2 s2c")]
+
+
+@pytest.mark.parametrize("text", ["udp [2]x", "Wurf[0]", 'dice matches "[2nd]"', "udp"])
+def test_not_every_bracket_is_a_pick(text: str) -> None:
+    assert split_pick(text) == (text, ALL)
+
+
+@pytest.mark.parametrize("text", ["udp [0th]", "udp [every]", "udp [120%]", "udp [2nd, seed 7]", "udp [x]"])
+def test_a_wrong_pick_is_told(text: str) -> None:
+    with pytest.raises(PickError, match=r"does not say which messages: write \[2nd\], \[first 2\]"):
+        split_pick(text)
+
+
+def test_the_state_may_be_asked_for() -> None:
+    table = Table(rules.drop('state.turn == "bob" && msg == "ROLLED"'), streams=2)
+    for stream, name in ((1, b"alice"), (2, b"bob")):
+        table.came("c2s", b"REGISTER;" + name, stream=stream)
+        table.came("s2c", b"REGISTERED", stream=stream)
+    for stream in (1, 2):
+        table.came("s2c", b"ROUND STARTED;1;alice,bob", stream=stream)
+    table.came("s2c", TURN, stream=1)
+    assert passed(table.came("s2c", ROLLED, stream=1)) == [ROLLED]
+    table.came("s2c", b"YOUR TURN;22", stream=2)
+    assert passed(table.came("s2c", ROLLED, stream=2)) == []
+
+
+IS_ROLLED = 'msg == "ROLLED"'
+REFUSED: list[tuple[Callable[[], Rule], str]] = [
+    (
+        lambda: rules.drop('msg == "ROLED"'),
+        '--drop: no message of any protocol can meet msg == "ROLED"; did you mean ROLLED?',
+    ),
+    (lambda: rules.drop(""), "--drop: say which messages; udp, or tcp, means all of them"),
+    (
+        lambda: rules.drop('kind == "rolled"'),
+        "--drop: kind is not known yet while a message passes; ask for msg, dir, stream, who, client, "
+        "server, time, a field, or state.FIELD",
+    ),
+    (
+        lambda: rules.change(IS_ROLLED, "dice=9,1", is_forced=False),
+        "--change: dice=9,1 does not fit: a die does not show 9; expected two dice 1 to 6, higher first, "
+        "such as 5,3",
+    ),
+    (
+        lambda: rules.change(IS_ROLLED, "dyce=2,1", is_forced=False),
+        "--change: ROLLED has no field dyce; did you mean dice?",
+    ),
+    (
+        lambda: rules.change(IS_ROLLED, "", is_forced=False),
+        "--change: give a field another value: FIELD=VALUE, such as dice=2,1",
+    ),
+    (
+        lambda: rules.insert("udp", "PLYER LOST names=bob", is_forced=False),
+        "--insert: maexchen has no message PLYER LOST; did you mean PLAYER LOST?",
+    ),
+    (
+        lambda: rules.insert("udp", "PLAYER LOST names=bob", is_forced=False),
+        "--insert: PLAYER LOST needs a value for reason, too",
+    ),
+    (
+        lambda: rules.delay("udp", "500"),
+        "--delay: '500' is no duration: write 500ms, 2s or 500ms±100ms",
+    ),
+    (
+        lambda: rules.delay("udp", "500ms, later"),
+        "--delay: 'later' says nothing here: write 500ms, or '500ms, reorder'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "sentence"), REFUSED)
+def test_a_rule_that_cannot_be_followed_is_refused_beforehand(
+    rule: Callable[[], Rule], sentence: str
+) -> None:
+    with pytest.raises(KiebitzError) as refused:
+        rule()
+    assert str(refused.value) == sentence
+
+
+LINES = b"HELO alice\r\nSTAT 1\r\nMSG hello\r\n"
+
+
+def cuts(data: bytes, places: Sequence[int]) -> list[bytes]:
+    ends = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    return [data[start:end] for start, end in pairwise(ends)]
+
+
+@given(st.lists(st.integers(0, 10_000)), st.sampled_from(["c2s", "s2c"]), st.binary(max_size=200))
+def test_what_meets_no_rule_passes_byte_by_byte(
+    places: list[int], direction: Direction, rubbish: bytes
+) -> None:
+    for data in (LINES * 3, rubbish, LINES + rubbish):
+        table = Table(rules.drop('msg == "ROLLED"'), transport="tcp")
+        got = table.came(direction, *cuts(data, places))
+        got += table.later(SETTLE_NS) + table.later(PATIENCE_NS) + list(table.engine.finish(table.now))
+        assert b"".join(passed(got)) == data
+        assert marks(got) == []
+
+
+def test_half_a_message_waits_a_second_and_then_passes_as_it_is() -> None:
+    table = Table(rules.drop('msg == "NAME"'), transport="tcp")
+    assert passed(table.came("c2s", b"LOGI alice\r\n")) == [b"LOGI alice\r\n"]
+    assert table.came("c2s", b"NAME al") == []
+    assert passed(table.later(PATIENCE_NS - 1)) == []
+    assert passed(table.later(1)) == [b"NAME al"]
+    # Its rest cannot be altered any more; the next one can.
+    assert passed(table.came("c2s", b"ice\r\n")) == [b"ice\r\n"]
+    assert passed(table.came("c2s", b"NAME alice\r\n")) == []
+
+
+def test_impairments_over_udp() -> None:
+    assert passed(Table(impair("loss 100%")).came("s2c", ROLLED, b"no game at all")) == []
+    assert passed(Table(impair("double 100%")).came("s2c", ROLLED)) == [ROLLED, ROLLED]
+    table = Table(impair("reorder 50%, seed 3"))
+    sent = [b"REGISTERED", TURN, ROLLED, b"SCORE;a:1", b"SCORE;a:2", b"SCORE;a:3"]
+    got = passed(table.came("s2c", *sent)) + passed(table.later(1000 * MS))
+    assert got != sent
+    assert sorted(got) == sorted(sent)
+
+
+def test_a_slow_line_takes_its_time() -> None:
+    table = Table(impair("rate 8kbit/s"), transport="tcp")
+    assert passed(table.came("s2c", b"x" * 100, b"y" * 50)) == []
+    assert passed(table.later(100 * MS)) == [b"x" * 100]
+    assert passed(table.later(50 * MS)) == [b"y" * 50]
+
+
+def test_a_stream_is_cut_into_pieces_and_reset() -> None:
+    table = Table(impair("cut 100%"), transport="tcp")
+    pieces = table.came("s2c", b"abcdef") + table.later(10 * MS) + table.later(10 * MS)
+    assert passed(pieces) == [b"ab", b"cd", b"ef"]
+    (reset,) = Table(impair("reset 100%"), transport="tcp").came("s2c", b"abcdef")
+    assert reset.resets
+    assert reset.data is None
+
+
+def test_the_end_of_a_direction_comes_behind_what_waits() -> None:
+    table = Table(impair("delay 100ms"), transport="tcp")
+    assert table.came("c2s", b"bye") == []
+    assert list(table.engine.ended(1, "c2s", table.now)) == []
+    last = table.later(100 * MS)
+    assert [(one.data, one.ends) for one in last] == [(b"bye", False), (None, True)]
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_what_is_held_waits_for_a_decision(drops: bool) -> None:
+    table = Table(rules.hold('msg == "ROLLED"'), drops_held=drops)
+    assert table.came("s2c", ROLLED, TURN) == []
+    assert table.later(3600_000 * MS) == []
+    (ticket,) = table.engine.tickets
+    table.engine.let_go(ticket.number)
+    given = table.later(0)
+    assert passed(given) == [ROLLED, TURN]
+    assert marks(given) == ["hold"]
+    table.came("s2c", ROLLED, TURN)
+    assert passed(table.engine.finish(table.now)) == ([TURN] if drops else [ROLLED, TURN])
+
+
+def test_too_much_that_waits_is_lost_over_udp_and_said() -> None:
+    table = Table(rules.hold("udp"))
+    table.came("s2c", ROLLED)
+    lost = table.came("s2c", *[b"SCORE;a:1"] * 5_000)
+    assert 800 < len(lost) < 2_000
+    assert {one.mark.rule for one in lost if one.mark} == {
+        "too much waits to be passed on: over 1 MiB or 4096 messages"
+    }
+
+
+def test_a_stream_that_is_over_passes_nothing_on() -> None:
+    table = Table(rules.delay("udp", "1s"))
+    table.came("s2c", ROLLED)
+    (gone,) = table.engine.closed(1, table.now)
+    assert gone.data is None
+    assert gone.mark is not None
+    assert (gone.mark.action, gone.mark.original) == ("drop", ROLLED)
+    assert table.later(2000 * MS) == []
