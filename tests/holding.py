@@ -149,7 +149,11 @@ class Relay:
             for message in messages:
                 self.engine.hold(message)
 
-        self._loop.call_soon_threadsafe(hold)
+        self.do(hold)
+
+    def do(self, deed: Callable[[], object]) -> None:
+        """Have something done on its loop, as by itself."""
+        self._loop.call_soon_threadsafe(deed)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A held message as people are shown it and edit it, field by field: in words, in slots, and what does not fit."""
+"""A held message as people are shown it and edit it, field by field."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 40
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A value that can be edited: how its `field` is written, and the `value` that it has, as it is written."""
+    """A value that can be edited: how its `field` is written, and how the `value` is that it has."""
 
     field: str
     value: str
@@ -72,7 +72,7 @@ def assigned(message: HeldMessage, values: Mapping[str, str]) -> str:
 
 
 def misfits(message: HeldMessage, values: Mapping[str, str]) -> dict[str, str]:
-    """By slot, why a value does not fit by itself, in a sentence. Whether all fit together the relay knows."""
+    """By slot, why a value does not fit by itself. Whether they fit together the relay knows."""
     known = {slot.field: slot.value for slot in slots(message)}
     found: dict[str, str] = {}
     for field, value in values.items():
