@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from string import Formatter
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -158,6 +159,10 @@ class Dissector(ABC):
 
         self.renamed(row, fields, note)
         return found
+
+    patience: Mapping[str, float] = MappingProxyType({})
+    """By a message's name, how long (seconds) it is awaited, or an answer to it, before the other side acts
+    without it. Only what the specification says, or what all its servers do; of the others nobody knows."""
 
     introductions: frozenset[str] = frozenset()
     """The messages by which a client says what it is called; from the others nobody learns it."""

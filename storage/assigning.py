@@ -103,15 +103,19 @@ class Target(msgspec.Struct, frozen=True):
 
     def notation(self, path: Path) -> str:
         """The assignment that would leave what is at a path, or around it if nothing is there, as it is."""
+        return "=".join(self.slot(path))
+
+    def slot(self, path: Path) -> tuple[str, str]:
+        """The same in two: how the path is written, and the value that is there."""
         try:
             value = value_at(self.values, path)
         except LookupError:
-            return self.notation(path[:-1])
+            return self.slot(path[:-1])
         if not isinstance(value, str):
             text = json_text(value)
         else:
             text = value if _UNQUOTED.fullmatch(value) and value.isprintable() else _quoted(value)
-        return f"{_name(path)}={text}"
+        return _name(path), text
 
     def _path(self, assignment: Assignment) -> Path:
         """The path to what is assigned. Raises AssignmentError, with the names that there are."""

@@ -9,6 +9,7 @@ from typing import Any
 from command import CAPTURES
 from textual.pilot import Pilot
 
+from kiebitz.cli.altering.hands_client import HandsClient
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.watch.app import WatchApp
 from kiebitz.cli.watch.listing import Listing
@@ -20,7 +21,14 @@ from kiebitz.storage.conditions import compile_wanted
 
 PATIENCE_S = 8.0
 
-_NAMES = {" ": "space", "/": "slash", "=": "equals_sign", '"': "quotation_mark", "?": "question_mark"}
+_NAMES = {
+    " ": "space",
+    ",": "comma",
+    "/": "slash",
+    "=": "equals_sign",
+    '"': "quotation_mark",
+    "?": "question_mark",
+}
 """What Textual calls keys that are no letters."""
 
 
@@ -105,12 +113,13 @@ def watch(
     game: int | None = None,
     pace: Pace | None = None,
     said: Said | None = None,
+    hands: HandsClient | None = None,
 ) -> WatchApp:
     """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
     path = session if "/" in session else str(CAPTURES / session)
     timeline = open_session(path)
     viewer = viewer_of(timeline, path, player, compile_wanted(wanted), game, pace or Pace())
-    app = WatchApp(viewer, said)
+    app = WatchApp(viewer, said, hands)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:

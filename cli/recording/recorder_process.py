@@ -155,6 +155,11 @@ class RecorderProcess:
         tidy(self._file)
 
     @property
+    def folder(self) -> Path:
+        """The folder in which the journal is, ours alone."""
+        return self._spool.folder
+
+    @property
     def session(self) -> str:
         """The session that is recorded, as commands take it: `DB:N`."""
         return f"{self._task.databases[-1]}:{self._task.session}"

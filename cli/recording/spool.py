@@ -12,6 +12,7 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,9 @@ _JOURNAL = "journal"
 
 _KEPT = "kept.json"
 """Beside it, once the journal is to outlive its processes: how to go on with it."""
+
+HANDS = "hands"
+"""The socket through which one acts on what a relay holds, if it does; see `cli.altering.hands`."""
 
 _MOST_BYTES = 1 << 20
 
@@ -37,7 +41,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CL
 
 
 class Spool:
-    """A new folder beside `database`, held until `discard`; `journal` is the place for one in it.
+    """A new `folder` beside `database`, held until `discard`; `journal` is the place for one in it.
 
     Raises OSError if there can be none.
     """
@@ -46,19 +50,19 @@ class Spool:
 
     def __init__(self, database: Path) -> None:
         for _ in range(_ATTEMPTS):
-            self._path = Path(tempfile.mkdtemp(prefix=_prefix(database), dir=database.parent))
+            self.folder = Path(tempfile.mkdtemp(prefix=_prefix(database), dir=database.parent))
             try:
-                self._held = hold(self._path)
+                self._held = hold(self.folder)
                 break
             except FileNotFoundError:
                 # Another relay has tidied up in that very moment.
                 continue
             except BaseException:
-                self._path.rmdir()
+                self.folder.rmdir()
                 raise
         else:
             raise FileExistsError(errno.EEXIST, "another program removes what is made there")
-        self.journal = self._path / _JOURNAL
+        self.journal = self.folder / _JOURNAL
 
     @classmethod
     def kept(cls, path: Path) -> tuple[Spool, bytes]:
@@ -82,7 +86,7 @@ class Spool:
             os.close(descriptor)
             raise
         spool = cls.__new__(cls)
-        spool._path, spool._held, spool.journal = path, descriptor, path / _JOURNAL
+        spool.folder, spool._held, spool.journal = path, descriptor, path / _JOURNAL
         return spool, noted
 
     def keep(self, note: bytes) -> Path:
@@ -91,7 +95,7 @@ class Spool:
         with open(os.open(_KEPT, flags, 0o600, dir_fd=self._held), "wb") as file:
             file.write(note)
         self._is_kept = True
-        return self._path
+        return self.folder
 
     def discard_journal(self) -> None:
         """Remove the journal: its reader is gone, and so is its writer's file."""
@@ -102,7 +106,7 @@ class Spool:
         """Remove the folder with the journal, unless it is kept."""
         if not self._is_kept:
             with suppress(OSError):
-                _remove(self._path, self._held)
+                _remove(self.folder, self._held)
         os.close(self._held)
 
 
@@ -154,6 +158,26 @@ def _is_kept(path: str) -> bool:
     return False
 
 
+def folders(database: Path) -> Generator[tuple[Path, int], None, None]:
+    """The folders beside `database` that are ours alone, each open as a descriptor until the next."""
+    prefix, end = _prefix(database), time.monotonic() + _TIDY_S
+    with suppress(OSError), os.scandir(database.parent) as entries:
+        for entry in entries:
+            if time.monotonic() >= end:
+                return
+            if not entry.name.startswith(prefix):
+                continue
+            try:
+                descriptor = os.open(entry.path, _FOLDER)
+            except OSError:
+                continue
+            try:
+                if _is_ours_alone(os.fstat(descriptor)):
+                    yield Path(entry.path), descriptor
+            finally:
+                os.close(descriptor)
+
+
 def tidy(database: Path) -> None:
     """Remove the folders of relays that were killed beside `database`, as far as they are our own."""
     prefix, end = _prefix(database), time.monotonic() + _TIDY_S
@@ -193,8 +217,9 @@ def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
     putting another folder in its place. Raises OSError if something of it is left.
     """
     _remove_journal(descriptor, end)
-    with suppress(FileNotFoundError):
-        os.unlink(_KEPT, dir_fd=descriptor)
+    for name in (_KEPT, HANDS):
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=descriptor)
     os.rmdir(folder)
 
 

@@ -15,9 +15,11 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
 
+from kiebitz.cli.altering.hands_client import HandsClient
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.screen import RenderableType, Text
 from kiebitz.cli.watch.bar import Bar
+from kiebitz.cli.watch.by_hand import ByHand, Deed
 from kiebitz.cli.watch.dialogs import Choice, Help
 from kiebitz.cli.watch.filter_line import FilterLine
 from kiebitz.cli.watch.keys import bindings, line_of_keys, told
@@ -49,7 +51,7 @@ _BOTH = 30
 _AROUND = 3
 """Rows for the timeline, the status and the keys."""
 
-PANES = ("events", "messages", "message", "flaws", "streams", "said")
+PANES = ("events", "messages", "message", "flaws", "streams", "held", "said")
 
 
 class _Sight(Screen[None], inherit_bindings=False):
@@ -65,11 +67,12 @@ class WatchApp(App[int], inherit_bindings=False):
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, viewer: Viewer, said: Said | None = None) -> None:
+    def __init__(self, viewer: Viewer, said: Said | None = None, hands: HandsClient | None = None) -> None:
         super().__init__(ansi_color=True)
         self.viewer = viewer
         self._said = said
         self._letters = has_letters("←→●┃━─")
+        self.by_hand = ByHand(self, self, hands, lambda: viewer.watched.player is None, self._letters)
         self.passing = Passing(self, self, viewer, said)
         self._has_chosen = False
         self.pane = PANES[0]
@@ -95,6 +98,24 @@ class WatchApp(App[int], inherit_bindings=False):
         if self.viewer.watched.player is not None:
             self.viewer.notice = "the recorder has said something: press a and choose everybody to read it"
         self.show_status()
+
+    def show_hands(self) -> None:
+        """Others wait; or there is a pane of what is held, or none any more."""
+        self._keep_to_panes()
+        self.show_status()
+
+    def tick(self) -> None:
+        """Show how long what is held waits."""
+        self.by_hand.tick()
+
+    def note(self, sentence: str) -> None:
+        """Say what was just done."""
+        self.viewer.notice = sentence
+        self.show_status()
+
+    def _keep_to_panes(self) -> None:
+        if self.pane not in self.panes:
+            self._turn_to(self.panes[0])
 
     def _handle_exception(self, error: Exception) -> None:
         # In place of Textual's page of our source and its values; a test is to see it.
@@ -125,8 +146,10 @@ class WatchApp(App[int], inherit_bindings=False):
                         yield MessagePane(self.viewer.watched, id="message")
                         yield Listing(self.viewer.flaws, id="flaws")
                         yield Listing(self.viewer.streams, id="streams")
+                        yield Listing(self.by_hand.rows, id="held")
                         yield Listing(SaidRows(self._said), id="said")
             yield SmallTables(self.viewer, id="several")
+        yield Static(id="waiting")
         yield Static(id="status")
         yield FilterLine(id="filter")
         yield Static(id="keys")
@@ -148,8 +171,12 @@ class WatchApp(App[int], inherit_bindings=False):
 
     @property
     def panes(self) -> tuple[str, ...]:
-        """Those that there are: what the recorder says is not for a player's eyes."""
-        return PANES if self._said is not None and self.viewer.watched.player is None else PANES[:-1]
+        """Those that there are: what the recorder says, and what it holds, is not for a player's eyes."""
+        is_there = {
+            "held": self.by_hand.is_there,
+            "said": self._said is not None and self.viewer.watched.player is None,
+        }
+        return tuple(pane for pane in PANES if is_there.get(pane, True))
 
     def on_mount(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -183,7 +210,8 @@ class WatchApp(App[int], inherit_bindings=False):
         else:
             rows = height - _AROUND
             panes.styles.height = max(_LEAST, min(rows - _TABLE_HEIGHT, rows * 2 // 5))
-        self.query_one("#keys", Static).update(Text(line_of_keys(width, self._letters), "dim"))
+        keys = line_of_keys(width, self._letters, self.pane == "held")
+        self.query_one("#keys", Static).update(Text(keys, "dim"))
         self.show()
 
     # What is shown.
@@ -307,6 +335,8 @@ class WatchApp(App[int], inherit_bindings=False):
         """Open the row that is chosen."""
         if self.shows_several:
             self._enlarge(self.several.table)
+        elif self.pane == "held":
+            self.by_hand.do("let-go")
         elif self.viewer.steps:
             self.action_play()
         elif self.listing.place >= 0:
@@ -335,8 +365,8 @@ class WatchApp(App[int], inherit_bindings=False):
                     return
                 with self.told():
                     self.viewer.look_over(players[place - 1] if place else None)
-                if self.pane not in self.panes:
-                    self._turn_to(self.panes[0])
+                self._keep_to_panes()
+                self.by_hand.show()
                 self._moved(lambda: None)
 
             self.push_screen(
@@ -350,6 +380,22 @@ class WatchApp(App[int], inherit_bindings=False):
         """Write a filter."""
         wanted = self.viewer.watched.wanted
         self.query_one(FilterLine).open(wanted.text if wanted is not None else "")
+
+    def action_held(self) -> None:
+        """Turn to what is held."""
+        if not self.by_hand.is_there:
+            self.note("nothing is held here: kiebitz relay --hold does it, while it records this session")
+        else:
+            if self.shows_several:
+                self._enlarge(self.several.table)
+            self._turn_to("held")
+
+    def action_by_hand(self, deed: Deed) -> None:
+        """Do something to what is chosen there."""
+        if self.pane == "held" and not self.shows_several:
+            self.by_hand.do(deed)
+        elif self.by_hand.held:
+            self.note("h shows what is held; there it can be acted on")
 
     def action_copy(self) -> None:
         """Put a reference into the clipboard, as far as the terminal lets one."""
@@ -403,6 +449,9 @@ class WatchApp(App[int], inherit_bindings=False):
         self.call_after_refresh(self._arrange)
 
     def _open(self, listing: Listing, place: int) -> None:
+        if listing.id == "held":
+            self.by_hand.do("let-go")
+            return
         if listing.id == "streams":
             self.query_one(FilterLine).open(f"stream == {self.viewer.streams.numbers[place]}")
             return

@@ -1,4 +1,4 @@
-"""What is asked and told over the table: whom to look over the shoulder, which table, and the keys."""
+"""What is asked and told over the table: whom to look over the shoulder, and the keys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from textual.widgets.option_list import Option
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 
-_LEAVING = (Binding("ctrl+c", "app.leave(130)", "quit", priority=True),)
+LEAVING = (Binding("ctrl+c", "app.leave(130)", "quit", priority=True),)
 
 
 class Choice(ModalScreen[int | None]):
     """Lets one of several be chosen: gives its place, None if none was."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*_LEAVING, Binding("escape,q", "dismiss(None)", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [*LEAVING, Binding("escape,q", "dismiss(None)", "back")]
 
     def __init__(self, title: str, choices: Sequence[str], chosen: int) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Help(ModalScreen[None]):
     """All keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_LEAVING,
+        *LEAVING,
         Binding("escape,q,enter,space,question_mark", "dismiss(None)", "back"),
     ]
 

@@ -12,6 +12,7 @@ class Key(NamedTuple):
     """A key: Textual's name of it, what it is called, what it does, the word for it in the line of keys.
 
     What has no word is told by `?` only. `plain` is what it is called where there are no such letters.
+    `by_hand` is the word for what it does where one acts on what is held.
     """
 
     key: str
@@ -20,10 +21,11 @@ class Key(NamedTuple):
     does: str
     word: str = ""
     plain: str = ""
+    by_hand: str = ""
 
 
 KEYS = (
-    Key("q,Q,ctrl+d", "leave(0)", "q", "quit", "quit"),
+    Key("q,Q,ctrl+d", "leave(0)", "q", "quit", "quit", by_hand="quit"),
     Key("space", "play", "Space", "play or pause", "play"),
     Key("left", "step(-1)", "←", "the event before; with Shift ten", "", "Left"),
     Key("right", "step(1)", "→", "the next event; with Shift ten", "event", "Right"),
@@ -40,20 +42,40 @@ KEYS = (
     Key("slash", "filter", "/", "filter events and messages", "filter"),
     Key("t", "tables", "t", "all tables side by side; Enter enlarges one", "tables"),
     Key("a", "player", "a", "see what one player could know", "as"),
-    Key("tab", "pane(1)", "Tab", "events, messages, one message in full, flaws, streams", "pane"),
+    Key(
+        "tab",
+        "pane(1)",
+        "Tab",
+        "events, messages, one message in full, flaws, streams",
+        "pane",
+        by_hand="pane",
+    ),
     Key("shift+tab", "pane(-1)", "", ""),
     Key("up", "move(-1)", "↑ ↓", "choose a line of the pane, or a table", "", "Up Down"),
     Key("down", "move(1)", "", ""),
-    Key("enter", "open", "Enter", "open the line: a message in full, the flaw in its message", "open"),
+    Key(
+        "enter",
+        "open",
+        "Enter",
+        "open the line: a message in full, the flaw in its message",
+        "open",
+        by_hand="let go",
+    ),
+    Key("h", "held", "h", "what is held: Enter lets go, e edits, d drops, r answers, g lets all go"),
+    Key("e", "by_hand('change')", "e", "", by_hand="edit"),
+    Key("d", "by_hand('drop')", "d", "", by_hand="drop"),
+    Key("r", "by_hand('answer')", "r", "", by_hand="answer"),
+    Key("g", "by_hand('let-all-go')", "g", "", by_hand="let all go"),
     Key("shift+up", "scroll(-1)", "Shift ↑ ↓", "scroll the picture", "", "Shift Up Down"),
     Key("shift+down", "scroll(1)", "", ""),
     Key("y", "copy", "y", "copy a reference, as in #31"),
-    Key("question_mark", "help", "?", "all keys", "help"),
+    Key("question_mark", "help", "?", "all keys", "help", by_hand="help"),
     Key("ctrl+c", "leave(130)", "Ctrl-C", "quit"),
     Key("ctrl+z", "suspend_process", "Ctrl-Z", "give the terminal back until fg"),
 )
 
 _FIRST = ["q", "?", "Space", "Right", "n", "/", "a", "Tab", "Enter", "t", "PgDn", "End"]
+_FIRST_BY_HAND = ["Enter", "e", "d", "r", "g", "?", "Tab", "q"]
 """What the line of keys has room for goes before the others."""
 
 
@@ -70,14 +92,16 @@ def told(has_letters: bool) -> list[tuple[str, str]]:
     return [(_name(key, has_letters), key.does) for key in KEYS if key.does]
 
 
-def line_of_keys(width: int, has_letters: bool) -> str:
-    """As many keys as there is room for in a line."""
+def line_of_keys(width: int, has_letters: bool, by_hand: bool = False) -> str:
+    """As many keys as there is room for in a line; with `by_hand` those that act on what is held."""
+    first = _FIRST_BY_HAND if by_hand else _FIRST
 
     def most_needed(key: Key) -> int:
         name = key.plain or key.shown
-        return _FIRST.index(name) if name in _FIRST else len(_FIRST)
+        return first.index(name) if name in first else len(first)
 
-    worded = [key for key in KEYS if key.word]
+    worded = [key._replace(word=key.by_hand) if by_hand else key for key in KEYS]
+    worded = [key for key in worded if key.word]
     chosen: set[Key] = set()
     for key in sorted(worded, key=most_needed):
         if len("  ".join(_words(worded, {*chosen, key}, has_letters))) <= width:

@@ -60,6 +60,9 @@ class Sight(Protocol):
     def show_said(self) -> None:
         """The program that records has said something more."""
 
+    def tick(self) -> None:
+        """Show what goes on with time alone."""
+
 
 class Passing:
     """What the application does by itself; `said` is what the program says that records."""
@@ -88,6 +91,7 @@ class Passing:
                 if self._has_hung_up():
                     self._app.exit(128 + signal.SIGHUP)
                 self._look()
+                self._sight.tick()
                 is_live = self._viewer.watched.is_live or self._said is not None
                 await asyncio.sleep(_LOOK_S if is_live else _GLANCE_S)
 

@@ -63,13 +63,22 @@ def viewer_of(
 
 def run(viewer: Viewer) -> int:
     """Show it until somebody quits; the exit status. What a recorder says meanwhile is shown, too."""
+    from kiebitz.cli.altering.hands_client import HandsClient
     from kiebitz.cli.watch.app import WatchApp
     from kiebitz.cli.watch.said import Said
 
+    watched = viewer.watched
+    hands = HandsClient(lambda: watched.place) if watched.is_live else None
     descriptor = os.environ.get(RECORDER_SAYS, "")
     said = Said(int(descriptor)) if descriptor.isdecimal() else None
-    app = WatchApp(viewer, said)
-    status = app.run()
+    app = WatchApp(viewer, said, hands)
+    if hands is not None:
+        hands.start()
+    try:
+        status = app.run()
+    finally:
+        if hands is not None:
+            hands.stop()
     if said is not None and said.is_left_alone:
         warn("the program that records is gone; what it said:")
         while said.read():

@@ -73,6 +73,12 @@ class Watched:
         return self.session.timeline
 
     @property
+    def place(self) -> tuple[str, int] | None:
+        """The database and the session that are being recorded; None if they are not."""
+        path = self.session.path
+        return (path, self.timeline.session.id) if self.is_live and path is not None else None
+
+    @property
     def trouble(self) -> str | None:
         """What keeps it from being read, in a sentence; None if nothing does."""
         if self._failure is not None:

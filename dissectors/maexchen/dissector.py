@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.maexchen.table import MaexchenTable
 from kiebitz.dissectors.state import State
 
@@ -17,6 +20,13 @@ class Maexchen(Dissector):
     transport = "udp"
     default_ports = frozenset({9000})
     introductions = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
+    # The questions and their answers: the server's clock runs from its question on.
+    patience = MappingProxyType(
+        dict.fromkeys(
+            ("ROUND STARTING", "JOIN", "YOUR TURN", "ROLL", "SEE", "ROLLED", "ANNOUNCE"),
+            ANSWER_WINDOW_NS / 1e9,
+        )
+    )
     codec = MaexchenCodec()
     framer_class = DatagramFramer
     table_class = MaexchenTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
@@ -11,6 +12,9 @@ from kiebitz.dissectors.okey.framer import OkeyFramer
 from kiebitz.dissectors.okey.grammar import GRAMMAR
 from kiebitz.dissectors.okey.table import OkeyTable
 from kiebitz.dissectors.records import Direction, Event
+
+_SILENCE_S = 15.0
+"""So long nothing may come before the connection is ended (Ping); real servers never do."""
 
 _ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
 """Other protocols over lines have messages of these names, too."""
@@ -24,6 +28,8 @@ class Okey(Dissector):
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()
     introductions = frozenset({"LOGI"})
+    # What waits keeps all behind it from coming, pings among them.
+    patience = MappingProxyType(dict.fromkeys((row.name for row in GRAMMAR.rows), _SILENCE_S))
     codec = OkeyCodec()
     framer_class = OkeyFramer
     table_class = OkeyTable

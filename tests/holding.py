@@ -1,0 +1,171 @@
+"""Messages held by a relay that is not there: the engine's side of the control socket, made up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from kiebitz.cli.altering.hands import Hands, HeldMessage
+from kiebitz.cli.recording.spool import Spool
+from kiebitz.dissectors.records import OPPOSITE, Direction
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.proxy.clock import now_ns
+from kiebitz.storage.assignments import parse_assignments, split_name
+from kiebitz.storage.writing import edited, made
+
+
+class MadeUp:
+    """Holds what it is given to hold, and notes what was done: as `done` has it, in words."""
+
+    def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self.done: list[tuple[Any, ...]] = []
+        self._held: dict[int, HeldMessage] = {}
+
+    def hold(self, message: HeldMessage) -> None:
+        self._held[message.number] = message
+        self.on_change()
+
+    def held(self) -> Sequence[HeldMessage]:
+        return [*self._held.values()]
+
+    def let_go(self, number: int) -> None:
+        self._take("let go", number)
+
+    def drop(self, number: int) -> None:
+        self._take("drop", number)
+
+    def change(self, number: int, assignments: str) -> None:
+        message = self._held[number]
+        dissector = dissector_of(message.protocol)
+        assert dissector is not None
+        data = edited(dissector, message.data, message.direction, parse_assignments(assignments))
+        self._take("change", number, data)
+
+    def answer(self, number: int, text: str) -> None:
+        message = self._held[number]
+        dissector = dissector_of(message.protocol)
+        assert dissector is not None
+        name, rest = split_name(text)
+        _, data = made(dissector, name, [OPPOSITE[message.direction]], parse_assignments(rest))
+        self.done.append(("answer", number, data))
+
+    def let_all_go(self) -> None:
+        self._all("let all go")
+
+    def drop_all(self) -> None:
+        self._all("drop all")
+
+    def _take(self, what: str, number: int, *more: Any) -> None:
+        del self._held[number]
+        self.done.append((what, number, *more))
+        self.on_change()
+
+    def _all(self, what: str) -> None:
+        self.done.append((what, *self._held))
+        self._held.clear()
+        self.on_change()
+
+
+def held_message(
+    number: int,
+    data: bytes = b"ANNOUNCE;4,2;token",
+    direction: Direction = "c2s",
+    *,
+    protocol: str = "maexchen",
+    waited_s: float = 0.0,
+    **more: Any,
+) -> HeldMessage:
+    """A message that waits; what is not said of it follows from its bytes."""
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    decoded = dissector.decode(data, direction)
+    assert decoded.row is not None
+    bears_s = dissector.patience.get(decoded.row.name)
+    made = HeldMessage(
+        number=number,
+        stream=1,
+        direction=direction,
+        client="127.0.0.1:40000",
+        server="127.0.0.1:9000",
+        who="alice",
+        protocol=protocol,
+        name=decoded.row.name,
+        fields=decoded.fields,
+        since_ns=now_ns() - int(waited_s * 1e9),
+        rule="--hold 'msg == \"ANNOUNCE\"'",
+        data=data,
+        bears_ns=None if bears_s is None else int(bears_s * 1e9),
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+class Relay:
+    """What a relay has of it: a loop in a thread, an engine, and the socket beside a database."""
+
+    def __init__(self, engine: MadeUp, spool: Spool, session: Callable[[], str]) -> None:
+        self.engine = engine
+        self.spool = spool
+        self.hands = Hands(engine, spool.folder, session)
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._until_stopped())
+
+    async def _until_stopped(self) -> None:
+        # As `proxy.relay.run_relay` does it.
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self.hands.attend(self._loop)
+        self._begun.set()
+        try:
+            await self._stopped.wait()
+        finally:
+            self.hands.leave()
+
+    def begin(self) -> None:
+        self._thread.start()
+        self._begun.wait(10)
+
+    def end(self) -> None:
+        """As when the relay ends."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopped.set)
+            self._thread.join(10)
+
+    def hold(self, *messages: HeldMessage) -> None:
+        """Hold them from now on."""
+
+        def hold() -> None:
+            for message in messages:
+                self.engine.hold(message)
+
+        self.do(hold)
+
+    def do(self, deed: Callable[[], object]) -> None:
+        """Have something done on its loop, as by itself."""
+        self._loop.call_soon_threadsafe(deed)
+
+
+@contextmanager
+def holding(database: Path | str, session: int = 1, engine: MadeUp | None = None) -> Iterator[Relay]:
+    """A relay that records into a database, and holds messages."""
+    spool = Spool(Path(database).absolute())
+    try:
+        relay = Relay(engine or MadeUp(), spool, lambda: f"{database}:{session}")
+        relay.begin()
+        try:
+            yield relay
+        finally:
+            relay.end()
+    finally:
+        spool.discard()
