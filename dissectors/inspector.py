@@ -189,6 +189,14 @@ class Inspector:
             for framer in conversation.framers.values()
         )
 
+    def context_of(self, stream: Stream) -> GameContext | None:
+        """What the table of a stream's server works with, its state in it; None if no protocol is known.
+
+        The stream may be one of which nothing has come yet. Nothing in it is to be changed.
+        """
+        server = self._servers.get((stream.transport, stream.server))
+        return server.table.context if server is not None and server.table is not None else None
+
     def drain(self) -> Findings:
         """Everything found since the last call; messages, up to the first whose event is undecided."""
         # The tables hold on to the same lists, so these are emptied, not replaced.

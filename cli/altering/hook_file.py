@@ -1,0 +1,89 @@
+"""The file of a hook, read and looked at before anything runs: a slip in it is told at once."""
+
+from __future__ import annotations
+
+import ast
+import os
+import stat
+import warnings
+from collections.abc import Iterator
+
+from kiebitz.dissectors.errors import KiebitzError
+
+FORMS = {"message": "message(message, table)", "connected": "connected(stream)", "closed": "closed(stream)"}
+"""The functions of a hook, by name; it has at least one of them."""
+
+_MOST_BYTES = 1 << 20
+
+_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+
+
+class HookError(KiebitzError):
+    """A hook cannot be used; says which file, where in it, and why."""
+
+    is_usage = True
+
+
+def read_hook(path: str) -> str:
+    """The text of a hook's file that can be run. Raises HookError."""
+    try:
+        # A pipe that nobody writes to would hold us up.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise HookError(f"{path} is no file: name a Python file with a function {FORMS['message']}")
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise HookError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise HookError(f"{path!r} is no name of a file") from error
+    if len(data) > _MOST_BYTES:
+        raise HookError(f"{path} is over {_MOST_BYTES >> 20} MiB: that is no hook")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise HookError(f"{path}, line {line}: this is not UTF-8") from error
+    _look_at(path, text)
+    return text
+
+
+def _look_at(path: str, text: str) -> None:
+    try:
+        with warnings.catch_warnings():
+            # They are given when it is run.
+            warnings.simplefilter("ignore")
+            page = ast.parse(text, path)
+            compile(page, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        place = path if error.lineno is None else f"{path}, line {error.lineno}"
+        raise HookError(f"{place}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise HookError(f"{path}: {error or 'it cannot be read as Python'}") from error
+    for function in page.body:
+        if isinstance(function, ast.AsyncFunctionDef) and function.name in FORMS:
+            raise HookError(
+                f"{path}, line {function.lineno}: {function.name} is to be a def, not an async def"
+            )
+        if not isinstance(function, ast.FunctionDef) or function.name != "message":
+            continue
+        # A decorator may make anything of it.
+        if not function.decorator_list and not any(map(_gives, _inside(function))):
+            raise HookError(
+                f"{path}, line {function.lineno}: message never gives anything back, so every message would "
+                "be dropped: end it with return message; a hook that is to drop all says return None"
+            )
+
+
+def _inside(scope: ast.AST) -> Iterator[ast.AST]:
+    """What stands in a function, but for functions and classes in it."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, _Scope):
+            yield from _inside(node)
+
+
+def _gives(node: ast.AST) -> bool:
+    return isinstance(node, ast.Yield | ast.YieldFrom) or (
+        isinstance(node, ast.Return) and node.value is not None
+    )
