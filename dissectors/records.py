@@ -1,8 +1,8 @@
 """The records that pass between the rooms.
 
 A *source* (relay, sniff, capture file) emits `Item`s, in order per stream and direction: `Chunk`, `Gap`,
-`Fault`, `Altered` and `End`. The inspector turns them into *findings*: `Message`, `Diagnostic`, `Event`, `Game` and
-`TableInfo`. All are msgspec structs: typed, slotted, and cheap enough for a million of them.
+`Fault`, `Altered` and `End`. The inspector turns them into *findings*: `Message`, `Diagnostic`, `Event`,
+`Game` and `TableInfo`. All are msgspec structs: typed, slotted, and cheap enough for a million of them.
 
 Times are integer nanoseconds since 1970 UTC. Offsets and lengths are bytes; an offset counts from the first
 byte that was seen in that direction of the stream.
@@ -22,7 +22,8 @@ OPPOSITE: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
 Transport = Literal["tcp", "udp"]
 Severity = Literal["note", "warning", "error"]
 Group = Literal["malformed", "sequence", "rule", "state", "network"]
-Blame = Literal["client", "server", "network", "unknown"]
+Blame = Literal["client", "server", "network", "kiebitz", "unknown"]
+"""Whose fault it is; Kiebitz's own where it has altered a message as it passed."""
 
 
 def port_of(endpoint: str) -> int:
