@@ -30,6 +30,7 @@ from kiebitz.dissectors.state import State, set_at
 SNAPSHOT_EVERY = 200
 """Events between two snapshots: what a jump to any moment has to replay at the most."""
 
+_MOST_GAMES_ON = 256
 
 _LONGEST_LABEL = 200
 _CUT_LABEL = 60
@@ -52,6 +53,8 @@ class GameContext:
         self._seq = 0
         self._changes: list[Change] = []
         self._remarked: set[str] = set()
+        self.games_on: dict[int, Game] = {}
+        """The games that are on, by number: the latest of them, if some are never ended."""
         self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
         """Whether something has come in a direction of a stream that may yet become a message."""
         self.neighbours: Sequence[GameContext] = ()
@@ -97,11 +100,16 @@ class GameContext:
         self._ids.game += 1
         game = Game(self._ids.game, self.info.id, self.info.protocol, label, ts_ns)
         self._findings.games.append(game)
+        self.games_on[game.id] = game
+        if len(self.games_on) > _MOST_GAMES_ON:
+            del self.games_on[next(iter(self.games_on))]
         return game
 
     def changed_game(self, game: Game) -> None:
         """A game's label, end or result is new."""
         self._findings.games.append(game)
+        if game.ended_ns is not None:
+            self.games_on.pop(game.id, None)
 
     def flaw(
         self,

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from kiebitz.dissectors.aftermath import OwnDoing
 from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
@@ -20,6 +21,7 @@ from kiebitz.dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unre
 from kiebitz.dissectors.guess import Guess, as_notes
 from kiebitz.dissectors.records import (
     OPPOSITE,
+    Altered,
     Chunk,
     Diagnostic,
     Direction,
@@ -102,13 +104,13 @@ class _Server(msgspec.Struct, eq=False):
 class _Conversation(msgspec.Struct, eq=False):
     """A stream, its server and, once the protocol is known, a framer for each direction.
 
-    `habits` are the flaws that are told once in a direction and have been told.
+    `habits` are the flaws that are told once in a direction and have been told, of a peer's own bytes or not.
     """
 
     stream: Stream
     server: _Server
     framers: dict[Direction, Framer] = msgspec.field(default_factory=dict)
-    habits: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
+    habits: set[tuple[Direction, str, bool]] = msgspec.field(default_factory=set)
 
 
 class Inspector:
@@ -132,6 +134,7 @@ class Inspector:
         self._is_catching_up = False
         """Whether what is read has waited for the message by which the protocol was recognised."""
         self._waiting_bytes = 0
+        self._own_doing = OwnDoing(self._findings)
 
     def feed(self, item: Item) -> None:
         """Take the next item of any stream."""
@@ -199,6 +202,7 @@ class Inspector:
 
     def drain(self) -> Findings:
         """Everything found since the last call; messages, up to the first whose event is undecided."""
+        self._own_doing.drained(self._tables)
         # The tables hold on to the same lists, so these are emptied, not replaced.
         lists = msgspec.structs.astuple(self._findings)
         found = Findings(*(part.copy() for part in lists))
@@ -243,6 +247,7 @@ class Inspector:
         if server.table is None:
             self._decide_by_likeness(server)
         self._last_verdicts(server)
+        self._own_doing.forget(key, self._tables)
         if server.table is not None:
             self._contexts[server.table.context.info.protocol].remove(server.table.context)
 
@@ -314,6 +319,7 @@ class Inspector:
         context.is_unfinished = self._is_unfinished
         context.neighbours = neighbours = self._contexts.setdefault(dissector.protocol, [])
         neighbours.append(context)
+        self._own_doing.met((stream.transport, stream.server), context.info.protocol, self._tables)
         for conversation in self._conversations.values():
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
@@ -378,6 +384,8 @@ class Inspector:
             self._read(conversation, item)
         elif isinstance(item, Gap):
             self._gap(conversation, item)
+        elif isinstance(item, Altered):
+            self._altered(conversation, item)
         elif isinstance(item, End):
             self._eof(conversation, item.ts_ns, item.reason)
             if conversation.server.table is not None:
@@ -432,6 +440,18 @@ class Inspector:
             self._network(gap, "warning", GAP, text, gap.length or 0)
         if conversation.server.table is not None:
             conversation.server.table.missing(gap.stream, gap.direction)
+
+    def _altered(self, conversation: _Conversation, item: Altered) -> None:
+        """Kiebitz has done something to a message: from here on, much is its own doing."""
+        self._own_doing.altered(item, (item.stream.transport, item.stream.server), self._tables)
+        if item.action == "drop" and conversation.server.table is not None:
+            conversation.server.table.missing(item.stream, item.direction)
+
+    def _tables(self) -> dict[tuple[str, str], GameContext]:
+        """The tables' contexts, by server."""
+        return {
+            key: server.table.context for key, server in self._servers.items() if server.table is not None
+        }
 
     def _fault(self, fault: Fault) -> None:
         """Tell what the source says."""
@@ -502,7 +522,11 @@ class Inspector:
         self._findings.messages.append(message)
         for flaw in decoded.flaws:
             if flaw.habit:
-                habit = (direction, flaw.code)
+                habit = (
+                    direction,
+                    flaw.code,
+                    self._own_doing.wrote(conversation.stream, direction, frame.offset),
+                )
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
@@ -512,7 +536,7 @@ class Inspector:
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
-        if guess is not None:
+        if guess is not None and not self._own_doing.wrote(conversation.stream, direction, frame.offset):
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
 

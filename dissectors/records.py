@@ -22,7 +22,8 @@ OPPOSITE: dict[Direction, Direction] = {"c2s": "s2c", "s2c": "c2s"}
 Transport = Literal["tcp", "udp"]
 Severity = Literal["note", "warning", "error"]
 Group = Literal["malformed", "sequence", "rule", "state", "network"]
-Blame = Literal["client", "server", "network", "unknown"]
+Blame = Literal["client", "server", "network", "kiebitz", "unknown"]
+"""Whose fault it is; Kiebitz's own where it has altered a message as it passed."""
 
 
 def port_of(endpoint: str) -> int:

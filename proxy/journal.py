@@ -44,7 +44,7 @@ LENGTH = Struct("<Q")
 OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED = range(1, 8)
 """The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more.
 
-The last kind says what Kiebitz has done to a message. A reader from before it takes it for damage, and says so.
+The last kind says what Kiebitz has done to a message. To a reader from before it, that is damage.
 """
 
 MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)

@@ -236,11 +236,26 @@ class JournalReader:
                     stream = self._streams[number]
                     items.append(Fault(stream, DIRECTIONS[direction], ts_ns, offset, code, text))
                 elif kind == ALTERED:
-                    passed_on, *mark = _ALTERED.decode(window[body:end])
-                    if mark[-1] is not None:
-                        _FIELDS.decode(mark[-1])
-                    stream = self._streams[number]
-                    items.append(Altered(stream, DIRECTIONS[direction], ts_ns, offset, passed_on, *mark))
+                    passed_on, action, rule, sent_ns, original, name, fields = _ALTERED.decode(
+                        window[body:end]
+                    )
+                    if fields is not None:
+                        _FIELDS.decode(fields)
+                    items.append(
+                        Altered(
+                            self._streams[number],
+                            DIRECTIONS[direction],
+                            ts_ns,
+                            offset,
+                            passed_on,
+                            action,
+                            rule,
+                            sent_ns,
+                            original,
+                            name,
+                            fields,
+                        )
+                    )
                 else:
                     items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
                 at = end

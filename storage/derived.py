@@ -12,6 +12,7 @@ from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.schema import MEMORY, StorageError
 from kiebitz.storage.splicing import Splice, spliced
 from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.undoing import undone
 
 
 def derived(
@@ -23,9 +24,24 @@ def derived(
     how many are done. Raises StorageError.
     """
     recorded = items_from_the_beginning(timeline)
+    return _in_memory(recorded, spliced(recorded.items(), splices), on_progress)
+
+
+def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:
+    """What would have come of a session had Kiebitz altered nothing, if all had still said what they did.
+
+    `on_progress` as for `derived`. Raises StorageError.
+    """
+    recorded = items_from_the_beginning(timeline)
+    return _in_memory(recorded, undone(recorded.items()), on_progress)
+
+
+def _in_memory(
+    recorded: RecordedItems, items: Iterable[Item], on_progress: Callable[[int, int], None]
+) -> Timeline:
     recorder = _recorder(recorded, MEMORY, {})
     try:
-        _record(recorder, spliced(recorded.items(), splices), recorded.chunks, on_progress)
+        _record(recorder, items, recorded.chunks, on_progress)
     except BaseException:
         recorder.connection.close()
         raise

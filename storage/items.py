@@ -1,18 +1,21 @@
-"""What the source of a stored session gave: its bytes, gaps, faults and ends, as items in order.
+"""What the source of a stored session gave: its bytes, gaps, alterations, faults and ends, as items in order.
 
-Whatever else is stored of a session follows from these. Bytes and gaps are numbered as they came. An end came
-after the last of its stream, and else when its time says: the clock may have been set back in between.
+Whatever else is stored of a session follows from these. Bytes and gaps are numbered as they came, and an
+alteration knows the number that it came after. An end came after the last of its stream, and else when its
+time says: the clock may have been set back in between.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 from kiebitz.dissectors.inspector import DERIVED_CODES, DIVERGENCE
-from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.dissectors.records import Altered, Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.storage.alterations import AlterationRow, alterations
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import datagrams
@@ -23,6 +26,33 @@ _IS_FAULT = f"(d.code = '{DIVERGENCE}' OR d.grp = 'network' AND d.code NOT IN ({
 
 Spoken = tuple[str, str, str]
 """Transport and address of a server, and the protocol it was taken to speak."""
+
+
+_BEYOND_ALL_ROWS = 1 << 63
+
+
+class _End(NamedTuple):
+    """The end of a stream: not before `due_ns`; the source's own comes after all others of that moment."""
+
+    due_ns: int
+    is_source: bool
+    stream: int
+    ts_ns: int
+    reason: str
+
+
+class _Alterations:
+    """A session's alterations, read one by one as the rows of bytes behind them come."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._rows = alterations(timeline)
+        self._next = next(self._rows, None)
+
+    def upto(self, row_id: int) -> Iterator[AlterationRow]:
+        """Those before a row of bytes that have not been given."""
+        while self._next is not None and self._next.chunk_id < row_id:
+            yield self._next
+            self._next = next(self._rows, None)
 
 
 class RecordedItems:
@@ -38,19 +68,20 @@ class RecordedItems:
             "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
         ).fetchone()[0]
         self._streams: dict[int, Stream] = {}
-        self._ends: dict[int, list[tuple[int, bool, int, str]]] = {}
-        """Ends by the last row of bytes before them, 0 if there is none: time, whether it is the source's,
-        which comes after all others, stream and reason."""
-        for number, transport, client, server, opened, closed, reason, last in self._rows(
+        self._ends: deque[tuple[int, _End]] = deque()
+        """Ends, each with the last row of bytes before it, 0 if there is none, in order of these."""
+        for number, transport, client, server, opened, closed, reason, last, altered_ns in self._rows(
             "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason,"
-            " (SELECT coalesce(max(c.id), 0) FROM chunks AS c WHERE c.stream_id = s.id)"
+            " (SELECT coalesce(max(c.id), 0) FROM chunks AS c WHERE c.stream_id = s.id),"
+            " (SELECT max(a.ts_ns) FROM alterations AS a WHERE a.stream_id = s.id)"
             " FROM streams AS s WHERE session_id = ? ORDER BY id"
         ):
             self._streams[number] = Stream(number, transport, client, server, opened)
             if closed is not None:
-                self._ends.setdefault(last, []).append((closed, reason == "end", number, reason))
-        self._due = self._ends.pop(0, [])
-        heapify(self._due)
+                due = closed if altered_ns is None else max(closed, altered_ns)
+                self._ends.append((last, _End(due, reason == "end", number, closed, reason)))
+        self._ends = deque(sorted(self._ends))
+        self._due: list[_End] = []
         self._faults = deque(
             Fault(self._streams[number], *rest)
             for number, *rest in self._rows(
@@ -64,16 +95,16 @@ class RecordedItems:
 
     def items(self) -> Iterator[Item]:
         """The items, once: an inspector that is fed with them changes their streams."""
+        alterations = _Alterations(self.timeline)
         for row, missing in datagrams(self.timeline):
+            yield from self._between(alterations.upto(row.id), row.id)
             yield from self._before(row.ts_ns)
             stream = self._streams[row.stream_id]
             if row.data is None:
                 yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
             else:
                 yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
-            # What was cut off a datagram is the row after it.
-            for end in self._ends.pop(row.id + (missing > 0), ()):
-                heappush(self._due, end)
+        yield from self._between(alterations.upto(_BEYOND_ALL_ROWS), _BEYOND_ALL_ROWS)
         yield from self._before(None)
 
     def renumber(self, ids: Iterator[int]) -> None:
@@ -85,13 +116,38 @@ class RecordedItems:
         """The streams that have not ended, as the items have them."""
         return [stream for stream in self._streams.values() if stream.closed_ns is None]
 
+    def _between(self, alterations: Iterable[AlterationRow], row_id: int) -> Iterator[Item]:
+        """What was altered before a row of bytes, each with what comes before it."""
+        for row in alterations:
+            self._ended_by(row.chunk_id)
+            yield from self._before(row.ts_ns)
+            yield Altered(
+                self._streams[row.stream_id],
+                row.direction,
+                row.ts_ns,
+                row.offset,
+                row.length,
+                row.action,
+                row.rule,
+                row.sent_ns,
+                row.original,
+                row.name,
+                row.fields_json,
+            )
+        self._ended_by(row_id - 1)
+
+    def _ended_by(self, row_id: int) -> None:
+        """All up to a row of bytes has come: from here on, the ends behind it are told in their time."""
+        while self._ends and self._ends[0][0] <= row_id:
+            heappush(self._due, self._ends.popleft()[1])
+
     def _before(self, ts_ns: int | None) -> Iterator[Item]:
         """The faults and the due ends from before a moment that have not been given; all, if that is None."""
         while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
             yield self._faults.popleft()
         while self._due and (ts_ns is None or self._due[0][0] < ts_ns):
-            closed_ns, _, number, reason = heappop(self._due)
-            yield End(self._streams[number], closed_ns, reason)
+            end = heappop(self._due)
+            yield End(self._streams[end.stream], end.ts_ns, end.reason)
 
     def _rows(self, query: str) -> sqlite3.Cursor:
         return self.timeline.connection.execute(query, (self.timeline.session.id,))

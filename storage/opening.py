@@ -21,13 +21,15 @@ from weakref import WeakSet
 from kiebitz.storage.schema import (
     MEMORY,
     SCHEMA_VERSION,
+    SINCE_2,
     TABLES,
     StorageError,
     create_indexes,
     create_tables,
     sentence,
+    stand_in,
 )
-from kiebitz.storage.soundness import strange_objects, unreadable
+from kiebitz.storage.soundness import Tables, strange_objects, unreadable
 from kiebitz.storage.surroundings import check_to_read, check_to_write, has_wal, make
 
 LOCK_PATIENCE_S = 5.0
@@ -118,6 +120,7 @@ def open_existing(path: str) -> sqlite3.Connection:
         with _open_if_well(_connected_to_read(path)) as connection:
             _check_version(connection, path)
             _check_readable(connection, path)
+            _stand_in(connection)
     return connection
 
 
@@ -139,18 +142,22 @@ def open_for_writing(path: str) -> sqlite3.Connection:
                 _check_ours(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
-            if is_new:
+            if is_new or _lacking(connection):
                 create_tables(connection)
     return connection
 
 
 def open_to_change(path: str) -> sqlite3.Connection:
-    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError."""
+    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError.
+
+    One of an older format stays one: what it lacks is empty, and what is changed has no place for more.
+    """
     with _told(path):
         if not check_to_write(path):
             raise StorageError(f"{path}: there is no such file")
         with _open_if_well(_connected(path, "mode=rw")) as connection:
             _check_ours(connection, path)
+            _stand_in(connection)
     return connection
 
 
@@ -250,6 +257,26 @@ def _authorize(
     return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
 
 
+def _lacking(connection: sqlite3.Connection) -> set[str]:
+    """The tables that a file does not have, as it was written by an older Kiebitz. Raises sqlite3.Error."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version >= SCHEMA_VERSION:
+        return set()
+    return set(SINCE_2) - _names(connection)
+
+
+def _stand_in(connection: sqlite3.Connection) -> None:
+    """Let what an older file lacks be asked for. Raises sqlite3.Error."""
+    for table in _lacking(connection):
+        stand_in(connection, table)
+
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    """What there is in a schema, by name in lower case. Raises sqlite3.Error."""
+    found: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
+    return {name for (name,) in found}
+
+
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless this is a format that is known."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -257,14 +284,19 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
         raise StorageError(
             f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
         )
-    names: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
-    if not {name for (name,) in names} >= set(TABLES):
+    if not _names(connection) >= set(TABLES) - _lacking(connection):
         raise StorageError(f"{path}: a database, but no session database of Kiebitz")
+
+
+def _tables(connection: sqlite3.Connection) -> Tables:
+    """The tables that a file of its format has, with their columns. Raises sqlite3.Error."""
+    lacking = _lacking(connection)
+    return {table: columns for table, columns in TABLES.items() if table not in lacking}
 
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
-    strange = unreadable(connection, TABLES)
+    strange = unreadable(connection, _tables(connection))
     if strange is not None:
         raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
 
@@ -276,6 +308,8 @@ def _check_ours(connection: sqlite3.Connection, path: str) -> None:
     reference = sqlite3.connect(MEMORY)
     create_tables(reference)
     create_indexes(reference)
+    for table in _lacking(connection):
+        reference.execute(f"DROP TABLE {table}")
     strange = strange_objects(connection, reference)
     reference.close()
     if strange is not None:

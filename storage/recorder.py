@@ -18,7 +18,7 @@ from itertools import count
 from typing import Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.dissectors.records import Chunk, Findings, Gap, Ids, Item
+from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.opening import open_for_writing, settle
 from kiebitz.storage.rows import INSERTS, SEVERITY, no_rows
@@ -113,7 +113,7 @@ class Recorder:
         self.counts: Counter[str] = Counter()
         """How many streams, games, messages, events and diagnostics the session has so far.
 
-        Of the last also by severity: `error`, `warning` and `note`.
+        Of the last also by severity: `error`, `warning` and `note`; and how often a message was altered.
         """
         self._before = before
         self._indexed = True
@@ -158,6 +158,8 @@ class Recorder:
                     self._gap(Gap(item.stream, item.direction, item.ts_ns, end, item.missing))
             elif isinstance(item, Gap):
                 self._gap(item)
+            elif isinstance(item, Altered):
+                self._altered(item)
             feed(item)
             if self.started_ns is None:
                 self.started_ns = min(item.ts_ns, item.stream.opened_ns)
@@ -239,6 +241,25 @@ class Recorder:
         self._rows["chunks"].append(
             (self._chunk_id, gap.stream.id, gap.direction, gap.ts_ns, gap.offset, gap.length, None)
         )
+
+    def _altered(self, item: Altered) -> None:
+        self._rows["alterations"].append(
+            (
+                item.stream.id,
+                item.direction,
+                item.ts_ns,
+                self._chunk_id,
+                item.offset,
+                item.length,
+                item.action,
+                item.rule,
+                item.sent_ns,
+                item.name,
+                item.fields_json,
+                item.original,
+            )
+        )
+        self._pending_bytes += len(item.original or b"") + len(item.fields_json or "")
 
 
 def last_ids(connection: sqlite3.Connection) -> dict[str, int]:

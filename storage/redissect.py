@@ -1,7 +1,7 @@
 """All derived rows of a session made again from its recorded bytes, by the dissectors of today.
 
-Kept are the sessions, the chunks, and what only the source could know of a stream: who it was with, when it
-began and ended, and what the network said about it.
+Kept are the sessions, the chunks, what was altered, and what only the source could know of a stream: who it
+was with, when it began and ended, and what the network said about it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kiebitz.storage.rows import INSERTS, gather, no_rows
 from kiebitz.storage.schema import OF_SESSION, StorageError, sentence
 from kiebitz.storage.timeline import Timeline, sessions
 
-_KEPT = ("chunks", "streams")
+_KEPT = ("chunks", "alterations", "streams")
 
 
 def redissect(

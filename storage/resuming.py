@@ -83,7 +83,7 @@ class ResumedRecorder(RotatingRecorder):
         ):
             raise StorageError(f"{self.path}: what is recorded does not come out of its bytes again")
         self._chunk_id = last["chunks"]
-        for table in ("streams", "chunks", "games", "messages", "events", "diagnostics"):
+        for table in ("streams", "chunks", "alterations", "games", "messages", "events", "diagnostics"):
             (self.counts[table],) = self.connection.execute(
                 f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (self.session_id,)
             ).fetchone()

@@ -69,7 +69,7 @@ class RotatingRecorder(Recorder):
             (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
             self._before[table] += self.counts[table] - carried
             self.counts[table] = carried
-        for kind in ("messages", "events", "diagnostics", "error", "warning", "note"):
+        for kind in ("alterations", "messages", "events", "diagnostics", "error", "warning", "note"):
             self.counts[kind] = 0
         self._before["chunks"] = self._chunk_id
         self._close_file()

@@ -16,6 +16,7 @@ INSERTS = {
     "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
     "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason",
     "chunks": "INSERT INTO chunks VALUES (?,?,?,?,?,?,?)",
+    "alterations": "INSERT INTO alterations VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?)",
     "tables": "INSERT INTO tables VALUES (?,?,?,?)",
     "games": "INSERT INTO games VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
     "label = excluded.label, ended_ns = excluded.ended_ns, result = excluded.result",

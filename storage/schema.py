@@ -1,7 +1,7 @@
 """The session database: its tables and indexes, and what is said of it when something fails.
 
 Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
-the truth; every other table but `sessions` can be made again from them.
+the truth, and `alterations` beside them; every other table but `sessions` can be made again from these.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import sqlite3
 
 from kiebitz.dissectors.errors import KiebitzError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
+
+SINCE_2 = ("alterations",)
+"""The tables that a file of version 1 does not have: in it nothing was altered."""
 
 MEMORY = ":memory:"
 
@@ -44,6 +47,21 @@ TABLES: dict[str, dict[str, type]] = {
         "offset": int,
         "length": int,
         "data": bytes,
+    },
+    "alterations": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "ts_ns": int,
+        "chunk_id": int,
+        "offset": int,
+        "length": int,
+        "action": str,
+        "rule": str,
+        "sent_ns": int,
+        "name": str,
+        "fields": str,
+        "original": bytes,
     },
     "messages": {
         "id": int,
@@ -104,6 +122,7 @@ TABLES: dict[str, dict[str, type]] = {
 INDEXES: dict[str, list[tuple[str, ...]]] = {
     "streams": [("session_id",)],
     "chunks": [("stream_id",)],
+    "alterations": [("stream_id", "offset")],
     "messages": [("name",), ("event_id",)],
     "diagnostics": [("stream_id",), ("message_id",)],
     "tables": [("session_id",)],
@@ -121,6 +140,7 @@ OF_SESSION = {
     "games": "session_id = ?",
     "tables": "session_id = ?",
     "chunks": _OF_ITS_STREAMS,
+    "alterations": _OF_ITS_STREAMS,
     "streams": "session_id = ?",
 }
 """Which rows of a table are a session's; from what refers to what is referred to."""
@@ -144,6 +164,16 @@ def create_tables(connection: sqlite3.Connection) -> None:
             key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
             table.create(columns, pk=key, if_not_exists=True)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def stand_in(connection: sqlite3.Connection, table: str) -> None:
+    """Let a table that a file lacks be asked for, and be empty, without writing to the file.
+
+    Raises sqlite3.Error.
+    """
+    columns = ", ".join(f'"{column}"' for column in TABLES[table])
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} ({columns})")
 
 
 def create_indexes(connection: sqlite3.Connection) -> None:

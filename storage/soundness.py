@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Mapping
+from typing import get_args
+
+from kiebitz.dissectors.records import Action
 
 Tables = Mapping[str, Mapping[str, type]]
 """Table -> column -> type of its values."""
@@ -34,6 +37,7 @@ _WORDS = {
     "direction": ("c2s", "s2c"),
     "transport": ("tcp", "udp"),
     "severity": ("note", "warning", "error"),
+    "action": get_args(Action),
 }
 """Column -> what may stand in it, in whatever table."""
 
@@ -55,6 +59,7 @@ _OPTIONAL = {
     *(("messages", "event_id"), ("diagnostics", "message_id"), ("diagnostics", "expected")),
     *(("diagnostics", "clause"), ("games", "ended_ns"), ("games", "result"), ("events", "game_id")),
     ("events", "actor"),
+    *(("alterations", column) for column in ("sent_ns", "name", "fields", "original")),
 }
 """The columns that may be empty."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from kiebitz.dissectors.records import OPPOSITE, Chunk, Direction, End, Fault, Gap, Item, Stream
+from kiebitz.dissectors.records import OPPOSITE, Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
 
 
 class Splice(msgspec.Struct, frozen=True):
@@ -45,6 +45,8 @@ def spliced(items: Iterable[Item], splices: Iterable[Splice]) -> Iterator[Item]:
         way = ways.get((item.stream.id, item.direction))
         if way is None:
             yield item
+        elif isinstance(item, Altered):
+            yield msgspec.structs.replace(item, offset=way.moved(item.offset), length=way.length_of(item))
         elif isinstance(item, Gap | Fault):
             yield msgspec.structs.replace(item, offset=way.moved(item.offset))
             if isinstance(item, Gap):
@@ -67,6 +69,13 @@ class _Way:
     def moved(self, offset: int) -> int:
         """Where what was recorded at an offset stands now."""
         return offset + next((by for start, by in reversed(self._moves) if start <= offset), 0)
+
+    def length_of(self, item: Altered) -> int:
+        """How many bytes come with an alteration: its message may be another one now."""
+        splice = self.waiting[0] if self.waiting else None
+        if splice is None or splice.instead is None or not item.length:
+            return item.length
+        return len(splice.instead) if splice.offset == item.offset else item.length
 
     def move(self, by: int) -> None:
         """All that is still to come stands so many bytes further on."""

@@ -102,7 +102,7 @@ def told(items: Iterable[Item]) -> list[str]:
             lines.append(f"{number} {item.direction} @{item.offset} gap {item.length or '?'}")
         elif isinstance(item, Fault):
             lines.append(f"{number} {item.direction} @{item.offset} {item.code} {item.length}")
-        else:
+        elif isinstance(item, End):
             lines.append(f"{number} {item.reason} {item.ts_ns // MILLISECOND}")
     return lines
 

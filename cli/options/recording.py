@@ -77,6 +77,7 @@ def summary(recorder: Recorder) -> str:
     """How much of what a session holds, and the name it has as a SESSION."""
     counts = ", ".join(
         f"{recorder.counts[kind]} {kind if recorder.counts[kind] != 1 else kind.removesuffix('s')}"
-        for kind in ("streams", "messages", "games")
+        for kind in ("streams", "messages", "games", "alterations")
+        if recorder.counts[kind] or kind != "alterations"
     )
     return f"{counts}, {in_words(recorder.counts)} -> {recorder.path}:{recorder.session_id}"
