@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from kiebitz.cli.altering.forcing import forced
+from kiebitz.cli.altering.hook_records import Outcome
 from kiebitz.cli.altering.impairment import Impairment
 from kiebitz.cli.altering.passing import Copy, Passage, Slot, Way
 from kiebitz.cli.altering.picks import chance
@@ -153,18 +154,34 @@ class Applying:
             copy.message = read(passage, copy.direction, data, copy.due_ns)
             copy.deeds.append(("change", rule))
 
-    def add(
-        self,
-        passage: Passage,
-        slot: Slot,
-        behind: Copy,
-        direction: Direction,
-        data: bytes,
-        rule: str,
-    ) -> Copy | None:
-        """Put in a message behind a copy; None if there are too many. Later rules look at it, too."""
-        message = read(passage, direction, data, behind.due_ns)
-        return self._add(passage, slot, behind, direction, data, message, "insert", rule)
+    def give_way(
+        self, passage: Passage, slot: Slot, copy: Copy, outcomes: Sequence[Outcome], rule: str
+    ) -> None:
+        """Pass on what a hook gave back in place of a copy: itself, changed or not, and others beside it."""
+        kept = next((one for one in outcomes if one.is_same), None) or next(
+            (one for one in outcomes if one.direction == copy.direction), None
+        )
+        at = slot.copies.index(copy)
+        added: list[Copy] = []
+        for one in outcomes:
+            if one is kept:
+                at = slot.copies.index(copy) + 1
+                self.replace(passage, copy, one.data, rule)
+                changed = copy
+            else:
+                message = read(passage, one.direction, one.data, copy.due_ns)
+                deeds: list[tuple[Action, str]] = [("insert", rule)]
+                changed = Copy(one.direction, one.data, message, copy.due_ns, copy.rule, deeds=deeds)
+                slot.copies.insert(at, changed)
+                added.append(changed)
+                at += 1
+            if one.delay_ns:
+                changed.due_ns += one.delay_ns
+                changed.deeds.append(("delay", rule))
+        if kept is None:
+            self.drop(slot, copy, rule)
+        for other in added:
+            self.go_on(passage, slot, other)
 
     def _add(
         self,
@@ -176,13 +193,12 @@ class Applying:
         message: Message | None,
         action: Action,
         rule: str,
-    ) -> Copy | None:
+    ) -> None:
         if len(slot.copies) >= MOST_COPIES:
-            return None
+            return
         added = Copy(direction, data, message, behind.due_ns, behind.rule, deeds=[(action, rule)])
         slot.copies.insert(slot.copies.index(behind) + 1, added)
         self.go_on(passage, slot, added)
-        return added
 
     def _change(self, rule: Change, passage: Passage, copy: Copy) -> None:
         dissector = speaks(passage)
@@ -208,7 +224,8 @@ class Applying:
                 raise
             direction = known
             data = forced(dissector, latest[known, rule.name], known, rule.assignments)
-        self.add(passage, slot, copy, direction, data, rule.text)
+        message = read(passage, direction, data, copy.due_ns)
+        self._add(passage, slot, copy, direction, data, message, "insert", rule.text)
 
     def _impair(
         self, rule: str, how: Impairment, passage: Passage, slot: Slot, copy: Copy, number: int

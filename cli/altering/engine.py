@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from kiebitz.cli.altering.applying import Applying, Waits, read
+from kiebitz.cli.altering.applying import Applying, Waits, read, speaks
+from kiebitz.cli.altering.hook_records import Outcome
 from kiebitz.cli.altering.passing import Copy, Passage, Slot, Way
 from kiebitz.cli.altering.reading import Reading
 from kiebitz.cli.altering.rules import Impair, Insert, Rule, Script
@@ -63,11 +64,33 @@ class Ticket(msgspec.Struct, eq=False):
     since_ns: int
 
 
+class Hook(Protocol):
+    """Says what becomes of messages. Streams have the database's numbers."""
+
+    on_answer: Callable[[int, Sequence[Outcome] | None], None]
+    """Told what becomes of a message, by its ticket; None if it is to pass as it is."""
+
+    def opened(self, number: int, transport: Transport, client: str, server: str) -> None:
+        """A stream begins."""
+
+    def closed(self, number: int) -> None:
+        """A stream is over."""
+
+    def passed_on(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
+        """Bytes were passed on."""
+
+    def ask(
+        self, ticket: int, number: int, direction: Direction, ts_ns: int, protocol: str, frame: bytes
+    ) -> bool:
+        """Ask what is to become of a message; False if it is to pass as it is."""
+
+
 class Engine:
     """Follows `rules`; see `kiebitz.proxy.altering.Altering`, which it is.
 
     `decode_as` says which protocols are known beforehand. `on_notice` is told of what cannot be done. Times
-    in rules are from `started_ns` on. With `drops_held` what is held at the end is dropped.
+    in rules are from `started_ns` on. `hooks` are those that scripts ask, by their paths. With `drops_held`
+    what is held at the end is dropped.
     """
 
     def __init__(
@@ -77,14 +100,20 @@ class Engine:
         started_ns: int,
         on_notice: Notice,
         decode_as: DecodeAs | None = None,
+        hooks: Mapping[str, Hook] | None = None,
         drops_held: bool = False,
     ) -> None:
         self.streams_before = 0
         """How many streams the database has had before the relay's first."""
         self.on_ready: Callable[[], None] = lambda: None
-        """To be called when `due` has something to give, without the clock."""
+        """Called when `due` has something to give, without the clock."""
+        self.on_held: Callable[[], None] = lambda: None
+        """Called when other messages are held than before."""
         self._rules = rules
         self._on_notice = on_notice
+        self._hooks = dict(hooks or {})
+        for hook in self._hooks.values():
+            hook.on_answer = self._answered
         self._drops_held = drops_held
         self._names: dict[int, str] = {}
         self._applying = Applying(rules, started_ns, self._names, self._state, self._asks, on_notice)
@@ -120,6 +149,8 @@ class Engine:
         stream = Stream(self.streams_before + number, transport, client, server, now_ns)
         ways = {direction: Way(stream, direction, f"{number} {direction}") for direction in DIRECTIONS}
         self._passages[number] = Passage(stream, self._reading.meet(stream), ways)
+        for hook in self._hooks.values():
+            hook.opened(stream.id, transport, client, server)
 
     def came(self, number: int, direction: Direction, now_ns: int, data: bytes) -> Sequence[Delivery]:
         """A datagram, or a piece of a byte stream, has come."""
@@ -159,9 +190,12 @@ class Engine:
                         copy.deeds.append(("drop", "the connection was over"))
                     self._out.append(Delivery(number, copy.direction, None, slot.mark(copy)))
             self._bytes -= way.bytes
-        for ticket in self.tickets:
+        for hook in self._hooks.values():
+            hook.closed(passage.stream.id)
+        for ticket in [*self._tickets.values()]:
             if ticket.passage is passage:
                 del self._tickets[ticket.number]
+                self.on_held()
         self._reading.leave(passage.stream)
         self._names.pop(passage.stream.id, None)
         if self._inspector is not None:
@@ -193,7 +227,7 @@ class Engine:
                         copy.due_ns, copy.takes_ns = 0, 0
                 way.free_ns = 0
         self._is_over = True
-        for ticket in self.tickets:
+        for ticket in [*self._tickets.values()]:
             if ticket.waits_for == "hand" and self._drops_held:
                 self.drop(ticket.number, "Kiebitz was ended")
             else:
@@ -213,30 +247,38 @@ class Engine:
     # What comes of an answer.
 
     @property
-    def tickets(self) -> Sequence[Ticket]:
-        """The messages about which somebody is asked, the oldest first."""
-        return [*self._tickets.values()]
+    def held(self) -> Sequence[Ticket]:
+        """The messages that are held, the oldest first."""
+        return [ticket for ticket in self._tickets.values() if ticket.waits_for == "hand"]
+
+    def ticket(self, number: int) -> Ticket:
+        """A message about which somebody is asked. Raises KeyError, as those below do."""
+        return self._tickets[number]
+
+    def name_of(self, stream: Stream) -> str | None:
+        """What a stream's client calls itself."""
+        return self._names.get(stream.id)
 
     def let_go(self, number: int) -> None:
-        """Pass a message on; the rules behind the one that held it look at it. Raises KeyError."""
+        """Pass a message on; the rules behind the one that held it look at it."""
         ticket = self._tickets[number]
         ticket.copy.deeds.append(("hold", ticket.rule))
         self._decided(ticket)
 
     def drop(self, number: int, rule: str | None = None) -> None:
-        """Do not pass a message on. Raises KeyError."""
+        """Do not pass a message on."""
         ticket = self._tickets[number]
         self._applying.drop(ticket.slot, ticket.copy, rule or ticket.rule)
         self._decided(ticket)
 
     def replace(self, number: int, data: bytes) -> None:
-        """Pass other bytes on in place of a message. Raises KeyError."""
+        """Pass other bytes on in place of a message."""
         ticket = self._tickets[number]
         self._applying.replace(ticket.passage, ticket.copy, data, ticket.rule)
         self.let_go(number)
 
     def put_in(self, number: int, direction: Direction, data: bytes) -> None:
-        """Pass on a message of our own, on the stream of one that goes on waiting. Raises KeyError."""
+        """Pass on a message of our own, on the stream of one that goes on waiting."""
         ticket = self._tickets[number]
         way = ticket.passage.ways[direction]
         message = read(ticket.passage, direction, data, self._now_ns)
@@ -251,6 +293,8 @@ class Engine:
     def _decided(self, ticket: Ticket) -> None:
         """A message waits for nobody any more."""
         del self._tickets[ticket.number]
+        if ticket.waits_for == "hand":
+            self.on_held()
         ticket.slot.waits -= 1
         self._applying.go_on(ticket.passage, ticket.slot, ticket.copy)
         self._wake(ticket.passage, ticket.copy.direction)
@@ -262,10 +306,27 @@ class Engine:
     def _asks(self, waits_for: Waits, rule: Rule, passage: Passage, slot: Slot, copy: Copy) -> bool:
         if self._is_over:
             return False
-        self._last_ticket += 1
-        ticket = Ticket(self._last_ticket, waits_for, rule.text, passage, slot, copy, self._now_ns)
-        self._tickets[ticket.number] = ticket
-        return True
+        number = self._last_ticket = self._last_ticket + 1
+        self._tickets[number] = Ticket(number, waits_for, rule.text, passage, slot, copy, self._now_ns)
+        if waits_for == "hand":
+            self.on_held()
+            return True
+        assert isinstance(rule, Script)
+        stream, protocol = passage.stream, speaks(passage).protocol
+        hook = self._hooks[rule.path]
+        if hook.ask(number, stream.id, copy.direction, copy.due_ns, protocol, copy.data):
+            return True
+        del self._tickets[number]
+        return False
+
+    def _answered(self, number: int, outcomes: Sequence[Outcome] | None) -> None:
+        """A hook has said what becomes of a message; it may be too late."""
+        ticket = self._tickets.get(number)
+        if ticket is None:
+            return
+        if outcomes is not None:
+            self._applying.give_way(ticket.passage, ticket.slot, ticket.copy, outcomes, ticket.rule)
+        self._decided(ticket)
 
     # What takes its place in the order.
 
@@ -393,6 +454,8 @@ class Engine:
             last.data += copy.data
         else:
             self._out.append(Delivery(number, copy.direction, copy.data, mark))
+        for hook in self._hooks.values():
+            hook.passed_on(passage.stream.id, copy.direction, self._now_ns, way.passed, copy.data)
         if self._inspector is not None:
             self._inspect(passage, way, copy.data)
         way.passed += len(copy.data)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import click
 
@@ -22,8 +21,6 @@ from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.cli.watch.beside import watch_option
 from kiebitz.cli.web.beside import serve_option
-from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.held_signals import Interrupted, held_signals
 from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
@@ -31,10 +28,6 @@ from kiebitz.proxy.processes import get_ready
 from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
 from kiebitz.storage.conditions import compile_wanted
-
-if TYPE_CHECKING:
-    from kiebitz.cli.altering.engine import Engine
-    from kiebitz.cli.altering.rules import Rule
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told again after this time, with how often it came."""
@@ -94,13 +87,6 @@ class _Watched:
     def leave(self) -> None:
         """Only a signal, or somebody who quits, ends a relay: what shows it ends with it."""
         self._beside.stop()
-
-
-def _engine(rules: Sequence[Rule], known: DecodeAs, notices: _Notices, *, drops_held: bool) -> Engine:
-    # Only who alters messages waits for it to be loaded.
-    from kiebitz.cli.altering.engine import Engine
-
-    return Engine(rules, started_ns=now_ns(), on_notice=notices, decode_as=known, drops_held=drops_held)
 
 
 @contextmanager
@@ -203,8 +189,9 @@ def relay(
     rules_only: bool,
     interfaces: tuple[str, ...],
     ports: tuple[Ports, ...],
+    is_forced: bool,
     at_end: str,
-    **altering: object,
+    **_: object,
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
 
@@ -225,7 +212,7 @@ def relay(
         return
     if interfaces or ports:
         raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
-    known = parse_decode_as(decode_as)
+    parse_decode_as(decode_as)
     compile_wanted(wanted)
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
@@ -239,8 +226,24 @@ def relay(
         companions(is_watched, place) as beside,
         _held_signals(),
         RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder,
+        ExitStack() as stack,
     ):
-        engine = _engine(rules, known, notices, drops_held=at_end == "drop") if rules else None
+        altering = None
+        if rules:
+            # Only who alters messages waits for it to be loaded.
+            from kiebitz.cli.altering.hands_on import hands_on
+
+            altering = stack.enter_context(
+                hands_on(
+                    rules,
+                    decode_as=decode_as,
+                    on_notice=notices,
+                    is_forced=is_forced,
+                    drops_held=at_end == "drop",
+                    folder=recorder.folder,
+                    session=lambda: recorder.session,
+                )
+            )
         try:
             # The sockets first: a port that is in use leaves no session behind.
             forwarder = Forwarder(
@@ -252,7 +255,7 @@ def relay(
                 max_connections=max_connections,
                 keep_source=keep_source,
                 settings=settings,
-                altering=engine,
+                altering=altering.engine if altering is not None else None,
             )
         except SettingError as error:
             raise click.BadParameter(str(error), param_hint="--set") from error
@@ -268,11 +271,11 @@ def relay(
         except BaseException:
             forwarder.close()
             raise
-        if engine is not None:
-            engine.streams_before = recorder.streams_before
+        if altering is not None:
+            altering.engine.streams_before = recorder.streams_before
         try:
             watched = [_Watched(one, recorder, forwarder) for one in beside]
-            run_relay(forwarder, recorder, *watched)
+            run_relay(forwarder, recorder, *(altering.beside if altering is not None else ()), *watched)
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.
             recorder.finish()

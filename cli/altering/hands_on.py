@@ -1,0 +1,69 @@
+"""All that a relay needs to alter messages: the engine, its hooks, and the socket for what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from kiebitz.cli.altering.by_hand import ByHand
+from kiebitz.cli.altering.engine import Engine
+from kiebitz.cli.altering.hands import Hands
+from kiebitz.cli.altering.hook_process import HookProcess
+from kiebitz.cli.altering.rules import Hold, Rule, Script
+from kiebitz.cli.options.decode_as import parse_decode_as
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.endpoints import Notice
+from kiebitz.proxy.relay import Attended
+
+
+class HandsOn:
+    """An engine, and `beside` it what is to be looked after while the relay runs."""
+
+    def __init__(self, engine: Engine, beside: Sequence[Attended]) -> None:
+        self.engine = engine
+        self.beside = beside
+
+
+@contextmanager
+def hands_on(
+    rules: Sequence[Rule],
+    *,
+    decode_as: tuple[str, ...],
+    on_notice: Notice,
+    is_forced: bool,
+    drops_held: bool,
+    folder: Path,
+    session: Callable[[], str],
+) -> Iterator[HandsOn]:
+    """Follow rules; `folder` is where the recording's journal is, `session` gives what is recorded.
+
+    Raises HookError and HandsError.
+    """
+    with ExitStack() as stack:
+        hooks: dict[str, HookProcess] = {}
+        for rule in rules:
+            if isinstance(rule, Script) and rule.path not in hooks:
+                hook = HookProcess(
+                    rule.path,
+                    tell=lambda sentence: on_notice(sentence, sentence),
+                    is_forced=is_forced,
+                    decode_as=decode_as,
+                )
+                stack.callback(hook.discard)
+                hook.start()
+                hooks[rule.path] = hook
+        engine = Engine(
+            rules,
+            started_ns=now_ns(),
+            on_notice=on_notice,
+            decode_as=parse_decode_as(decode_as),
+            hooks=hooks,
+            drops_held=drops_held,
+        )
+        beside: list[Attended] = [*hooks.values()]
+        if any(isinstance(rule, Hold) for rule in rules):
+            hands = Hands(ByHand(engine), folder, session)
+            stack.callback(hands.close)
+            beside.append(hands)
+        yield HandsOn(engine, beside)
