@@ -13,6 +13,7 @@ from kiebitz.cli.altering.picks import chance
 from kiebitz.cli.altering.rules import Change, Delay, Double, Drop, Hold, Impair, Insert, Rule, Script
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import UNREADABLE
+from kiebitz.dissectors.inspector import MEMO_FRAME, MEMO_SIZE
 from kiebitz.dissectors.records import OPPOSITE, Action, Direction, Message
 from kiebitz.proxy.endpoints import Notice
 from kiebitz.storage.assignments import AssignmentError
@@ -61,9 +62,11 @@ class Applying:
             else None
             for rule in rules
         ]
+        self._asks_for_state = [_asks_for_state(rule) for rule in rules]
         self._given_up: set[int] = set()
         self.reads = any(not isinstance(rule, Impair) for rule in rules)
         """Whether any rule asks what a message says."""
+        self.asks_for_state = any(self._asks_for_state)
 
     def begin(self, passage: Passage, slot: Slot, copy: Copy) -> None:
         """Take the first copy of what was sent through all rules."""
@@ -96,7 +99,7 @@ class Applying:
         assert message is not None
         if meets is not None:
             assert rule.wanted is not None
-            state = self._state(passage) if rule.wanted.asks_for_state else None
+            state = self._state(passage) if self._asks_for_state[number] else None
             row = Row(self._started_ns, (message,), names=self._names, state=state)
             try:
                 if not meets(row):
@@ -278,6 +281,10 @@ class Applying:
         ]
 
 
+def _asks_for_state(rule: Rule) -> bool:
+    return not isinstance(rule, Impair | Script) and rule.wanted is not None and rule.wanted.asks_for_state
+
+
 def speaks(passage: Passage) -> Dissector:
     """The protocol of a stream on which a message was read."""
     dissector = passage.server.dissector
@@ -290,7 +297,15 @@ def read(passage: Passage, direction: Direction, data: bytes, ts_ns: int) -> Mes
     dissector = passage.server.dissector
     if dissector is None:
         return None
-    decoded = dissector.decode(data, direction)
+    known = passage.server.decoded
+    decoded = known.get((direction, data))
+    if decoded is None:
+        decoded = dissector.decode(data, direction)
+        if len(data) <= MEMO_FRAME and (decoded.row is None or not decoded.row.is_fresh):
+            # A server says the same to each client.
+            if len(known) >= MEMO_SIZE:
+                known.clear()
+            known[direction, data] = decoded
     row = decoded.row
     way: Way = passage.ways[direction]
     return Message(

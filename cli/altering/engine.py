@@ -17,7 +17,7 @@ from kiebitz.cli.altering.applying import Applying, Waits, read, speaks
 from kiebitz.cli.altering.hook_records import Outcome
 from kiebitz.cli.altering.passing import Copy, Passage, Slot, Way
 from kiebitz.cli.altering.reading import Reading
-from kiebitz.cli.altering.rules import Impair, Insert, Rule, Script
+from kiebitz.cli.altering.rules import Insert, Rule, Script
 from kiebitz.dissectors.inspector import DecodeAs, Inspector
 from kiebitz.dissectors.records import (
     DIRECTIONS,
@@ -132,7 +132,7 @@ class Engine:
         self._tickets: dict[int, Ticket] = {}
         self._last_ticket = 0
         self._is_over = False
-        if any(_asks_for_state(rule) for rule in rules):
+        if self._applying.asks_for_state:
             self._inspector = Inspector(installed().dissectors.values(), Ids(), decode_as)
 
     # The relays' side.
@@ -479,7 +479,3 @@ class Engine:
 
     def _number(self, passage: Passage) -> int:
         return passage.stream.id - self.streams_before
-
-
-def _asks_for_state(rule: Rule) -> bool:
-    return not isinstance(rule, Impair | Script) and rule.wanted is not None and rule.wanted.asks_for_state

@@ -9,6 +9,7 @@ import msgspec
 
 from kiebitz.cli.altering.framing import Framing
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import Decoded
 from kiebitz.dissectors.records import Action, Direction, Message, Stream
 from kiebitz.proxy.altering import Mark
 
@@ -98,7 +99,8 @@ class Way(msgspec.Struct, eq=False):
 
 
 class Server(msgspec.Struct, eq=False):
-    """A server, and what it speaks once that is known; `latest` has the last message of each name.
+    """A server, and what it speaks once that is known; `latest` has the last message of each name, `decoded`
+    what frames say that came lately.
 
     `tried` counts how often it was looked for in vain; `streams` are those that are open.
     """
@@ -106,6 +108,7 @@ class Server(msgspec.Struct, eq=False):
     dissector: Dissector | None = None
     is_no_game: bool = False
     tried: int = 0
+    decoded: dict[tuple[Direction, bytes], Decoded] = msgspec.field(default_factory=dict)
     streams: list[Stream] = msgspec.field(default_factory=list)
     latest: dict[tuple[Direction, str], bytes] = msgspec.field(default_factory=dict)
 

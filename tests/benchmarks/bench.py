@@ -13,6 +13,7 @@ from pathlib import Path
 import diffs
 import imports
 import queries
+import relay_altering
 import relay_tcp
 import relay_udp
 from relays import present
@@ -33,6 +34,7 @@ def main() -> None:
     ]
     relay_udp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     relay_tcp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    relay_altering.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     for subject in imports.SUBJECTS.values():
         imports.imported(report, subject, imports.REPETITIONS, imports.ROUNDS)
     queries.answered(report, queries.MESSAGES, queries.ROUNDS, explain=False)

@@ -74,12 +74,14 @@ SentT = TypeVar("SentT", bound=Sent)
 class Recording(msgspec.Struct):
     """What recording cost. `forwarder` and `recorder` are CPU seconds from the load's begin to its last row.
 
-    `behind` is how many seconds after the load all of it was in the database.
+    `behind` is how many seconds after the load all of it was in the database; `peak` is the most memory (MiB)
+    that the forwarder has had.
     """
 
     forwarder: float
     recorder: float
     behind: float
+    peak: float
 
 
 class Measured(msgspec.Struct, Generic[SentT]):
@@ -205,8 +207,8 @@ def command(*words: str) -> Iterator[None]:
 
 
 @contextmanager
-def other_relay(name: str, kind: Kind, server: int) -> Iterator[int]:
-    """A way to the server that is not ours; the answer is its port."""
+def other_relay(name: str, kind: Kind, server: int, *options: str) -> Iterator[int]:
+    """A way to the server that is not ours; the answer is its port. mitmdump takes `options`."""
     if name == "direct":
         yield server
         return
@@ -216,7 +218,7 @@ def other_relay(name: str, kind: Kind, server: int) -> Iterator[int]:
             yield port
     else:
         mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:{port}"
-        with command(str(mitmdump()), "--mode", mode, "-q"):
+        with command(str(mitmdump()), "--mode", mode, "-q", *options):
             yield port
 
 
@@ -231,14 +233,18 @@ def installed(name: str) -> bool:
 
 
 class OurRelay:
-    """The command `kiebitz relay`, as everybody runs it, recording into a new database in `folder`."""
+    """The command `kiebitz relay`, as everybody runs it, recording into a new database in `folder`.
 
-    def __init__(self, folder: Path, kind: Kind, server: int) -> None:
+    With `options` it is run with these, and what it says at its end may be anything.
+    """
+
+    def __init__(self, folder: Path, kind: Kind, server: int, *options: str) -> None:
         self._kind = kind
+        self._may_say = bool(options)
         self._database = folder / "game.db"
         mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:0"
         self._running = subprocess.Popen(
-            [*KIEBITZ, "relay", "-m", mode, "-w", str(self._database), "-q"],
+            [*KIEBITZ, "relay", "-m", mode, "-w", str(self._database), "-q", *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -268,7 +274,10 @@ class OurRelay:
         sent = put(self.port)
         behind = self._wait_for(sent.finished)
         cost = Recording(
-            _cpu_seconds(self._running.pid) - forwarder, _cpu_seconds(self._recorder) - recorder, behind
+            _cpu_seconds(self._running.pid) - forwarder,
+            _cpu_seconds(self._recorder) - recorder,
+            behind,
+            _peak_mib(self._running.pid),
         )
         self._stop()
         with closing(sqlite3.connect(self._database)) as connection:
@@ -281,7 +290,8 @@ class OurRelay:
         """End it as Ctrl-C does. Raises RuntimeError unless it ends well and has nothing to complain of."""
         self._running.send_signal(signal.SIGINT)
         said = self._stderr.read()
-        if self._running.wait() != 0 or "kiebitz:" in said or "no errors, no warnings, no notes" not in said:
+        is_clean = self._may_say or "no errors, no warnings, no notes" in said
+        if self._running.wait() != 0 or "kiebitz:" in said or not is_clean:
             raise RuntimeError(f"kiebitz relay said: {said}")
 
     def _wait_for(self, finished: int) -> float:
@@ -307,6 +317,12 @@ def _cpu_seconds(pid: int) -> float:
     """User and system time of a running process (proc(5), /proc/pid/stat, fields 14 and 15)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+def _peak_mib(pid: int) -> float:
+    """The most memory that a running process has had (proc(5), VmHWM)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
 def measure(name: str, kind: Kind, server: int, put: Callable[[int], SentT]) -> Measured[SentT]:
