@@ -79,7 +79,7 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
         def measured(name: str, clients: int) -> Measured[Load]:
             load = partial(put, clients=clients)
             if name in OTHERS:
-                options = ("-s", str(script)) if name == OTHERS[1] else ()
+                options: tuple[str, ...] = ("-s", str(script)) if name == OTHERS[1] else ()
                 with other_relay("mitmdump", UDP, server, *options) as port:
                     return Measured(load(port))
             if name == "direct":
