@@ -34,7 +34,15 @@ from kiebitz.cli.web.reader import Served
     is_flag=True,
     help="Print a link for each player, which shows only what that player could know.",
 )
-def serve(sessions: tuple[str, ...], host: str, port: int, opens: bool, player_links: bool) -> None:
+@click.option(
+    "--read-only",
+    "is_read_only",
+    is_flag=True,
+    help="Show what relay --hold holds, and let nobody act on it.",
+)
+def serve(
+    sessions: tuple[str, ...], host: str, port: int, opens: bool, player_links: bool, is_read_only: bool
+) -> None:
     """Show the table in the browser: for a class, on a projector or on its tablets.
 
     A session that is being recorded is followed. On this machine the page needs no key. On another address
@@ -55,7 +63,14 @@ def serve(sessions: tuple[str, ...], host: str, port: int, opens: bool, player_l
         # Before anything is read: a port that is in use is said at once.
         listener = stack.enter_context(listening(host, port))
         served = [stack.enter_context(_served(number, session)) for number, session in enumerate(sessions, 1)]
-        run(served, listener, host, opens=opens, player_links=player_links)
+        run(
+            served,
+            listener,
+            host,
+            opens=opens,
+            player_links=player_links,
+            is_read_only=is_read_only,
+        )
     # Only a signal ends it.
     raise click.Abort
 

@@ -287,3 +287,4 @@ LIVE = (
     _KEY,
 )
 SESSIONS = (_KEY,)
+HELD = (_SESSION, _KEY)

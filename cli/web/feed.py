@@ -20,6 +20,7 @@ from itertools import islice
 
 import msgspec
 
+from kiebitz.cli.altering.hands_client import HandsClient
 from kiebitz.cli.faults import fault
 from kiebitz.cli.sessions import session_of
 from kiebitz.cli.terminal.console import warn
@@ -96,6 +97,9 @@ class Feed:
         """Whether some news wait for a player's copy."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
+        self.hands = HandsClient(self._place)
+        """What a relay holds that records it now."""
+        self._told_changes = 0
 
     def start(self) -> None:
         """Begin to look."""
@@ -120,11 +124,16 @@ class Feed:
             reached = channel.upto if upto is None else min(upto, channel.upto)
             status: records.Status | None = None
             growth, grown_s = self.growth, 0.0
+            changes = 0
             while not self._stopped.is_set():
                 changed = self._changed
                 if status is not self.status:
                     status = self.status
                     yield _frame(status, "status")
+                if told[0] is None and changes != self.hands.changes:
+                    changes = self.hands.changes
+                    held = self.hands.held
+                    yield _frame(records.Waiting(None if held is None else len(held)), "held")
                 now = self._loop.time()
                 if growth is not self.growth and now - grown_s >= _GROWTH_EVERY_S:
                     growth, grown_s = self.growth, now
@@ -189,6 +198,8 @@ class Feed:
         watched = Watched(timeline, path)
         reader = Reader(self._served)
         self._note_status(watched)
+        if watched.is_live:
+            self.hands.start()
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
             try:
                 if watched.look() or self._is_held:
@@ -198,6 +209,8 @@ class Feed:
             except (sqlite3.Error, StorageError) as error:
                 watched.fails(error)
             self._note_status(watched)
+            self._note_hands()
+        self.hands.stop()
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()
@@ -216,12 +229,24 @@ class Feed:
     def _note_status(self, watched: Watched) -> None:
         self._note(records.Status(watched.is_live, watched.trouble, watched.ending))
 
+    def _note_hands(self) -> None:
+        if self.hands.changes != self._told_changes:
+            self._told_changes = self.hands.changes
+            self._wake()
+
+    def _place(self) -> tuple[str, int] | None:
+        """What is recorded."""
+        return (self._served.path, self._served.session_id) if self.status.live else None
+
     def _note(self, status: records.Status) -> None:
         if status != self.status:
             self.status = status
-            # The loop may be over.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._tell, ())
+            self._wake()
+
+    def _wake(self) -> None:
+        # The loop may be over.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._tell, ())
 
     def _look(self, reader: Reader, is_last: bool = False) -> None:
         """Make news of what there is; where it `is_last`, no copy is waited for."""

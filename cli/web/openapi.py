@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, kiebitz_version
+from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, kiebitz_version
 from kiebitz.cli.web.asked import CHOICES, Parameter
+from kiebitz.cli.web.by_hand import HEADER, Deed
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "number": {"type": "integer", "minimum": 0},
@@ -21,7 +22,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 def openapi() -> dict[str, Any]:
     """The document, as plain values."""
     paths: dict[str, Any] = {}
-    types: list[Any] = [records.Refusal, records.Push, records.Growth, records.Status]
+    types: list[Any] = [records.Refusal, records.Push, records.Growth, records.Status, records.Waiting]
 
     def enter(path: str, about: str, answer: Any, parameters: tuple[Parameter, ...]) -> None:
         if isinstance(answer, str):
@@ -34,13 +35,7 @@ def openapi() -> dict[str, Any]:
             "get": {
                 "summary": about,
                 "parameters": [*_in_path(path), *map(_parameter, parameters)],
-                "responses": {
-                    "200": {"description": "well", "content": content},
-                    "default": {
-                        "description": "a sentence that says what is wrong",
-                        "content": {"application/json": {"schema": _reference(records.Refusal)}},
-                    },
-                },
+                "responses": _responses(content),
             }
         }
 
@@ -48,6 +43,14 @@ def openapi() -> dict[str, Any]:
     for address in ADDRESSES:
         enter(address.path, address.about, address.answer, tuple(address.known.values()))
     enter("/api/live", _LIVE, "text/event-stream", LIVE)
+    enter("/api/held", "what a relay holds that records it; nothing for a player's key", records.Held, HELD)
+    types += [Deed, records.Done]
+    paths["/api/held"]["post"] = {
+        "summary": f"act on it; only with the header {HEADER}: 1, and not with a player's key",
+        "parameters": [*map(_parameter, HELD), _HEADER],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _reference(Deed)}}},
+        "responses": _responses({"application/json": {"schema": _reference(records.Done)}}),
+    }
     enter("/api/openapi.json", "this document", "application/json", ())
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return {
@@ -55,7 +58,7 @@ def openapi() -> dict[str, Any]:
         "info": {
             "title": "Kiebitz",
             "version": kiebitz_version(),
-            "description": "What kiebitz serve answers. All of it only reads.",
+            "description": "What kiebitz serve answers. All but POST /api/held only reads.",
         },
         "paths": paths,
         "components": {"schemas": components},
@@ -64,8 +67,27 @@ def openapi() -> dict[str, Any]:
 
 _LIVE = (
     "server-sent events: what happens (schema Push; the id of an event says how far one has been told, and is"
-    " taken as Last-Event-ID), growth (Growth), status (Status), and a ping where nothing else comes"
+    " taken as Last-Event-ID), growth (Growth), status (Status), held (Waiting), and a ping where nothing"
+    " else comes"
 )
+
+_HEADER = {
+    "name": HEADER,
+    "in": "header",
+    "description": "says that no other site asks this",
+    "required": True,
+    "schema": {"type": "string"},
+}
+
+
+def _responses(content: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "200": {"description": "well", "content": content},
+        "default": {
+            "description": "a sentence that says what is wrong",
+            "content": {"application/json": {"schema": _reference(records.Refusal)}},
+        },
+    }
 
 
 def _reference(answer: Any) -> dict[str, str]:

@@ -229,11 +229,67 @@ class FilterCheck(Answer, frozen=True, omit_defaults=True):
 
 
 class Refusal(Answer, frozen=True, omit_defaults=True):
-    """Why a question has no answer; the place in the filter's text if that is what is wrong."""
+    """Why a question has no answer; the place in the filter's text if that is what is wrong.
+
+    Of values that do not fit, `slips` says by field why.
+    """
 
     error: str
     position: int | None = None
     length: int | None = None
+    slips: dict[str, str] | None = None
+
+
+class HeldValue(Answer, frozen=True):
+    """A value that can be edited, as it is written."""
+
+    field: str
+    value: str
+
+
+class HeldMessage(Answer, frozen=True):
+    """A message that a relay holds: from and to whom, what it says, and what of it can be edited.
+
+    It has waited `waited` seconds, by `rule`; who waits for it does so for `bears` seconds, if that is known,
+    and `patience` says it in words. `answers` are the names of messages that its sender can be sent.
+    """
+
+    number: int
+    stream: int
+    direction: Direction
+    sender: str
+    receiver: str
+    protocol: str
+    name: str
+    words: str
+    values: list[HeldValue]
+    waited: float
+    bears: float | None
+    patience: str
+    rule: str
+    answers: list[str]
+
+
+class Held(Answer, frozen=True):
+    """What a relay holds, oldest first, and how many more; if it `holds` at all, and if one may act on it."""
+
+    holds: bool
+    may_act: bool
+    messages: list[HeldMessage]
+    more: int
+
+
+class Done(Answer, frozen=True):
+    """What was done, and to which message, None for all."""
+
+    do: str
+    number: int | None
+
+
+class Waiting(Answer, frozen=True):
+    """How many messages a relay holds; None where it can hold none."""
+
+    count: int | None
 
 
 class Push(Answer, frozen=True, omit_defaults=True):

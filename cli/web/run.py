@@ -116,7 +116,13 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def run(
-    sessions: Sequence[Served], listener: socket.socket, host: str, *, opens: bool, player_links: bool
+    sessions: Sequence[Served],
+    listener: socket.socket,
+    host: str,
+    *,
+    opens: bool,
+    player_links: bool,
+    is_read_only: bool = False,
 ) -> None:
     """Serve until a signal, or the end of the recording beside it. Raises StorageError, sqlite3.Error."""
     keys = Keys()
@@ -128,7 +134,7 @@ def run(
         tell_missing(reader.timeline)
         reader.close()
     _end_with_recorder()
-    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open)
+    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, is_read_only)
 
     def tell() -> None:
         _show(link)

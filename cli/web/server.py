@@ -23,7 +23,7 @@ from kiebitz.cli.faults import fault
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys
-from kiebitz.cli.web.addresses import ADDRESSES, LIVE, SESSIONS, Address, kiebitz_version, session_info
+from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, Address, kiebitz_version, session_info
 from kiebitz.cli.web.answering import JsonAnswer
 from kiebitz.cli.web.asked import (
     MOST_DIGITS,
@@ -33,6 +33,7 @@ from kiebitz.cli.web.asked import (
     Parameter,
     is_number,
 )
+from kiebitz.cli.web.by_hand import HandsRefusalError, TooMuchError, act, deed_of, held_record, refuse
 from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
 from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.feed import Feed
@@ -60,7 +61,15 @@ Found = TypeVar("Found")
 class Server:
     """Serves sessions; `app` is what a server of ASGI runs."""
 
-    def __init__(self, sessions: Sequence[Served], keys: Keys, hosts: Collection[str], is_open: bool) -> None:
+    def __init__(
+        self,
+        sessions: Sequence[Served],
+        keys: Keys,
+        hosts: Collection[str],
+        is_open: bool,
+        is_read_only: bool = False,
+    ) -> None:
+        self._is_read_only = is_read_only
         self._sessions = {served.number: served for served in sessions}
         self._desk = Desk(LIMIT_S)
         self.feeds = {served.number: Feed(served, self._desk) for served in sessions}
@@ -68,6 +77,8 @@ class Server:
         routes = [
             Route("/api/sessions", self._tell_sessions),
             Route("/api/live", self._tell_live),
+            Route("/api/held", self._tell_held, methods=["GET"]),
+            Route("/api/held", self._act, methods=["POST"]),
             Route("/api/openapi.json", _tell_openapi),
             *(Route(address.path, self._answering(address)) for address in ADDRESSES),
             Route("/theme.css", _theme),
@@ -172,6 +183,20 @@ class Server:
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
 
+    async def _tell_held(self, request: Request) -> Response:
+        asked = _asked(request, _by_name(HELD), {})
+        held = self.feeds[self._served(asked).number].hands.held
+        shown = held if asked.reach.player is None else None
+        return JsonAnswer(await asyncio.to_thread(held_record, shown, not self._is_read_only))
+
+    async def _act(self, request: Request) -> Response:
+        asked = _asked(request, _by_name(HELD), {})
+        refuse(request.headers, asked.reach, self._is_read_only)
+        hands = self.feeds[self._served(asked).number].hands
+        deed = await deed_of(request)
+        await act(hands, deed)
+        return JsonAnswer(records.Done(deed.do, deed.number))
+
     async def _counted(self, served: Served, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
         """The same, among the streams that there are."""
         self._streams += 1
@@ -247,6 +272,8 @@ _STATUS: dict[type[Exception], int] = {
     FilterError: 400,
     ForbiddenError: 403,
     NotThereError: 404,
+    HandsRefusalError: 409,
+    TooMuchError: 413,
     KiebitzError: 503,
     sqlite3.Error: 503,
 }
@@ -259,7 +286,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
     status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
     if isinstance(error, FilterError):
         return JsonAnswer(records.Refusal(str(error), error.position, error.length), status)
-    return JsonAnswer(records.Refusal(str(error)), status)
+    slips = error.slips if isinstance(error, HandsRefusalError) else None
+    return JsonAnswer(records.Refusal(str(error), slips=slips or None), status)
 
 
 async def _fail(request: Request, raised: Exception) -> Response:

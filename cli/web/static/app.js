@@ -10,11 +10,14 @@ import { copyReference } from "./copying.js";
 import { byId } from "./elements.js";
 import { FilterLine } from "./filter_line.js";
 import { Fragments } from "./fragments.js";
+import { HeldStrip } from "./held_strip.js";
+import { Held } from "./held.js";
 import { showHelp } from "./help.js";
 import { keysOf, listenForKeys } from "./keys.js";
 import { Moves } from "./moves.js";
 import { EventsPane } from "./pane_events.js";
 import { FlawsPane } from "./pane_flaws.js";
+import { HeldPane } from "./pane_held.js";
 import { MessagePane } from "./pane_message.js";
 import { MessagesPane } from "./pane_messages.js";
 import { StatePane } from "./pane_state.js";
@@ -33,8 +36,8 @@ import { Where } from "./where.js";
 
 startAppearance(byId("theme"));
 
-const held = document.getElementById("kiebitz-data");
-const source = held === null ? new ServerSource() : await FileSource.from(held);
+const data = document.getElementById("kiebitz-data");
+const source = data === null ? new ServerSource() : await FileSource.from(data);
 const where = new Where();
 const fragments = new Fragments(byId("fragments"));
 const pictures = new Pictures(source, fragments);
@@ -50,8 +53,10 @@ new Playing(where, watched, pictures);
 startStatusLine(where, watched, announcer);
 startProjector(where);
 
-const given = { source, where, watched, moves, pictures, filterLine };
+const held = new Held(source, where, watched, announcer);
+const given = { source, where, watched, moves, pictures, filterLine, held };
 new Several(given, fragments);
+const heldPane = new HeldPane(given);
 const panes = new Panes(where, [
   new EventsPane(given),
   new MessagesPane(given),
@@ -59,7 +64,19 @@ const panes = new Panes(where, [
   new FlawsPane(given),
   new StreamsPane(given),
   new StatePane(given),
+  heldPane,
 ]);
+new HeldStrip(where, held, () => showHeld());
+
+function showHeld() {
+  if (!held.isThere) {
+    where.go({ notice: "nothing is held here: kiebitz relay --hold does it, while it records this session" });
+    return;
+  }
+  where.go({ projector: false, several: false });
+  panes.turnTo("held");
+  heldPane.focus();
+}
 
 const acts = {
   play: () => moves.play(),
@@ -78,6 +95,8 @@ const acts = {
   pane: (event) => panes.turnTo(Number(event.key) - 1),
   turn: (by) => panes.turn(by),
   list: (event) => panes.press(event),
+  held: showHeld,
+  byHand: (deed) => (panes.pane === heldPane ? heldPane.act(deed) : false),
   copy: () =>
     copyReference(where, panes.pane.reference, { at: watched.timeline === null ? null : watched.seq }),
   projector: () => where.go({ projector: !where.now.projector }),

@@ -8,8 +8,8 @@ const SILENCE_MS = 60_000;
 /**
  * Hears what happens at a table after an event: all of it, and nothing twice.
  *
- * `events` is called with what came, `growth` and `status` with what the server says of the session, and `lost` with
- * whether the connection is lost.
+ * `events` is called with what came, `growth`, `status` and `held` with what the server says of the session, and `lost`
+ * with whether the connection is lost.
  */
 export class Feed {
   #address;
@@ -25,7 +25,7 @@ export class Feed {
   /**
    * @param {(after: number|null) => string} address of the stream after an event
    * @param {{table: number|null, after: number|null}} from
-   * @param {{events: Function, growth: Function, status: Function, lost: Function}} told
+   * @param {{events: Function, growth: Function, status: Function, held: Function, lost: Function}} told
    */
   constructor(address, { table, after }, told) {
     this.#address = address;
@@ -62,7 +62,7 @@ export class Feed {
       this.#told.lost(false);
     };
     stream.onmessage = (event) => this.#take(JSON.parse(event.data));
-    for (const name of ["growth", "status"]) {
+    for (const name of ["growth", "status", "held"]) {
       stream.addEventListener(name, (event) => {
         this.#heard();
         this.#told[name](JSON.parse(event.data));

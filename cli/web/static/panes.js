@@ -8,12 +8,13 @@ const BESIDE_TABLE = matchMedia("(min-width: 1200px) and (orientation: landscape
 
 /**
  * Shows the pane that `where` names. A pane has a `name`, a `title`, a `root`, a `reference` for `y`, and `draw`;
- * `press` where keys go through its lines.
+ * `press` where keys go through its lines, `isThere` where it may be missing.
  */
 export class Panes {
   #where;
   #panes;
   #tabs = new Map();
+  #seen = null;
 
   /**
    * @param {import("./where.js").Where} where
@@ -47,7 +48,7 @@ export class Panes {
     }
     tabs.addEventListener("keydown", (event) => this.#key(event));
     where.listen((now, before) => {
-      if (differs(now, before, "pane")) this.#turn();
+      if (differs(now, before, "pane", "live", "as", "data")) this.#turn();
       this.#draw();
     });
     this.#turn();
@@ -55,7 +56,12 @@ export class Panes {
 
   /** The pane that is seen. */
   get pane() {
-    return this.#panes.find(({ name }) => name === this.#where.now.pane) ?? this.#panes[0];
+    return this.#there.find(({ name }) => name === this.#where.now.pane) ?? this.#panes[0];
+  }
+
+  /** Those that there are now. */
+  get #there() {
+    return this.#panes.filter(({ isThere }) => isThere ?? true);
   }
 
   /** Let a key go through the lines of the pane, where all of it is in sight; whether it did anything. */
@@ -66,22 +72,27 @@ export class Panes {
   /** The pane of this name, or at this place among them. */
   turnTo(which) {
     const pane = this.#panes[which] ?? this.#panes.find(({ name }) => name === which);
-    if (pane) this.#where.go({ pane: pane.name });
+    if (pane && this.#there.includes(pane)) this.#where.go({ pane: pane.name });
   }
 
   /** The next pane, or the one before. */
   turn(by) {
-    this.turnTo((this.#panes.indexOf(this.pane) + by + this.#panes.length) % this.#panes.length);
+    const there = this.#there;
+    this.turnTo(there[(there.indexOf(this.pane) + by + there.length) % there.length].name);
   }
 
   #turn() {
-    for (const [name, { tab, panel }] of this.#tabs) {
-      const isSeen = name === this.pane.name;
+    const there = this.#there;
+    for (const pane of this.#panes) {
+      const { tab, panel } = this.#tabs.get(pane.name);
+      const isSeen = pane === this.pane;
+      tab.hidden = !there.includes(pane);
       tab.setAttribute("aria-selected", String(isSeen));
       tab.tabIndex = isSeen ? 0 : -1;
       panel.hidden = !isSeen;
-      if (isSeen) bringTabIntoSight(tab);
+      if (isSeen && this.#seen !== pane) bringTabIntoSight(tab);
     }
+    this.#seen = this.pane;
   }
 
   #draw() {

@@ -16,6 +16,8 @@
  * @property {(as: string|null, id: number) => Promise<object>} message
  * @property {(as: string|null, asked: object) => Promise<object>} diagnostics
  * @property {(as: string|null) => Promise<object>} streams
+ * @property {() => Promise<object>} held what a relay holds; not of a file
+ * @property {(deed: object) => Promise<object>} act
  * @property {(text: string) => Promise<{from: number, words: string[]}>} complete
  * @property {(filter: string) => Promise<object>} checkFilter
  */
@@ -24,13 +26,15 @@
 export class Refused extends Error {
   /**
    * @param {string} sentence
-   * @param {{status?: number, position?: number, length?: number}} [about] where in a filter the slip is, in characters
+   * @param {{status?: number, position?: number, length?: number, slips?: object}} [about] where in a filter the
+   *   slip is, in characters; or by field what does not fit
    */
-  constructor(sentence, { status = 0, position = null, length = 1 } = {}) {
+  constructor(sentence, { status = 0, position = null, length = 1, slips = {} } = {}) {
     super(sentence);
     this.status = status;
     this.position = position;
     this.length = length;
+    this.slips = slips;
   }
 
   /** Whether nobody was there to answer. */

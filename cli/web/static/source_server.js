@@ -3,6 +3,8 @@
 import { Refused } from "./source.js";
 
 const GONE = "the server cannot be reached";
+/** What no other site can say without being allowed to. */
+const HANDS = { "content-type": "application/json", "kiebitz-hands": "1" };
 
 /** Asks `api/…`; `import("./source.js").Source` says what each question gives. */
 export class ServerSource {
@@ -68,6 +70,16 @@ export class ServerSource {
     if (said.error) throw new Refused(said.error, { status: 400, ...said });
   }
 
+  /** What a relay holds that records the session. */
+  held() {
+    return this.#ask("held");
+  }
+
+  /** Have something done to what is held. */
+  act(deed) {
+    return this.#ask("held", {}, { method: "POST", headers: HANDS, body: JSON.stringify(deed) });
+  }
+
   /** The address of what comes from now on, or after an event. */
   liveAddress(table, as, after) {
     return this.#address("live", { table, as, after });
@@ -84,10 +96,14 @@ export class ServerSource {
     return `api/${path}${text ? `?${text}` : ""}`;
   }
 
-  async #ask(path, asked) {
+  async #ask(path, asked, how = {}) {
     let answer, said;
     try {
-      answer = await fetch(this.#address(path, asked), { credentials: "same-origin", cache: "no-store" });
+      answer = await fetch(this.#address(path, asked), {
+        credentials: "same-origin",
+        cache: "no-store",
+        ...how,
+      });
       said = await answer.json();
     } catch {
       if (answer !== undefined && !answer.ok)

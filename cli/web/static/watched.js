@@ -177,6 +177,7 @@ export class Watched {
         events: (data) => this.#take(data),
         growth: () => this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline()),
         status: ({ live, trouble, ending }) => this.#where.go({ live, trouble: trouble ?? ending ?? "" }),
+        held: () => this.#where.go({ held: this.#where.now.held + 1 }),
         lost: (isLost) => this.#lose(isLost),
       },
     );

@@ -17,6 +17,7 @@
  * @property {string} notice about what was just done
  * @property {string} trouble that lasts: the connection is lost, the recording is behind
  * @property {number} data counts up when something new has come
+ * @property {number} held counts up when a relay holds something else
  */
 
 /** The place of one who has just come. */
@@ -36,6 +37,7 @@ export const AT_FIRST = Object.freeze({
   notice: "",
   trouble: "",
   data: 0,
+  held: 0,
 });
 
 /** Holds the place, and tells those who listen when it has changed: once for all that changed together. */

@@ -1,0 +1,115 @@
+// The dialog in which a held message is edited, field by field, or answered in its receiver's name.
+
+import { byId, element, write } from "./elements.js";
+
+/**
+ * Edit the values of a message, and let it go with them.
+ *
+ * @param {import("./held.js").Held} held
+ * @param {object} message
+ * @param {(sentence: string) => void} done
+ */
+export function editHeld(held, message, done) {
+  const fields = new Map();
+  const lines = message.values.map(({ field, value }, place) => {
+    const slip = element("p", { id: `held-slip-${place}`, class: "held-slip", role: "alert" });
+    const input = element("input", {
+      id: `held-value-${place}`,
+      type: "text",
+      autocomplete: "off",
+      autocapitalize: "off",
+      spellcheck: "false",
+      "aria-describedby": slip.id,
+    });
+    input.value = value;
+    fields.set(field, { input, slip });
+    return element("div", { class: "held-field" }, element("label", { for: input.id }, field), input, slip);
+  });
+  if (!lines.length) lines.push(element("p", {}, "it has no values that are known here"));
+  openDialog(`${message.name} from ${message.sender}, with other values`, lines, "Let it go so", async () => {
+    for (const { input, slip } of fields.values()) markSlip(input, slip, "");
+    const values = Object.fromEntries([...fields].map(([field, { input }]) => [field, input.value]));
+    try {
+      await held.act({ do: "change", number: message.number, values });
+    } catch (error) {
+      const slips = Object.entries(error.slips ?? {}).filter(([field]) => fields.has(field));
+      if (!slips.length) throw error;
+      for (const [field, sentence] of slips) {
+        const { input, slip } = fields.get(field);
+        markSlip(input, slip, sentence);
+      }
+      fields.get(slips[0][0]).input.focus();
+      return;
+    }
+    closeDialog();
+    done(`${message.name} was let go with other values`);
+  });
+}
+
+/**
+ * Write a message that goes back to the sender, as if from the receiver.
+ *
+ * @param {import("./held.js").Held} held
+ * @param {object} message
+ * @param {(sentence: string) => void} done
+ */
+export function answerHeld(held, message, done) {
+  const input = element("input", {
+    id: "held-answer",
+    type: "text",
+    list: "held-names",
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    placeholder: "NAME field=value",
+  });
+  const line = element(
+    "div",
+    { class: "held-field" },
+    element("label", { for: input.id }, `As if from ${message.receiver}`),
+    input,
+    element("datalist", { id: "held-names" }, ...message.answers.map((name) => element("option", { value: name }))),
+  );
+  openDialog(`An answer to ${message.sender}; ${message.name} still waits`, [line], "Send it", async () => {
+    await held.act({ do: "answer", number: message.number, text: input.value.trim() });
+    closeDialog();
+    done(`${message.name} was answered`);
+  });
+}
+
+function openDialog(title, lines, words, send) {
+  const why = element("p", { class: "held-slip", role: "alert" });
+  const form = byId("held-form");
+  write(byId("held-title"), title);
+  form.replaceChildren(
+    ...lines,
+    why,
+    element(
+      "p",
+      { class: "held-buttons" },
+      element("button", { type: "submit", class: "is-main" }, words),
+      element("button", { type: "button", onclick: closeDialog }, "Back"),
+    ),
+  );
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    write(why, "");
+    try {
+      await send();
+    } catch (error) {
+      write(why, error.message);
+    }
+  };
+  byId("held-dialog").showModal();
+  form.querySelector("input")?.focus();
+}
+
+function closeDialog() {
+  byId("held-dialog").close();
+}
+
+function markSlip(input, slip, sentence) {
+  write(slip, sentence);
+  if (sentence) input.setAttribute("aria-invalid", "true");
+  else input.removeAttribute("aria-invalid");
+}
