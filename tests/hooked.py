@@ -38,11 +38,13 @@ class Hooked:
         self.answers[ticket] = outcomes
         self.order.append(ticket)
 
-    def asked(self, frame: bytes, direction: Direction = "s2c", number: int = 1) -> int | None:
+    def asked(
+        self, frame: bytes, direction: Direction = "s2c", number: int = 1, protocol: str = "maexchen"
+    ) -> int | None:
         """Ask about a message; gives the ticket, None if it is to pass as it is."""
         self._asked += 1
         self._now_ns += 1_000_000
-        is_asked = self.process.ask(self._asked, number, direction, self._now_ns, "maexchen", frame)
+        is_asked = self.process.ask(self._asked, number, direction, self._now_ns, protocol, frame)
         return self._asked if is_asked else None
 
     def says(
@@ -64,6 +66,10 @@ class Hooked:
         offset = self._offsets.get((number, direction), 0)
         self._offsets[number, direction] = offset + len(frame)
         self.process.passed_on(number, direction, self._now_ns, offset, frame)
+
+    def misses(self, length: int, direction: Direction = "s2c", number: int = 1) -> None:
+        """Bytes are passed on of which the hook is not told."""
+        self._offsets[number, direction] = self._offsets.get((number, direction), 0) + length
 
     def until_answered(self, ticket: int) -> None:
         self.until(lambda: ticket in self.answers)

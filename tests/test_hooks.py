@@ -20,6 +20,7 @@ from kiebitz.cli.altering import hook_process, hook_words
 from kiebitz.cli.altering.hook_file import HookError
 from kiebitz.cli.altering.hook_process import HookProcess
 from kiebitz.cli.altering.hook_records import Outcome
+from kiebitz.hooks import Message, Stream, Table
 
 ROLLED = b"ROLLED;6,5;t"
 LOST = b"PLAYER LOST;bob;MIA"
@@ -242,6 +243,24 @@ BAD = {
         "return [message, None]",
         ", line 2: message gave back several, one of them a NoneType; expected messages",
     ),
+    "gives one made wrongly": (
+        "return type(message)(name='ROLLED', fields={}, direction='back', stream=message.stream, time=0.0, "
+        "protocol='maexchen')",
+        ", line 2: message gave back a message with the direction 'back', at ROLLED on stream 1",
+    ),
+    "waits for ever": (
+        "import msgspec; return msgspec.structs.replace(message, delay=float('inf'))",
+        ", line 2: message gave back a message with the delay inf, at ROLLED on stream 1",
+    ),
+    "asks the terminal": ("input()", ", line 4: message raised EOFError: EOF when reading a line, at ROLLED"),
+    "waits for a program": (
+        "import subprocess; subprocess.run(['sleep', '1000'])",
+        ": message takes over 0.4 seconds for ROLLED on stream 1",
+    ),
+    "is a circle": (
+        "message.fields['dice'] = one = []; one.append(one); raise ValueError(one)",
+        ", line 4: mess",
+    ),
     "waits for an hour": (
         "return message.later(3601)",
         ", line 4: message raised ValueError: a message is kept back for 0 to 3600 seconds, not 3601",
@@ -258,7 +277,7 @@ BAD = {
     ),
     "leaves a child": ("import os, time\n    if os.fork(): os._exit(0)\n    time.sleep(1000)", ""),
 }
-QUICK = {"raises", "exits", "hangs", "gives a number"}
+QUICK = {"raises", "hangs"}
 
 
 @pytest.mark.parametrize("name", a_few(BAD, QUICK))
@@ -293,6 +312,17 @@ def test_a_bad_hook_is_stopped_and_messages_pass(
     assert told.endswith(STOPPED)
     assert "\n" not in told
     assert len(told) < 600
+
+
+@pytest.mark.full
+def test_two_hooks_in_place_of_one_are_stopped(tmp_path: Path) -> None:
+    source = "import os\ndef message(message, table):\n    os.fork()\n    return message\n"
+    with hooked(tmp_path, source) as hook:
+        tickets = [hook.asked(ROLLED) for _ in range(4)]
+        hook.until(lambda: len(hook.answers) == len(tickets))
+        hook.until(lambda: bool(hook.told))
+        assert hook.asked(ROLLED) is None
+    assert hook.told == [f"{tmp_path / 'hooks.py'}: its process says what nobody understands{STOPPED}"]
 
 
 SLOW = """
@@ -350,6 +380,19 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
         f"{path} says: ['ada', 'bob']",
         f"{too_slow} (and 1 more like it)",
     ]
+
+
+@pytest.mark.parametrize(("missing", "known"), [(0, "boran"), (20, "nobody")])
+def test_bytes_that_it_is_not_told_of_are_a_gap(missing: int, known: str, tmp_path: Path) -> None:
+    source = "def message(message, table):\n    print(*table.state.get('players') or ['nobody'])\n"
+    with hooked(tmp_path, f"{source}    return message\n") as hook:
+        hook.process.opened(2, "tcp", "127.0.0.1:40002", "127.0.0.1:9001")
+        hook.passes(b"LOGI boran\r\n", "c2s", 2)
+        hook.passes(b"+LOG", "s2c", 2)
+        hook.misses(missing, "s2c", 2)
+        hook.passes(b"I boran\r\n", "s2c", 2)
+        hook.asked(b"PING\r\n", "s2c", 2, "okey")
+    assert hook.told == [f"{tmp_path / 'hooks.py'} says: {known}"]
 
 
 PRINTING = r"""
@@ -556,3 +599,75 @@ def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Monk
     with hooked(tmp_path, source) as hook:
         hook.process.closed(1)
     assert hook.told == [f"{tmp_path / 'hooks.py'}: it does not end by itself, and is ended"]
+
+
+DOCUMENT = (ROOT / "docs" / "hooks.md").read_text()
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+ANNOUNCED = b"ANNOUNCED;ada;6,5"
+SHOWN = [
+    # For each example: what is passed on, what comes, and what is passed on in its place.
+    ([], {ROLLED: [b"ROLLED;2,1;t"], LOST: [LOST]}),
+    ([], {b"REGISTER;eve": [b"REJECTED"], ANNOUNCED: [ANNOUNCED] * 2, LOST: [LOST]}),
+    (
+        [b"REGISTER;ada", b"REGISTERED", b"ROUND STARTED;1;bob,ada", b"PLAYER ROLLS;bob"],
+        {
+            b"REGISTER;ada": [b"REGISTER;ada"],
+            b"ANNOUNCE;6,5;t": [],
+            b"REGISTER;bob": [b"REGISTER;bob"],
+            b"ANNOUNCE;6,5;u": [b"ANNOUNCE;6,5;u"],
+        },
+    ),
+    ([], {ROLLED: [ROLLED], b"ROLLED;6,5;u": [b"ROLLED;6,5;u"], b"ROLLED;6,5;v": [b"ROLLED;6,6;v"]}),
+]
+FROM_CLIENTS = (b"REGISTER;", b"ANNOUNCE;")
+
+
+@pytest.mark.parametrize("number", a_few(range(len(SHOWN)), {2}))
+def test_the_examples_of_the_page_do_what_it_says(number: int, tmp_path: Path) -> None:
+    assert len(EXAMPLES) == len(SHOWN)
+    before, given = SHOWN[number]
+    with hooked(tmp_path, EXAMPLES[number]) as hook:
+        for frame in before:
+            hook.passes(frame, "c2s" if frame.startswith(FROM_CLIENTS) else "s2c")
+        for frame, expected in given.items():
+            found = hook.says(frame, "c2s" if frame.startswith(FROM_CLIENTS) else "s2c")
+            assert found is not None
+            assert [data for _, data, _, _ in found] == expected
+        hook.process.closed(1)
+    assert all(" has rolled " in told for told in hook.told)
+
+
+@pytest.mark.full
+def test_a_hook_has_types(tmp_path: Path) -> None:
+    typed = [example for example in EXAMPLES if "import Message" in example]
+    assert len(typed) == len(EXAMPLES) - 1
+    slip = typed[-1].replace('but(dice="6,6")', "butt()").replace("-> Message:", "-> int:")
+    for number, source in enumerate([*typed, slip]):
+        (tmp_path / f"hook_{number}.py").write_text(source)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "mypy",
+                "--strict",
+                "--cache-dir",
+                str(tmp_path / "mypy"),
+                f"hook_{number}.py",
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert (done.returncode == 0) == (source is not slip), done.stdout
+    assert '"Message" has no attribute "butt"' in done.stdout
+
+
+def test_the_page_names_all_that_there_is() -> None:
+    for record in (Message, Stream):
+        missing = {name for name in record.__struct_fields__ if f"`{name}`" not in DOCUMENT}
+        assert missing == set()
+    for kind, owner in ((Message, ""), (Table, "table.")):
+        methods = {name for name in vars(kind) if not name.startswith("_")} - {*Message.__struct_fields__}
+        assert {name for name in methods if f"`{owner}{name}" not in DOCUMENT} == set()

@@ -338,13 +338,13 @@ class HookProcess:
         elif isinstance(record, Failed):
             self._stop(record.sentence)
         elif isinstance(record, Answer | Done):
-            call = self._calls.popleft() if self._calls else None
-            if isinstance(record, Answer):
-                if call is None or call.asked is None or call.asked.ticket != record.ticket:
-                    raise Garbled
-                self.on_answer(record.ticket, record.outcomes)
-            elif call is None or call.asked is not None:
+            call = self._calls[0] if self._calls else None
+            ticket = record.ticket if isinstance(record, Answer) else None
+            if call is None or (call.asked.ticket if call.asked is not None else None) != ticket:
                 raise Garbled
+            self._calls.popleft()
+            if isinstance(record, Answer):
+                self.on_answer(record.ticket, record.outcomes)
 
     def _hear_output(self) -> None:
         """Tell what the hook prints."""

@@ -11,7 +11,8 @@ import msgspec
 from kiebitz.cli.altering.hook_records import MOST_BYTES, MOST_MESSAGES, Ask, Outcome
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar import Decoded, shortened, to_json
-from kiebitz.hooks import Message
+from kiebitz.dissectors.records import DIRECTIONS
+from kiebitz.hooks import LONGEST_DELAY_S, Message, Stream
 from kiebitz.storage.assigning import Target
 from kiebitz.storage.assignments import Assignment, AssignmentError
 from kiebitz.storage.escaping import json_text
@@ -36,17 +37,29 @@ def gathered(given: object) -> list[Message]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise Rubbish(f"gave back {_kind(given)}; expected the message, several in a list, or None")
     found: list[Message] = []
-    size = 0
     for one in given:
         if not isinstance(one, Message):
             raise Rubbish(f"gave back several, one of them {_kind(one)}; expected messages")
         if len(found) == MOST_MESSAGES:
             raise Rubbish(f"gave back over {MOST_MESSAGES} messages for one")
         found.append(one)
-        size += len(one.data)
-        if size > MOST_BYTES:
-            raise Rubbish(f"gave back over {MOST_BYTES >> 20} MiB for one message")
     return found
+
+
+def _check(message: Message) -> None:
+    """Raise Rubbish for a message that was put together by hand, and wrongly."""
+    sound = {
+        "name": isinstance(message.name, str),
+        "fields": isinstance(message.fields, dict),
+        "direction": message.direction in DIRECTIONS,
+        "stream": isinstance(message.stream, Stream),
+        "data": isinstance(message.data, bytes),
+        "delay": isinstance(message.delay, int | float) and 0 <= message.delay <= LONGEST_DELAY_S,
+    }
+    for name, is_sound in sound.items():
+        if not is_sound:
+            value = shortened(repr(getattr(message, name)), _SHOWN)
+            raise Rubbish(f"gave back a message with the {name} {value}")
 
 
 def _kind(value: object) -> str:
@@ -62,6 +75,7 @@ def outcomes(dissector: Dissector, asked: Ask, messages: Sequence[Message], is_f
     found: list[Outcome] = []
     size = 0
     for message in messages:
+        _check(message)
         if message.stream.id != asked.number:
             raise AssignmentError(
                 f"a message of stream {message.stream.id} cannot be passed on in place of one of stream "
