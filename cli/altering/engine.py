@@ -228,10 +228,12 @@ class Engine:
                 way.free_ns = 0
         self._is_over = True
         for ticket in [*self._tickets.values()]:
-            if ticket.waits_for == "hand" and self._drops_held:
-                self.drop(ticket.number, "Kiebitz was ended")
-            else:
+            if ticket.waits_for == "hook":
                 self._decided(ticket)
+            elif self._drops_held:
+                self.drop(ticket.number)
+            else:
+                self.let_go(ticket.number)
         for passage in self._passages.values():
             for way in passage.ways.values():
                 self._look(passage, way, is_last=True)
@@ -265,10 +267,10 @@ class Engine:
         ticket.copy.deeds.append(("hold", ticket.rule))
         self._decided(ticket)
 
-    def drop(self, number: int, rule: str | None = None) -> None:
+    def drop(self, number: int) -> None:
         """Do not pass a message on."""
         ticket = self._tickets[number]
-        self._applying.drop(ticket.slot, ticket.copy, rule or ticket.rule)
+        self._applying.drop(ticket.slot, ticket.copy, ticket.rule)
         self._decided(ticket)
 
     def replace(self, number: int, data: bytes) -> None:
