@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
-import msgspec
 import pytest
-from command import CAPTURES, kiebitz
+from command import CAPTURES
 from passed_on import Deed, altered_session, bytes_of, some
 from strength import GAMES, times
 
 from kiebitz.cli.sessions import open_session
-from kiebitz.dissectors.records import Altered, Chunk
 from kiebitz.storage.derived import as_sent
 from kiebitz.storage.diff import compare
-from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import MessageRow, diagnostics
 
