@@ -18,8 +18,8 @@ from kiebitz.dissectors.records import Action, Altered, Direction, Findings, Gam
 WRITTEN: frozenset[Action] = frozenset({"change", "insert", "double"})
 """After these, what was passed on is no peer's writing."""
 
-_MOST_WRITTEN = 1024
-"""So many stretches of Kiebitz's own bytes are remembered, all streams together."""
+_MOST_PASSED_ON = 1024
+"""So many stretches of altered bytes are remembered, all streams together."""
 
 _MOST_GAMES = 1024
 
@@ -77,33 +77,33 @@ class Aftermath:
         return self._clean_ns is None or ts_ns < self._clean_ns
 
 
-class Written:
-    """Where Kiebitz's own bytes are: the latest stretches of all streams."""
+class PassedOn:
+    """Where the bytes are that were passed on with an alteration: the latest of all streams."""
 
     def __init__(self) -> None:
-        self._stretches: dict[tuple[int, Direction], deque[tuple[int, int]]] = {}
+        self._stretches: dict[tuple[int, Direction], deque[tuple[int, int, Action]]] = {}
         self._order: deque[tuple[int, Direction]] = deque()
 
     def add(self, item: Altered) -> None:
-        """Remember what is passed on with an alteration, if a peer has not written it."""
-        if item.action not in WRITTEN or not item.length:
+        """Remember what is passed on with an alteration."""
+        if not item.length:
             return
         way = (item.stream.id, item.direction)
-        self._stretches.setdefault(way, deque()).append((item.offset, item.offset + item.length))
+        self._stretches.setdefault(way, deque()).append((item.offset, item.offset + item.length, item.action))
         self._order.append(way)
-        if len(self._order) > _MOST_WRITTEN:
+        if len(self._order) > _MOST_PASSED_ON:
             oldest = self._order.popleft()
             stretches = self._stretches[oldest]
             stretches.popleft()
             if not stretches:
                 del self._stretches[oldest]
 
-    def has(self, stream_id: int, direction: Direction, offset: int, length: int = 1) -> bool:
-        """Whether Kiebitz has written what is there; what has no `length` may also stand right behind it."""
-        return any(
-            start <= offset < end or (not length and offset == end)
-            for start, end in self._stretches.get((stream_id, direction), ())
-        )
+    def action(self, stream: Stream, direction: Direction, offset: int, length: int = 1) -> Action | None:
+        """What was done to what is there; something without `length` may also stand right behind it."""
+        for start, end, action in self._stretches.get((stream.id, direction), ()):
+            if start <= offset < end or (not length and offset == end):
+                return action
+        return None
 
 
 class OwnDoing:
@@ -112,19 +112,20 @@ class OwnDoing:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._aftermaths: dict[Server, Aftermath] = {}
-        self._written = Written()
+        self._passed_on = PassedOn()
         self._flaws = self._games = 0
         """So many of the findings are judged."""
 
-    def wrote(self, stream: Stream, direction: Direction, offset: int) -> bool:
-        """Whether Kiebitz has written what is there."""
-        return self._written.has(stream.id, direction, offset)
+    def action(self, stream: Stream, direction: Direction, offset: int) -> Action | None:
+        """What was done to the message that begins there; None if nothing was."""
+        # Hardly any session has one.
+        return self._passed_on.action(stream, direction, offset) if self._aftermaths else None
 
     def altered(self, item: Altered, here: Server, tables: Tables) -> None:
         """A message was altered at a server."""
         # All that was found before is judged as ever.
         self.judge(tables)
-        self._written.add(item)
+        self._passed_on.add(item)
         contexts = tables()
         protocol = contexts[here].info.protocol
         for server, context in contexts.items():
@@ -168,7 +169,7 @@ class OwnDoing:
             if flaw.severity == "note" or flaw.group == "network":
                 continue
             aftermath = self._aftermaths.get((flaw.stream.transport, flaw.stream.server))
-            if self._written.has(flaw.stream.id, flaw.direction, flaw.offset, flaw.length):
+            if self._passed_on.action(flaw.stream, flaw.direction, flaw.offset, flaw.length) in WRITTEN:
                 flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="kiebitz")
             elif flaw.group in _LED_TO and aftermath is not None and aftermath.shows_at(flaw.ts_ns):
                 text = f"{flaw.text}{_NO_ACCUSATION}"

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from kiebitz.dissectors.aftermath import OwnDoing
+from kiebitz.dissectors.aftermath import WRITTEN, OwnDoing
 from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
@@ -147,6 +147,8 @@ class Inspector:
         if isinstance(item, End):
             item.stream.closed_ns = item.ts_ns
             item.stream.close_reason = item.reason
+        elif isinstance(item, Altered):
+            self._findings.altered.append(item)
         if isinstance(item, Fault):
             # That a server cannot be reached has to be told, whatever it speaks.
             self._fault(item)
@@ -507,6 +509,7 @@ class Inspector:
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row
+        altered = self._own_doing.action(conversation.stream, direction, frame.offset)
         self._ids.message += 1
         message = Message(
             self._ids.message,
@@ -518,15 +521,12 @@ class Inspector:
             decoded.fields_json,
             frame.offset,
             frame.size,
+            altered=altered,
         )
         self._findings.messages.append(message)
         for flaw in decoded.flaws:
             if flaw.habit:
-                habit = (
-                    direction,
-                    flaw.code,
-                    self._own_doing.wrote(conversation.stream, direction, frame.offset),
-                )
+                habit = (direction, flaw.code, altered in WRITTEN)
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
@@ -536,7 +536,7 @@ class Inspector:
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
-        if guess is not None and not self._own_doing.wrote(conversation.stream, direction, frame.offset):
+        if guess is not None and altered not in WRITTEN:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
 

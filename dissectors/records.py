@@ -141,7 +141,8 @@ class Message(msgspec.Struct, eq=False, gc=False):
     """One frame and what it says; `name` is `unreadable` where that cannot be told.
 
     `fields` maps field names to JSON values; `fields_json` is the same as JSON text. `event_id` is the event
-    that the message tells of, `game_id` the game it belongs to; both may be None.
+    that the message tells of, `game_id` the game it belongs to; both may be None. `altered` is what Kiebitz
+    has done to it, if it has.
     """
 
     id: int
@@ -155,6 +156,7 @@ class Message(msgspec.Struct, eq=False, gc=False):
     length: int
     game_id: int | None = None
     event_id: int | None = None
+    altered: Action | None = None
 
 
 class Diagnostic(msgspec.Struct, eq=False, gc=False):
@@ -253,3 +255,4 @@ class Findings(msgspec.Struct, eq=False):
     diagnostics: list[Diagnostic] = msgspec.field(default_factory=list)
     events: list[Event] = msgspec.field(default_factory=list)
     snapshots: list[Snapshot] = msgspec.field(default_factory=list)
+    altered: list[Altered] = msgspec.field(default_factory=list)

@@ -72,6 +72,7 @@ def record_tables() -> str:
         kiebitz.Stream,
         kiebitz.Game,
         kiebitz.Message,
+        kiebitz.Alteration,
         kiebitz.Event,
         kiebitz.Diagnostic,
         kiebitz.Table,

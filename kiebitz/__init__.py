@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kiebitz.cli.library import import_capture as import_capture
     from kiebitz.cli.library import open as open
     from kiebitz.dissectors.errors import KiebitzError as KiebitzError
+    from kiebitz.storage.session import Alteration as Alteration
     from kiebitz.storage.session import Diagnostic as Diagnostic
     from kiebitz.storage.session import Event as Event
     from kiebitz.storage.session import Game as Game
@@ -32,11 +33,13 @@ _WHERE = {
     "KiebitzError": "kiebitz.dissectors.errors",
     **dict.fromkeys(("open", "import_capture", "diff"), "kiebitz.cli.library"),
     **dict.fromkeys(
-        ("Session", "Stream", "Game", "Message", "Event", "Diagnostic", "Table"), "kiebitz.storage.session"
+        ("Session", "Stream", "Game", "Message", "Alteration", "Event", "Diagnostic", "Table"),
+        "kiebitz.storage.session",
     ),
 }
 
 __all__ = [
+    "Alteration",
     "Diagnostic",
     "Event",
     "Game",

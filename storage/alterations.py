@@ -6,12 +6,34 @@ was kept from its receiver has no bytes, and so no message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.records import Action, Direction
+from kiebitz.dissectors.grammar import UNREADABLE
+from kiebitz.dissectors.records import Action, Altered, Direction, Message, Stream
 from kiebitz.storage.timeline import Timeline, increasing
+
+IN_WORDS: dict[Action, str] = {
+    "drop": "dropped",
+    "change": "changed",
+    "insert": "put in",
+    "double": "doubled",
+    "hold": "held back",
+    "delay": "delayed",
+    "reorder": "put behind others",
+    "cut": "cut into pieces",
+    "reset": "ended the connection at",
+}
+"""What was done, as it is said of a message."""
+
+OF_MESSAGE = (
+    "a.id = (SELECT n.id FROM alterations AS n WHERE n.stream_id = m.stream_id AND n.direction = m.direction"
+    " AND n.offset <= m.offset AND n.length > 0 ORDER BY n.offset DESC LIMIT 1)"
+    " AND m.offset < a.offset + a.length"
+)
+"""SQL: an alteration (alias a) is that of a message (alias m)."""
 
 
 class AlterationRow(msgspec.Struct, frozen=True):
@@ -35,22 +57,123 @@ class AlterationRow(msgspec.Struct, frozen=True):
     fields_json: str | None
     original: bytes | None
 
+    @property
+    def fields(self) -> dict[str, Any] | None:
+        """What had been sent, as fields."""
+        return None if self.fields_json is None else msgspec.json.decode(self.fields_json)
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether something was sent and nothing of it passed on."""
+        return self.original is not None and not self.length
+
+    def item(self, stream: Stream) -> Altered:
+        """The same as its source told it."""
+        return Altered(
+            stream,
+            self.direction,
+            self.ts_ns,
+            self.offset,
+            self.length,
+            self.action,
+            self.rule,
+            self.sent_ns,
+            self.original,
+            self.name,
+            self.fields_json,
+        )
+
 
 _COLUMNS = (
     "a.id, a.stream_id, a.direction, a.ts_ns, a.chunk_id, a.offset, a.length, a.action, a.rule, a.sent_ns,"
     " a.name, a.fields, a.original"
 )
+_OF_SESSION = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
 
 
 def alterations(
-    timeline: Timeline, condition: str = "1", parameters: Sequence[str | int | float] = ()
+    timeline: Timeline,
+    condition: str = "1",
+    parameters: Sequence[str | int | float] = (),
+    after: int = 0,
 ) -> Iterator[AlterationRow]:
-    """The session's alterations that meet an SQL condition on the table (alias a), in order."""
+    """The session's alterations above a number that meet an SQL condition (alias a), in order."""
     # The plus keeps SQLite from taking the index by stream, and sorting all of it.
     rows = timeline.connection.execute(
         f"SELECT {_COLUMNS} FROM alterations AS a"
-        " WHERE +a.stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
-        f" AND ({condition}) ORDER BY a.id",
-        [timeline.session.id, *parameters],
+        f" WHERE a.id > ? AND +a.{_OF_SESSION} AND ({condition}) ORDER BY a.id",
+        [after, timeline.session.id, *parameters],
     )
     return (AlterationRow(*row) for row in increasing(rows))
+
+
+def count_alterations(timeline: Timeline) -> int:
+    """How often something was altered in a session."""
+    found: int = timeline.connection.execute(
+        f"SELECT count(*) FROM alterations WHERE {_OF_SESSION}", (timeline.session.id,)
+    ).fetchone()[0]
+    return found
+
+
+def message_numbers(timeline: Timeline) -> Mapping[int, int]:
+    """Alteration to the first message that its receiver got for it; those without one are left out."""
+    if not count_alterations(timeline):
+        return {}
+    return dict(
+        timeline.connection.execute(
+            f"SELECT a.id, min(m.id) FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
+            f" WHERE m.{_OF_SESSION} GROUP BY a.id",
+            (timeline.session.id,),
+        ).fetchall()
+    )
+
+
+class AlteredMessages:
+    """Which messages of a session were altered, as it stands now."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._connection = timeline.connection
+        # Hardly any session has one, and then nothing more is asked.
+        self._has_some = self._connection.execute("SELECT 1 FROM alterations LIMIT 1").fetchone() is not None
+
+    def action(self, message_id: int) -> Action | None:
+        """What was done to a message; None if nothing was."""
+        found = self._found("a.action", message_id)
+        return found[0] if found is not None else None
+
+    def of(self, message_id: int) -> AlterationRow | None:
+        """How a message was altered; None if it was not."""
+        found = self._found(_COLUMNS, message_id)
+        return AlterationRow(*found) if found is not None else None
+
+    def action_of_event(self, event_id: int) -> Action | None:
+        """What was done to the first message that tells of an event and was altered; None if none was."""
+        found = self._found("a.action", event_id, "m.event_id")
+        return found[0] if found is not None else None
+
+    def _found(self, columns: str, number: int, of: str = "m.id") -> tuple[Any, ...] | None:
+        if not self._has_some:
+            return None
+        row: tuple[Any, ...] | None = self._connection.execute(
+            f"SELECT {columns} FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
+            f" WHERE {of} = ? ORDER BY m.id LIMIT 1",
+            (number,),
+        ).fetchone()
+        return row
+
+
+def as_message(altered: Altered) -> Message:
+    """What was sent as a message without a number, for a filter to be asked about it."""
+    fields_json = altered.fields_json or "{}"
+    return Message(
+        0,
+        altered.stream,
+        altered.direction,
+        altered.ts_ns,
+        altered.name or UNREADABLE,
+        msgspec.json.decode(fields_json),
+        fields_json,
+        altered.offset,
+        len(altered.original or b""),
+        altered=altered.action,
+    )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO
 
+from kiebitz.storage.alterations import OF_MESSAGE
 from kiebitz.storage.escaping import cell, json_text, printable_json
 from kiebitz.storage.sentences import sentence
 from kiebitz.storage.timeline import Timeline, increasing
@@ -24,6 +25,8 @@ _RECORDS = {
     "game": "SELECT started_ns, * FROM games WHERE session_id = ? ORDER BY started_ns, id",
     "message": "SELECT m.ts_ns, m.* FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
     " WHERE s.session_id = ? ORDER BY m.ts_ns, m.id",
+    "alteration": "SELECT a.ts_ns, a.* FROM alterations AS a JOIN streams AS s ON s.id = a.stream_id"
+    " WHERE s.session_id = ? ORDER BY a.ts_ns, a.id",
     "event": "SELECT e.ts_ns, e.*, t.protocol FROM events AS e JOIN tables AS t ON t.id = e.table_id"
     " WHERE e.session_id = ? ORDER BY e.ts_ns, e.id",
     "diagnostic": "SELECT d.ts_ns, d.* FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
@@ -44,13 +47,15 @@ _COLUMNS = (
     "sentence",
     "game",
     "diagnostics",
+    "altered",
 )
 
 
 def write_jsonl(timeline: Timeline, file: BinaryIO) -> None:
     """An object for each record of the session, in order of time; `record` says what it is.
 
-    The other keys are the columns of its table in the database; an event also has its `sentence`.
+    The other keys are the columns of its table in the database; an event also has its `sentence`. Bytes are
+    in hexadecimal.
     """
     streams = [_records(timeline, kind, rank) for rank, kind in enumerate(_RECORDS)]
     for _, _, _, record in heapq.merge(*streams, key=lambda entry: entry[:3]):
@@ -116,6 +121,8 @@ def _records(timeline: Timeline, kind: str, rank: int) -> Iterator[tuple[int, in
     for number, (ts_ns, *values) in enumerate(cursor):
         record: dict[str, Any] = {"record": kind}
         for name, value in zip(names, values, strict=True):
+            if isinstance(value, bytes):
+                value = value.hex()
             record[name] = json.loads(value) if name in _JSON_COLUMNS and value is not None else value
         if kind == "event":
             record["sentence"] = sentence(record.pop("protocol"), record["kind"], record["data"])
@@ -127,13 +134,16 @@ def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
     # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, e.kind,"
-        " e.data, s.protocol, m.game_id, (SELECT count(*) FROM diagnostics WHERE message_id = m.id)"
+        " e.data, s.protocol, m.game_id, (SELECT count(*) FROM diagnostics WHERE message_id = m.id),"
+        f" (SELECT a.action FROM alterations AS a WHERE {OF_MESSAGE})"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
         " LEFT JOIN events AS e ON e.id = m.event_id WHERE +s.session_id = ? ORDER BY m.id",
         (timeline.session.id,),
     )
     for row in increasing(rows):
-        ts_ns, stream, client, server, direction, name, fields, kind, data, protocol, game, flaws = row[1:]
+        ts_ns, stream, client, server, direction, name, fields, kind, data, protocol, game, flaws, altered = (
+            row[1:]
+        )
         yield (
             (ts_ns - timeline.started_ns) / 1e9,
             stream,
@@ -146,4 +156,5 @@ def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
             None if kind is None else sentence(protocol, kind, json.loads(data)),
             game,
             flaws,
+            altered,
         )

@@ -14,6 +14,7 @@ from kiebitz.dissectors.records import Blame, Direction, Group, Severity
 from kiebitz.dissectors.records import Event as EventRecord
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.dissectors.state import State, seen_by, set_at
+from kiebitz.storage.alterations import AlterationRow, AlteredMessages
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.schema import StorageError
@@ -77,6 +78,21 @@ class Copy(msgspec.Struct, frozen=True):
     seconds: float
 
 
+class AsSent(msgspec.Struct, frozen=True):
+    """What had been sent in place of a message that Kiebitz has altered, and by which rule.
+
+    All but the rule is None if nothing was. Of its bytes `left_out` are not in `data`. `time` is in seconds
+    since the session began.
+    """
+
+    rule: str
+    time: float | None
+    name: str | None
+    fields: dict[str, Any] | None
+    data: bytes | None
+    left_out: int
+
+
 class MessageInFull(msgspec.Struct, frozen=True):
     """One message, and all that a session knows of it.
 
@@ -96,6 +112,7 @@ class MessageInFull(msgspec.Struct, frozen=True):
     changes: tuple[ChangeInFull, ...]
     copies: tuple[Copy, ...]
     copies_in_all: int
+    as_sent: AsSent | None
 
 
 class InFull:
@@ -128,19 +145,42 @@ class InFull:
         if seen is None:
             row = msgspec.structs.replace(row, event_id=None)
         data = self._data(row)
+        # A player knows what came, not what was done on the way.
+        altered = AlteredMessages(self.timeline).of(row.id) if as_player is None else None
         copies, in_all = self._copies(row, as_player)
         return MessageInFull(
-            message_record(self.timeline, row, client, server, self._player(row.stream_id), dissector),
+            message_record(
+                self.timeline,
+                row,
+                client,
+                server,
+                self._player(row.stream_id),
+                dissector,
+                altered.action if altered is not None else None,
+            ),
             protocol,
             _about(dissector, row, data),
             data,
             max(row.length - len(data), 0),
             _pieces(dissector, row.direction, data),
             tuple(self._flaws(row, as_player)),
-            None if seen is None else self._told(seen),
+            None if seen is None else self._told(seen, as_player),
             () if record is None or seen is None else tuple(self._changes(record, as_player)),
             copies,
             in_all,
+            None if altered is None else self._as_sent(altered),
+        )
+
+    def _as_sent(self, row: AlterationRow) -> AsSent:
+        started = self.timeline.started_ns
+        original = row.original
+        return AsSent(
+            row.rule,
+            None if row.sent_ns is None else (row.sent_ns - started) / 1e9,
+            row.name,
+            row.fields,
+            None if original is None else original[:MOST_BYTES],
+            max(len(original or b"") - MOST_BYTES, 0),
         )
 
     def _stream(self, stream_id: int) -> tuple[str, str, str | None]:
@@ -181,9 +221,10 @@ class InFull:
     def _event(self, event_id: int | None) -> EventRecord | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
 
-    def _told(self, event: EventRecord) -> Event:
+    def _told(self, event: EventRecord, as_player: str | None) -> Event:
         server = self._servers[event.table_id]
-        return event_record(self.timeline, event, server, self._hearers.sentence(event))
+        done = AlteredMessages(self.timeline).action_of_event(event.id) if as_player is None else None
+        return event_record(self.timeline, event, server, self._hearers.sentence(event), done)
 
     def _changes(self, event: EventRecord, as_player: str | None) -> Iterator[ChangeInFull]:
         """What an event changed, as far as a player could know."""

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from kiebitz.dissectors.inspector import DERIVED_CODES, DIVERGENCE
-from kiebitz.dissectors.records import Altered, Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.storage.alterations import AlterationRow, alterations
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline
@@ -121,19 +121,7 @@ class RecordedItems:
         for row in alterations:
             self._ended_by(row.chunk_id)
             yield from self._before(row.ts_ns)
-            yield Altered(
-                self._streams[row.stream_id],
-                row.direction,
-                row.ts_ns,
-                row.offset,
-                row.length,
-                row.action,
-                row.rule,
-                row.sent_ns,
-                row.original,
-                row.name,
-                row.fields_json,
-            )
+            yield row.item(self._streams[row.stream_id])
         self._ended_by(row_id - 1)
 
     def _ended_by(self, row_id: int) -> None:

@@ -17,7 +17,9 @@ from typing import BinaryIO
 import msgspec
 from scapy.utils import RawPcapNgWriter
 
+from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.storage.alterations import IN_WORDS, AlterationRow, AlteredMessages, alterations
 from kiebitz.storage.escaping import field_words, printable
 from kiebitz.storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
 from kiebitz.storage.sentences import sentence
@@ -243,6 +245,13 @@ class _Turns:
                 said = []
 
 
+def _deed(row: AlterationRow) -> str:
+    """What Kiebitz has done to a message."""
+    sent = "" if row.original is None else f"; as it was sent: {row.name or UNREADABLE}"
+    said = field_words(row.fields) if row.fields else ""
+    return f"Kiebitz: {IN_WORDS[row.action]} by {row.rule}{sent} {said}".rstrip()
+
+
 class _Comments:
     """What the packets of a session mean.
 
@@ -265,12 +274,21 @@ class _Comments:
                 f" FROM {kind}s WHERE {told} AND stream_id IN (SELECT id FROM streams WHERE session_id = ?)",
                 session,
             )
+        self._altered = AlteredMessages(timeline)
+        self._kept_back = deque(row for row in alterations(timeline, "a.length = 0"))
         self._of_chunk: defaultdict[int, list[int]] = defaultdict(list)
         self._of_opening: defaultdict[int, list[int]] = defaultdict(list)
         self._place_by_time(session)
 
     def of(self, row: ChunkRow) -> list[str]:
         """A comment for each message that begins in these bytes, and for each thing that is wrong there."""
+        kept_back: list[str] = []
+        while self._kept_back and self._kept_back[0].chunk_id < row.id:
+            dropped = self._kept_back.popleft()
+            kept_back.append(f"before this, on stream {dropped.stream_id}: {_deed(dropped)}")
+        return kept_back + self._of_bytes(row)
+
+    def _of_bytes(self, row: ChunkRow) -> list[str]:
         if row.data is None:
             return [f"{row.length} bytes are missing"] if row.length else []
         if row.data:
@@ -325,7 +343,8 @@ class _Comments:
         if kind is not None:
             # What people read first comes first: fields may be long.
             said = f"{sentence(protocol, kind, json.loads(data))} · {said}"
-        return [said, *self._flaws("message_id", number)]
+        altered = self._altered.of(number)
+        return [said, *([_deed(altered)] if altered is not None else []), *self._flaws("message_id", number)]
 
     def _each(self, numbers: list[int]) -> list[str]:
         return [text for number in numbers for text in self._flaws("id", number)]

@@ -122,7 +122,7 @@ TABLES: dict[str, dict[str, type]] = {
 INDEXES: dict[str, list[tuple[str, ...]]] = {
     "streams": [("session_id",)],
     "chunks": [("stream_id",)],
-    "alterations": [("stream_id", "offset")],
+    "alterations": [("stream_id", "direction", "offset")],
     "messages": [("name",), ("event_id",)],
     "diagnostics": [("stream_id",), ("message_id",)],
     "tables": [("session_id",)],

@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
+from kiebitz.dissectors.records import Action, Blame, Direction, Group, Severity, Transport
 from kiebitz.dissectors.records import Event as StoredEvent
+from kiebitz.dissectors.records import Stream as StreamRecord
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.state import State, seen_by
+from kiebitz.storage.alterations import (
+    AlterationRow,
+    AlteredMessages,
+    alterations,
+    as_message,
+    message_numbers,
+)
 from kiebitz.storage.conditions import compile_wanted, sql_condition
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.moments import game_at, parse_moment, tables_at
@@ -33,6 +41,7 @@ from kiebitz.storage.traffic import streams as stream_rows
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
+    from kiebitz.storage.filters import Row as FilterRow
 
 POLL_S = 0.05
 """How often a session that is being recorded is looked at."""
@@ -96,6 +105,40 @@ class Message(msgspec.Struct, frozen=True):
     length: int
     game: int | None
     event: int | None
+    altered: Action | None
+    """What Kiebitz has done to it as it passed."""
+
+
+class Alteration(msgspec.Struct, frozen=True):
+    """Something that Kiebitz has done to a message as it passed, by which `rule`, as that was written.
+
+    `name`, `fields` and `original` are what had been sent, at `sent`; all None where nothing was. In its
+    place came `length` bytes at `offset`, none if it was kept back; `message` is the number of the message
+    there.
+    """
+
+    id: int
+    time: float
+    ts_ns: int
+    stream: int
+    direction: Direction
+    client: str
+    player: str | None
+    server: str
+    action: Action
+    rule: str
+    sent: float | None
+    name: str | None
+    fields: dict[str, Any] | None
+    original: bytes | None
+    offset: int
+    length: int
+    message: int | None
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether something was sent and nothing of it passed on."""
+        return self.original is not None and not self.length
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -112,6 +155,8 @@ class Event(msgspec.Struct, frozen=True):
     sentence: str
     data: dict[str, Any]
     seq: int
+    altered: Action | None
+    """What Kiebitz has done to a message that tells of it."""
 
 
 class Diagnostic(msgspec.Struct, frozen=True):
@@ -240,9 +285,65 @@ class Session:
             )
         }
         player = name_of_stream(self.timeline)
+        altered = AlteredMessages(self.timeline)
         for row in message_rows(self.timeline, *condition, after):
             client, server, dissector = streams[row.stream_id]
-            yield message_record(self.timeline, row, client, server, player(row.stream_id), dissector)
+            yield message_record(
+                self.timeline,
+                row,
+                client,
+                server,
+                player(row.stream_id),
+                dissector,
+                altered.action(row.id),
+            )
+
+    def alterations(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Alteration]:
+        """What Kiebitz has altered, above the number `after`, in order.
+
+        A filter is asked about what was sent.
+        """
+        compiled = _compiled(wanted)
+        passes = compiled.predicate("messages") if compiled is not None else None
+        player = name_of_stream(self.timeline)
+        streams = {
+            number: StreamRecord(number, *stream)
+            for number, *stream in self.timeline.connection.execute(
+                "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE session_id = ?",
+                (self.timeline.session.id,),
+            )
+        }
+        numbers = message_numbers(self.timeline)
+        for row in alterations(self.timeline, after=after):
+            stream = streams[row.stream_id]
+            if passes is not None and not passes(self._asked(row, stream, player(stream.id))):
+                continue
+            yield Alteration(
+                row.id,
+                self._time(row.ts_ns),
+                row.ts_ns,
+                row.stream_id,
+                row.direction,
+                stream.client,
+                player(row.stream_id),
+                stream.server,
+                row.action,
+                row.rule,
+                None if row.sent_ns is None else self._time(row.sent_ns),
+                row.name,
+                row.fields,
+                row.original,
+                row.offset,
+                row.length,
+                numbers.get(row.id),
+            )
+
+    def _asked(self, row: AlterationRow, stream: StreamRecord, player: str | None) -> FilterRow:
+        from kiebitz.storage.filters import Row
+
+        names = {} if player is None else {stream.id: player}
+        session = self.timeline.session.id
+        return Row(self.timeline.started_ns, [as_message(row.item(stream))], session_id=session, names=names)
 
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
@@ -251,11 +352,14 @@ class Session:
         condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
         servers = {table.id: table.server for table in self.timeline.tables()}
         hearers = Hearers(self.timeline)
+        altered = AlteredMessages(self.timeline)
         for event in self.timeline.events(f"e.id > ? AND ({condition})", [after, *parameters]):
             seen = event if as_player is None else hearers.seen(event, as_player)
             if seen is not None:
                 sentence = hearers.sentence(seen)
-                yield event_record(self.timeline, seen, servers[seen.table_id], sentence)
+                # No player can know what was done on the way.
+                done = altered.action_of_event(seen.id) if as_player is None else None
+                yield event_record(self.timeline, seen, servers[seen.table_id], sentence, done)
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """The diagnostics that a filter lets through, in order of time."""
@@ -350,8 +454,9 @@ def message_record(
     server: str,
     player: str | None,
     dissector: Dissector | None,
+    altered: Action | None,
 ) -> Message:
-    """A stored message with what is known of its stream; None for a protocol that is not installed."""
+    """A stored message with what is known of its stream; no dissector where its protocol is not installed."""
     return Message(
         row.id,
         _seconds(timeline, row.ts_ns),
@@ -368,10 +473,13 @@ def message_record(
         row.length,
         row.game_id,
         row.event_id,
+        altered,
     )
 
 
-def event_record(timeline: Timeline, seen: StoredEvent, server: str, sentence: str) -> Event:
+def event_record(
+    timeline: Timeline, seen: StoredEvent, server: str, sentence: str, altered: Action | None
+) -> Event:
     """A stored event, with its table's server and what it says."""
     return Event(
         seen.id,
@@ -385,6 +493,7 @@ def event_record(timeline: Timeline, seen: StoredEvent, server: str, sentence: s
         sentence,
         seen.data,
         seen.seq,
+        altered,
     )
 
 

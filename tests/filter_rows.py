@@ -71,6 +71,8 @@ class Session:
             connection, "tables", [{"session_id": self.id, **msgspec.structs.asdict(t)} for t in self.tables]
         )
         insert(connection, "messages", [_message(message) for message in self.messages])
+        altered = [_alteration(message) for message in self.messages if message.altered is not None]
+        insert(connection, "alterations", altered)
         insert(connection, "events", [_event(self.id, event) for event in self.events])
         insert(connection, "diagnostics", [_diagnostic(number, one) for number, one in diagnostics])
 
@@ -126,8 +128,18 @@ def _stream(session_id: int, stream: Stream) -> dict[str, object]:
 
 def _message(message: Message) -> dict[str, object]:
     row = msgspec.structs.asdict(message)
-    del row["stream"], row["fields_json"]
+    del row["stream"], row["fields_json"], row["altered"]
     return row | {"stream_id": message.stream.id, "fields": message.fields_json}
+
+
+def _alteration(message: Message) -> dict[str, object]:
+    return {
+        "stream_id": message.stream.id,
+        "direction": message.direction,
+        "offset": message.offset,
+        "length": message.length,
+        "action": message.altered,
+    }
 
 
 def _event(session_id: int, event: Event) -> dict[str, object]:

@@ -25,6 +25,7 @@ COLUMNS: dict[str, dict[str, tuple[Kind, ...]]] = {
     "sessions": dict.fromkeys(("name", "kind", "source", "kiebitz_version"), _TEXT),
     "streams": dict.fromkeys(("protocol", "transport", "client", "server", "close_reason"), _TEXT),
     "chunks": {"direction": _TEXT},
+    "alterations": {**dict.fromkeys(("direction", "action", "rule", "name"), _TEXT), "fields": _JSON},
     "messages": {"direction": _TEXT, "name": _TEXT, "fields": _JSON},
     "diagnostics": dict.fromkeys(
         ("direction", "severity", "grp", "code", "text", "expected", "clause", "blame"), _TEXT

@@ -10,7 +10,16 @@ import msgspec
 import pytest
 from filter_rows import Session, database, insert, live, stored
 
-from kiebitz.dissectors.records import Diagnostic, Direction, Event, Message, Severity, Stream, TableInfo
+from kiebitz.dissectors.records import (
+    Action,
+    Diagnostic,
+    Direction,
+    Event,
+    Message,
+    Severity,
+    Stream,
+    TableInfo,
+)
 from kiebitz.storage.filters import FieldCatalog, FilterError, Target, compile_filter, complete
 
 SECOND = 10**9
@@ -33,13 +42,30 @@ CATALOG = FieldCatalog(
 )
 
 
+ALTERED: dict[int, Action] = {2: "change", 4: "double"}
+"""Message to what Kiebitz has done to it."""
+
+
 def message(
     number: int, stream: Stream, second: float, name: str, event: int | None, **fields: Any
 ) -> Message:
     direction: Direction = "c2s" if name in ("ROLL", "Chat") else "s2c"
     game = 2 if name == "ROLLED" else None
     ts_ns = START + int(second * SECOND)
-    return Message(number, stream, direction, ts_ns, name, fields, _json(fields), number * 10, 9, game, event)
+    return Message(
+        number,
+        stream,
+        direction,
+        ts_ns,
+        name,
+        fields,
+        _json(fields),
+        number * 10,
+        9,
+        game,
+        event,
+        ALTERED.get(number),
+    )
 
 
 def _json(value: object) -> str:
@@ -125,6 +151,9 @@ FOUND: list[tuple[str, list[int], list[int], list[int]]] = [
     ('diag.text matches "gap$"', [], [], [3]),
     ('diag.blame == "unknown" and diag.offset == 40 and diag.length == 2', [1, 4], [11, 12], [1, 2, 3]),
     ("diag.expected or diag.clause", [], [], []),
+    ("altered", [2, 4], [11, 12], [2]),
+    ('altered == "double"', [4], [12], [2]),
+    ('!(altered in {"change", "drop"}) && msg == "ROLLED"', [], [], []),
     # What listings call them, and Wireshark:
     ("# == 1", [1], [], [1]),
     ("number in {4, 11}", [4], [11], [2]),

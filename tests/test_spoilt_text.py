@@ -30,7 +30,7 @@ VARIANTS: dict[str, list[list[str]]] = {
     "sessions": FORMS,
     "streams": FORMS,
     "games": FORMS,
-    "messages": [*FORMS, ["-Y", 'maexchen.name == "alice"'], ["-F"]],
+    "messages": [*FORMS, ["--altered"], ["--altered", "--json"], ["-Y", 'maexchen.name == "alice"'], ["-F"]],
     "events": [*FORMS, ["--as", "alice"], ["-Y", "game == 1"]],
     "state": [
         *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
@@ -43,6 +43,7 @@ VARIANTS: dict[str, list[list[str]]] = {
         ["SOUND", "--json"],
         ["SOUND", "--state"],
         ["SOUND", "--state", "--json"],
+        *(["--alterations"], ["--alterations", "--json"]),
     ],
     "whatif": [
         *(["--drop", "#3"], ["--drop", "#3", "--json"], ["--edit", "#31 dice=2,1"]),
@@ -87,7 +88,7 @@ CODES = re.compile(RICHS_OWN.pattern + r"|\x1b\[\?1049[hl]|\x1b\[H|\x1b\[\d+A")
 NARROW, WIDE = "80", "1000"
 """Columns of a terminal; where it is wide, nothing is wrapped."""
 
-WORDS = {"protocol", "transport", "direction", "severity", "kind"}
+WORDS = {"protocol", "transport", "direction", "severity", "kind", "action"}
 """Columns without whose words a database is read no further, or as one of an unknown protocol."""
 
 CAPTURES_OF = {
@@ -112,6 +113,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             state = msgspec.json.encode(timeline.state_at(table, 3)).decode()
         with sqlite3.connect(path) as connection:
             connection.execute("UPDATE diagnostics SET severity = 'error', expected = 'less'")
+            for action, length in (("change", "length"), ("drop", "0")):
+                connection.execute(
+                    "INSERT INTO alterations SELECT NULL, stream_id, direction, ts_ns, 0, offset, "
+                    f"{length}, '{action}', '--{action}', ts_ns, name, fields, x'41' FROM messages LIMIT 2"
+                )
             connection.execute(
                 "INSERT INTO snapshots SELECT table_id, seq, ts_ns, ? FROM events"
                 " WHERE table_id = ? AND seq = 3",

@@ -36,6 +36,7 @@ _NOT_YET = (
     "game",
     "event",
     "session",
+    "altered",
     *(name for name in COLUMNS if name.startswith("diag.")),
 )
 """Names of the filter language that have a value only once a message is recorded."""

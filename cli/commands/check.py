@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.differences.altered import deed_in_words
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import open_session, since
@@ -19,6 +20,7 @@ from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reason
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.severities import COLOURS, in_words
 from kiebitz.cli.terminal.table import Column, Row, batches, seconds
+from kiebitz.storage.alterations import AlterationRow, AlteredMessages, count_alterations
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.timeline import Timeline
@@ -56,6 +58,7 @@ _COLUMNS = tuple(
         "message",
         "event",
         "player",
+        "altered",
     )
 )
 
@@ -73,7 +76,8 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     """Show who broke which rule, at which byte, and what was expected there.
 
     Of a TCP stream the lines around the place are shown with their offsets, and the place where parsing
-    resumed. The exit status is 3 if any error is shown.
+    resumed. Nobody is blamed for what Kiebitz has altered (kiebitz relay --change and the like), nor for what
+    that has led to: those are notes, until the game is over. The exit status is 3 if any error is shown.
 
     \b
     Example:
@@ -88,12 +92,18 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
             for line in _block(evidence, flaw):
                 show_line(*line)
             show_line()
-        show_line(in_words(count))
+        show_line(f"{in_words(count)}{_altered_in_words(count_alterations(timeline))}")
     else:
         rows = (_row(evidence, flaw) for flaw in flaws)
         show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
     if count["error"]:
         raise click.exceptions.Exit(VIOLATIONS)
+
+
+def _altered_in_words(count: int) -> str:
+    """How often Kiebitz itself has done something, if it has."""
+    times = "once" if count == 1 else f"{count} times"
+    return f"; Kiebitz has altered what passed {times}" if count else ""
 
 
 def _counted(flaws: Iterable[DiagnosticRow], count: Counter[str]) -> Iterator[DiagnosticRow]:
@@ -111,10 +121,15 @@ class _Evidence:
         self._bytes = Bytes(timeline.connection)
         self._reading_on = ReadingOn(timeline)
         self._name_of = name_of_stream(timeline)
+        self._altered = AlteredMessages(timeline)
 
     def player(self, flaw: DiagnosticRow) -> str | None:
         """What the client calls itself; None if it has not said so."""
         return self._name_of(flaw.stream_id)
+
+    def alteration(self, flaw: DiagnosticRow) -> AlterationRow | None:
+        """What Kiebitz has done to the message; None if nothing."""
+        return None if flaw.message_id is None else self._altered.of(flaw.message_id)
 
     def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
         """Client and server."""
@@ -165,7 +180,7 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.severity,
         flaw.group,
         flaw.code,
-        None if flaw.severity == "note" else flaw.blame,
+        None if flaw.severity == "note" and flaw.blame != "kiebitz" else flaw.blame,
         flaw.stream_id,
         *evidence.ends(flaw),
         flaw.direction,
@@ -188,6 +203,7 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.message_id,
         flaw.event_id,
         evidence.player(flaw),
+        None if (altered := evidence.alteration(flaw)) is None else altered.action,
     )
 
 
@@ -227,6 +243,9 @@ def _numbers(flaw: DiagnosticRow) -> str:
 def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:
     """What is said of a flaw below its excerpt."""
     yield from reasons(flaw)
+    altered = evidence.alteration(flaw)
+    if altered is not None:
+        yield "altered", deed_in_words(altered)
     # The next datagram is always where reading goes on.
     if not evidence.is_in_datagram(flaw):
         offset, name = evidence.resumption(flaw)

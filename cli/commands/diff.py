@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.differences.as_json import difference_json
+from kiebitz.cli.differences.led_to import show_what_was_altered
 from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.differences.states import differing_states
@@ -25,13 +26,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("a", metavar="A", type=click.Path(), is_eager=True)
-@click.argument("b", metavar="B", type=click.Path(), is_eager=True)
+@click.argument("b", metavar="B", type=click.Path(), is_eager=True, required=False)
 @filter_option
 @click.option("--state", "states", is_flag=True, help="Compare two states: A and B may be SESSION@MOMENT.")
 @click.option(
+    "--alterations",
+    is_flag=True,
+    help="Show what Kiebitz has altered in A, and compare A with itself as it was sent.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="One JSON object: what was compared, and all that differs."
 )
-def diff(a: str, b: str, wanted: Filter | None, states: bool, as_json: bool) -> None:
+def diff(
+    a: str, b: str | None, wanted: Filter | None, states: bool, alterations: bool, as_json: bool
+) -> None:
     """Show where two games part: the first move that differs, then what else does.
 
     A and B are sessions. Their events are compared, however many packets told of them: players are matched by
@@ -41,12 +49,27 @@ def diff(a: str, b: str, wanted: Filter | None, states: bool, as_json: bool) -> 
     With --state, two states are compared path by path. A MOMENT is 12.5s, #EVENT or end; without one it is
     the end.
 
+    With --alterations there is only A, in which Kiebitz has changed, dropped or held messages as they passed.
+    It is compared with what it would have been had everything been passed on as it was sent. What peers said
+    later is in both: it is what they answered to what they got.
+
     \b
     Example:
       kiebitz diff monday.pcap tuesday.pcap
       kiebitz diff game.db:1 game.db:2 -Y 'kind == "rolled"'
       kiebitz diff --state game.db:3@12.5s game.db:3@end
+      kiebitz diff --alterations game.db
     """
+    if alterations:
+        if b is not None or states or wanted is not None:
+            raise click.UsageError("--alterations takes one session, and neither -Y nor --state")
+        timeline = open_session(a)
+        tell_missing(timeline)
+        if not show_what_was_altered(timeline, a, as_json):
+            raise click.exceptions.Exit(VIOLATIONS)
+        return
+    if b is None:
+        raise click.UsageError("Missing argument 'B'.")
     if states and wanted is not None:
         raise click.UsageError("--state and -Y do not go together: a state is all that has happened")
     (path_a, moment_a), (path_b, moment_b) = _split(a, states), _split(b, states)

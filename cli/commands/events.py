@@ -15,10 +15,16 @@ from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import errors_are_seen, warn
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, Row, address, batches, moment, number, of_several
-from kiebitz.storage.session import Session
+from kiebitz.storage.session import Event, Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
+
+
+def _told(event: Event) -> str:
+    """What happened, and whether Kiebitz has altered a message that tells of it."""
+    return event.sentence if event.altered is None else f"{event.sentence} · altered[{event.altered}]"
+
 
 _COLUMNS = (
     number(width=5),
@@ -27,10 +33,12 @@ _COLUMNS = (
     number("game", "game", width=4),
     Column("kind", "kind", width=14, least=8),
     Column("actor", "actor", width=8, least=8),
-    Column("sentence", "what happened", least=16, stays=True),
+    Column("sentence"),
+    Column("", "what happened", text=_told, least=16, stays=True),
     Column("data"),
     Column("table"),
     Column("seq"),
+    Column("altered"),
 )
 
 
@@ -68,7 +76,9 @@ def _rows(session: Session, wanted: Filter | None, player: str | None) -> Iterat
             event.kind,
             event.actor,
             event.sentence,
+            event,
             event.data,
             event.table,
             event.seq,
+            event.altered,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 import click
@@ -11,6 +12,7 @@ from kiebitz.cli.sessions import nearest_number, open_session
 from kiebitz.cli.terminal.console import Styled, is_terminal, output, show_line, warn
 from kiebitz.cli.terminal.excerpt import missing, shown_bytes
 from kiebitz.dissectors.records import Direction
+from kiebitz.storage.alterations import IN_WORDS, AlterationRow, alterations
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.traffic import ChunkRow, chunks, streams
 
@@ -28,7 +30,8 @@ _COLOURS: dict[Direction, str] = {"c2s": "red", "s2c": "blue"}
 def follow(session: str, stream: int, view: str | None) -> None:
     """Show the bytes of a stream: → is what the client sent, ← what the server sent.
 
-    Each datagram, or piece of a TCP stream, is on a line of its own. Streams are listed by kiebitz streams.
+    Each datagram, or piece of a TCP stream, is on a line of its own; what Kiebitz did to it stands before it
+    in brackets, with what had been sent. Streams are listed by kiebitz streams.
 
     \b
     Example:
@@ -43,9 +46,21 @@ def follow(session: str, stream: int, view: str | None) -> None:
     if view == "raw":
         _raw(rows)
         return
+    altered = deque(alterations(timeline, "a.stream_id = ?", [stream]))
     for row in rows:
+        while altered and altered[0].chunk_id < row.id:
+            _show(altered.popleft())
         for line in _hex(row) if view == "hex" else _text(row):
             show_line(Styled(f"{_ARROWS[row.direction]} {line}", _COLOURS[row.direction]))
+    for left in altered:
+        _show(left)
+
+
+def _show(row: AlterationRow) -> None:
+    """Say what was done to what comes next, or to what does not come."""
+    sent = "" if row.original is None else f" {shown_bytes(row.original)}"
+    line = f"[{IN_WORDS[row.action]}{sent}: {row.rule}]"
+    show_line(Styled(f"{_ARROWS[row.direction]} {line}", _COLOURS[row.direction], dim=True))
 
 
 def _raw(rows: Iterable[ChunkRow]) -> None:

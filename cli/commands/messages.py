@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from kiebitz.cli.differences.altered import show_alterations
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import is_database, open_session, split_number
@@ -27,8 +29,9 @@ from kiebitz.cli.terminal.table import (
     of_several,
     short_address,
 )
+from kiebitz.dissectors.records import Action
 from kiebitz.storage.escaping import field_words
-from kiebitz.storage.session import Session
+from kiebitz.storage.session import Alteration, Message, Session
 from kiebitz.storage.traffic import Bytes, FlawOfMessage, flaws_of_messages
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ _SHOWN = 100
 class _Said(msgspec.Struct, frozen=True):
     """What a message says, for people: its flaws, its gloss and its fields, or its bytes if it has none."""
 
+    altered: Action | None
     flaws: Sequence[FlawOfMessage]
     gloss: str | None
     fields: dict[str, Any]
@@ -49,7 +53,8 @@ class _Said(msgspec.Struct, frozen=True):
 
 def _said(said: _Said) -> str:
     flaws = [f"{flaw.severity}[{flaw.code}]" for flaw in said.flaws if flaw.severity != "note"]
-    return " · ".join(filter(None, (*flaws, said.gloss, field_words(said.fields), said.sent)))
+    mark = None if said.altered is None else f"altered[{said.altered}]"
+    return " · ".join(filter(None, (mark, *flaws, said.gloss, field_words(said.fields), said.sent)))
 
 
 def _colour(said: _Said) -> str | None:
@@ -100,6 +105,7 @@ _COLUMNS = (
     Column("player"),
     Column("flaws"),
     Column("bytes"),
+    Column("altered"),
 )
 
 
@@ -107,11 +113,19 @@ _COLUMNS = (
 @session_argument
 @filter_option
 @click.option(
+    "--altered",
+    is_flag=True,
+    help="List what Kiebitz has altered instead: what was sent, what came of it, and by which rule.",
+)
+@click.option(
     "-F", "following", is_flag=True, help="Follow: keep printing new messages until the session ends."
 )
 @output_options
-def messages(session: str, wanted: Filter | None, following: bool, form: Form | None) -> None:
+def messages(session: str, wanted: Filter | None, altered: bool, following: bool, form: Form | None) -> None:
     """List a session's messages: when, on which stream, by which client or to which, and what.
+
+    What Kiebitz has altered as it passed is marked. A message that it has dropped came to nobody: in the
+    table it stands at its place without a number, and programs find it with --altered.
 
     \b
     Example:
@@ -120,55 +134,104 @@ def messages(session: str, wanted: Filter | None, following: bool, form: Form | 
     """
     path, _ = split_number(session)
     opened = Session(open_session(session), path if is_database(path) else None)
-    rows = _followed(opened, wanted) if following else batches(_rows(opened, wanted, 0))
+    if altered and following:
+        raise click.UsageError("--altered and -F do not go together")
+    if altered:
+        show_alterations(opened, wanted, form)
+        return
+    listing = _Listing(opened, wanted, has_dropped=form is None)
+    rows = _followed(opened, listing) if following else batches(listing.rows(0))
     columns = of_several(_COLUMNS, len(opened.timeline.tables()) > 1)
     show(columns, rows, form, "no messages match" if wanted else "there are no messages in this session")
 
 
-def _rows(session: Session, wanted: Filter | None, after: int) -> Iterator[Row]:
-    timeline = session.timeline
-    recorded = Bytes(timeline.connection)
-    remaining = session.messages(wanted, after)
-    while found := list(islice(remaining, BATCH)):
-        flaws = flaws_of_messages(timeline, [message.id for message in found])
-        for message in found:
-            of_message = flaws.get(message.id, ())
-            sent = None
-            if not message.fields and any(flaw.severity != "note" for flaw in of_message):
-                end = message.offset + min(message.length, _SHOWN)
-                stretches = recorded.between(message.stream, message.direction, message.offset, end)
-                sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
-            yield (
-                message.id,
-                message.time,
-                message.stream,
-                message.direction,
-                message.client,
-                _Who(message.client, message.player),
-                message.server,
-                message.name,
-                message.gloss,
-                message.fields,
-                _Said(of_message, message.gloss, message.fields, sent),
-                message.offset,
-                message.length,
-                message.game,
-                message.event,
-                message.player,
-                [msgspec.structs.asdict(flaw) for flaw in of_message],
-                sent,
-            )
+class _Listing:
+    """The rows of a session's messages; with `has_dropped`, between them those that were kept back."""
+
+    def __init__(self, session: Session, wanted: Filter | None, has_dropped: bool) -> None:
+        self._session = session
+        self._wanted = wanted
+        self._has_dropped = has_dropped
+        self._after = 0
+        """The last alteration that was looked at."""
+
+    def rows(self, after: int) -> Iterator[Row]:
+        """The rows of the messages above a number."""
+        timeline = self._session.timeline
+        dropped = deque(self._dropped()) if self._has_dropped else deque()
+        recorded = Bytes(timeline.connection)
+        remaining = self._session.messages(self._wanted, after)
+        while found := list(islice(remaining, BATCH)):
+            flaws = flaws_of_messages(timeline, [message.id for message in found])
+            for message in found:
+                while dropped and dropped[0].ts_ns < message.ts_ns:
+                    yield _row_of_dropped(dropped.popleft())
+                yield _row(message, flaws.get(message.id, ()), recorded)
+        yield from map(_row_of_dropped, dropped)
+
+    def _dropped(self) -> Iterator[Alteration]:
+        for alteration in self._session.alterations(self._wanted, self._after):
+            self._after = alteration.id
+            if alteration.is_kept_back:
+                yield alteration
 
 
-def _followed(session: Session, wanted: Filter | None) -> Iterator[list[Row]]:
+def _row_of_dropped(dropped: Alteration) -> Row:
+    """A message that came to nobody: it has no number."""
+    return (
+        None,
+        dropped.time,
+        dropped.stream,
+        dropped.direction,
+        dropped.client,
+        _Who(dropped.client, dropped.player),
+        dropped.server,
+        dropped.name,
+        None,
+        dropped.fields,
+        _Said(dropped.action, (), None, dropped.fields or {}, None),
+        *[None] * 8,
+    )
+
+
+def _row(message: Message, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> Row:
+    sent = None
+    if not message.fields and any(flaw.severity != "note" for flaw in flaws):
+        end = message.offset + min(message.length, _SHOWN)
+        stretches = recorded.between(message.stream, message.direction, message.offset, end)
+        sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
+    return (
+        message.id,
+        message.time,
+        message.stream,
+        message.direction,
+        message.client,
+        _Who(message.client, message.player),
+        message.server,
+        message.name,
+        message.gloss,
+        message.fields,
+        _Said(message.altered, flaws, message.gloss, message.fields, sent),
+        message.offset,
+        message.length,
+        message.game,
+        message.event,
+        message.player,
+        [msgspec.structs.asdict(flaw) for flaw in flaws],
+        sent,
+        message.altered,
+    )
+
+
+def _followed(session: Session, listing: _Listing) -> Iterator[list[Row]]:
     """What is there, then what comes, until the session has ended, or its recorder has died."""
     latest = 0
     for _ in session.looks():
         connection = session.timeline.connection
         newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
-        for batch in batches(_rows(session, wanted, latest)):
+        for batch in batches(listing.rows(latest)):
             yield batch
-            newest = max(newest, batch[-1][0])
+            newest = max([newest, *(row[0] for row in batch if row[0] is not None)])
         latest = newest
     if session.ended is None and session.path is not None:
         warn("nobody records this session any more; it was never ended")

@@ -1,4 +1,4 @@
-"""What a recording shows while it goes on: a line for each event and each violation, as they come."""
+"""What a recording shows while it goes on: a line for each event, violation and alteration, as they come."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterable
 
 from kiebitz.cli.terminal.console import Line, Styled, flush, show_line, warn
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.dissectors.records import Diagnostic, Findings, Message, TableInfo
+from kiebitz.dissectors.grammar import UNREADABLE
+from kiebitz.dissectors.records import Altered, Diagnostic, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.alterations import IN_WORDS, as_message
 from kiebitz.storage.filters import Filter, FilterError, Predicate, Row
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.sentences import describe
@@ -38,13 +40,14 @@ class LiveView:
         self._filter = wanted.text if wanted is not None else ""
         self._spent = 0.0
         self._event_wanted = wanted.predicate("events") if wanted is not None else None
+        self._altered_wanted = wanted.predicate("messages") if wanted is not None else None
         self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
         self._tables = {table.id: table for table in tables}
         self._names: dict[int, str] = {}
         """What clients call themselves, by their streams."""
 
     def show(self, found: Findings) -> None:
-        """Print one line for each event and for each diagnostic that is more than a note."""
+        """Print one line for each event, each alteration, and each diagnostic that is more than a note."""
         if self._quiet:
             return
         try:
@@ -100,6 +103,19 @@ class LiveView:
                 sentence = describe(table.protocol, event)
                 start = f"{self._time(event.ts_ns)}  {self._where(table.server)}"
                 lines.append((event.ts_ns, [f"{start}{sentence}"]))
+        named = {
+            (message.stream.id, message.direction, message.offset): message.name
+            for message in found.messages
+            if message.altered is not None
+        }
+        for altered in found.altered:
+            said = as_message(altered)
+            row = Row(self._started_ns, [said], session_id=self._recorder.session_id, names=self._names)
+            if self._altered_wanted is None or self._meets(self._altered_wanted, row):
+                # Of what was put in only its own message has a name.
+                place = (altered.stream.id, altered.direction, altered.offset)
+                name = altered.name or named.get(place) if altered.length else altered.name
+                lines.append((altered.ts_ns, self._of_altered(altered, name)))
         events = {event.id: event for event in found.events}
         for flaw in found.diagnostics:
             about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
@@ -122,6 +138,14 @@ class LiveView:
                 line: Line = [start, label, f" {self._sender(flaw)}: {flaw.text}"]
                 lines.append((flaw.ts_ns, line))
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    def _of_altered(self, altered: Altered, name: str | None) -> Line:
+        """What Kiebitz has done."""
+        client = self._names.get(altered.stream.id, altered.stream.client)
+        whose = f"from {client}" if altered.direction == "c2s" else f"to {client}"
+        start = f"{self._time(altered.ts_ns)}  {self._where(altered.stream.server)}"
+        deed = f"{IN_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
+        return [start, Styled("altered", "magenta"), f"  {deed}"]
 
     def _learn_name(self, message: Message) -> None:
         protocol = message.stream.protocol

@@ -15,6 +15,7 @@ from unicodedata import bidirectional, combining
 import msgspec
 
 from kiebitz.cli.terminal.cells import cell_len
+from kiebitz.cli.terminal.flaw_block import OWN_DOING
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.dissectors.anatomy import Piece
@@ -216,7 +217,9 @@ class ByteRows:
             told.append(Text(f"expected: {flaw.expected}"))
         if flaw.clause is not None:
             told.append(Text(f"clause: {flaw.clause}"))
-        if flaw.severity != "note":
+        if flaw.blame == "kiebitz":
+            told.append(Text(OWN_DOING))
+        elif flaw.severity != "note":
             told.append(Text(f"blame: {flaw.blame} ({flaw.group})"))
         start = " " * (self._gutter + len(_INDENT))
         for number, text in enumerate(told):

@@ -11,6 +11,9 @@ from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import Diagnostic
 from kiebitz.storage.traffic import DiagnosticRow
 
+OWN_DOING = "Kiebitz did this"
+"""What is said of a flaw in a message that Kiebitz has written."""
+
 GUTTER = 2
 """Digits for which there is room in the gutter at the least."""
 
@@ -30,7 +33,10 @@ def reasons(flaw: Diagnostic | DiagnosticRow) -> Iterator[tuple[str, str]]:
     if flaw.clause is not None:
         yield "clause", flaw.clause
     # A note blames nobody: a dialect, or something unusual, is no fault.
-    yield ("from", flaw.blame) if flaw.severity == "note" else ("blame", f"{flaw.blame} ({flaw.group})")
+    if flaw.blame == "kiebitz":
+        yield "from", OWN_DOING
+    else:
+        yield ("from", flaw.blame) if flaw.severity == "note" else ("blame", f"{flaw.blame} ({flaw.group})")
 
 
 def flaw_block(

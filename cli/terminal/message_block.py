@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import msgspec
 
 from kiebitz.cli.terminal.byte_rows import ByteRows
+from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.grammar import shortened
-from kiebitz.storage.escaping import value_words
-from kiebitz.storage.in_full import ChangeInFull, Copy, MessageInFull
+from kiebitz.storage.alterations import IN_WORDS
+from kiebitz.storage.escaping import field_words, value_words
+from kiebitz.storage.in_full import AsSent, ChangeInFull, Copy, MessageInFull
 from kiebitz.storage.session import Message
 
 NARROWEST = 30
@@ -47,6 +49,8 @@ class _Block:
     def lines(self) -> Iterator[Text]:
         """All lines."""
         yield from self._head()
+        if self._shown.as_sent is not None:
+            yield from self._altered(self._shown.as_sent)
         yield Text()
         shown = self._shown
         yield from ByteRows(shown.data, shown.pieces, shown.flaws, self._columns).lines()
@@ -74,6 +78,19 @@ class _Block:
             yield from self._wrapped(Text(f"clause: {about.clause}"))
             if about.deviation is not None:
                 yield from self._wrapped(Text(f"dialect: {about.deviation}"))
+
+    def _altered(self, sent: AsSent) -> Iterator[Text]:
+        """What Kiebitz has done to it, and what it was before."""
+        action = self._shown.message.altered
+        assert action is not None
+        head = Text.assemble((f"altered[{action}]", "magenta"), f": {IN_WORDS[action]} by {sent.rule}")
+        yield from self._wrapped(head)
+        if sent.data is None:
+            return
+        when = "" if sent.time is None else f" at {sent.time:.6f} s"
+        said = shown_bytes(sent.data) if sent.fields is None else field_words(sent.fields)
+        named = f"{sent.name} {said}" if sent.name is not None else said
+        yield from self._wrapped(Text(f"as it was sent{when}: {shortened(named, _SHOWN)}"), _INDENT)
 
     def _event(self) -> Iterator[Text]:
         event = self._shown.event

@@ -15,8 +15,9 @@ from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.watch.course import Course
 from kiebitz.cli.watch.said import Said
 from kiebitz.cli.watch.watched import Watched
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.records import Action, Direction
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.alterations import AlteredMessages
 from kiebitz.storage.escaping import field_words
 from kiebitz.storage.players import names_of_streams
 from kiebitz.storage.search import Search
@@ -124,21 +125,28 @@ class MessageRows(Rows):
         numbers = self.search.found[begin:end]
         rows = {row.message.id: row for row in messages_numbered(timeline, numbers)}
         flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
+        # A player knows what came, not what was done on the way.
+        altered = AlteredMessages(timeline) if self._watched.player is None else None
         return [
-            self._line(rows[number], [flaw.severity for flaw in flaws.get(number, ())])
+            self._line(
+                rows[number],
+                [flaw.severity for flaw in flaws.get(number, ())],
+                altered.action(number) if altered is not None else None,
+            )
             if number in rows
             else Text(f"#{number} is not in the database any more", "dim")
             for number in numbers
         ]
 
-    def _line(self, row: MessageOnStream, severities: Sequence[str]) -> Text:
+    def _line(self, row: MessageOnStream, severities: Sequence[str], altered: Action | None) -> Text:
         message = row.message
         gravest = gravest_of(severities)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
         dissector = dissector_of(row.protocol) if row.protocol is not None else None
         gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None
         started = self._watched.timeline.started_ns
-        said = " · ".join(filter(None, (gloss, field_words(message.fields))))
+        done = None if altered is None else f"altered[{altered}]"
+        said = " · ".join(filter(None, (done, gloss, field_words(message.fields))))
         return Text.assemble(
             (f"{(message.ts_ns - started) / 1e9:9.3f}", "dim"),
             f" {self._arrows[message.direction]} {self._names.get(message.stream_id, row.client)}  ",

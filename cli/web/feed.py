@@ -305,7 +305,7 @@ def _tell_on(
             events = by_table.setdefault(event.table_id, [])
             seen = event if player is None else reader.hearers.seen(event, player)
             if seen is not None:
-                events.append(event_record(reader, seen))
+                events.append(event_record(reader, seen, player))
     pushes = []
     for number, events in by_table.items():
         picture = _picture(reader, number, player, drawn) if is_all else None

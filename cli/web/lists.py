@@ -23,6 +23,7 @@ from kiebitz.dissectors.records import (
     TableInfo,
 )
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.alterations import AlteredMessages
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.escaping import field_words
 from kiebitz.storage.session import Session, message_record
@@ -44,7 +45,8 @@ def events(reader: Reader, table: TableRow, view: View, place: Place) -> records
     found, is_first, is_last = window(
         lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
     )
-    return records.Events([event_record(reader, event) for event in found], is_first, is_last)
+    listed = [event_record(reader, event, view.player) for event in found]
+    return records.Events(listed, is_first, is_last)
 
 
 def seen_events(
@@ -76,8 +78,9 @@ def seen_events(
             yield seen
 
 
-def event_record(reader: Reader, event: Event) -> records.Event:
-    """An event, given as it may be seen."""
+def event_record(reader: Reader, event: Event, player: str | None) -> records.Event:
+    """An event, given as it may be seen; no player can know what was done on the way."""
+    altered = AlteredMessages(reader.timeline) if player is None else None
     return records.Event(
         event.seq,
         event.id,
@@ -89,6 +92,7 @@ def event_record(reader: Reader, event: Event) -> records.Event:
         event.actor,
         reader.hearers.sentence(event),
         event.data,
+        altered.action_of_event(event.id) if altered is not None else None,
     )
 
 
@@ -107,13 +111,20 @@ def message_records(reader: Reader, player: str | None, found: Sequence[MessageR
     """Messages with what is known of their streams."""
     flaws = flaws_of_messages(reader.timeline, [row.id for row in found], groups_seen(player))
     hosts = streams_by_number(reader.timeline)
+    altered = AlteredMessages(reader.timeline)
     listed = []
     for row in found:
         stream = hosts[row.stream_id]
         dissector = dissector_of(stream.protocol) if stream.protocol is not None else None
         severities = [flaw.severity for flaw in flaws.get(row.id, ())]
         message = message_record(
-            reader.timeline, row, stream.client, stream.server, reader.names.get(row.stream_id), dissector
+            reader.timeline,
+            row,
+            stream.client,
+            stream.server,
+            reader.names.get(row.stream_id),
+            dissector,
+            altered.action(row.id) if player is None else None,
         )
         gravest = gravest_of(severities)
         listed.append(

@@ -212,7 +212,8 @@ class _Gathering:
         reader, last = self._reader, self._last[table.id]
         first = reader.timeline.first_seq(table.id)
         events = [
-            event_record(reader, event) for event in seen_events(reader, table, View(player), first, last + 1)
+            event_record(reader, event, player)
+            for event in seen_events(reader, table, View(player), first, last + 1)
         ]
         whole = course(reader, table, player)
         return _Table(_cut_course(whole, last), events, list(self._pictures(table, player, first, last)))

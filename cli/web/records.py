@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.drawings.sheet import Placed
-from kiebitz.dissectors.records import Blame, Direction, Group, Severity
+from kiebitz.dissectors.records import Action, Blame, Direction, Group, Severity
 from kiebitz.storage.session import Message as MessageRecord
 from kiebitz.storage.session import Stream
 
@@ -106,6 +106,7 @@ class Event(Answer, frozen=True):
     actor: str | None
     sentence: str
     data: dict[str, Any]
+    altered: Action | None
 
 
 class Events(Answer, frozen=True):

@@ -18,6 +18,7 @@ from kiebitz.storage.filters.syntax import Step
 COLUMNS: dict[str, Literal["text", "number"]] = {
     "number": "number",
     "msg": "text",
+    "altered": "text",
     "kind": "text",
     "player": "text",
     "named": "text",

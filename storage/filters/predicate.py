@@ -75,7 +75,7 @@ def _owners(owner: Owner, target: Target) -> _Owners:
         return lambda row: [message.stream for message in row.messages]
     if owner == "session":
         return lambda row: (row,)
-    if owner == "message":
+    if owner in ("message", "alteration"):
         return lambda row: row.messages
     if owner == "diagnostic":
         return lambda row: row.diagnostics

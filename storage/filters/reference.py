@@ -7,6 +7,7 @@ NAMES: dict[str, str] = {
     "time, frame.time_relative": "seconds since the session began",
     "session, game, event, stream": "the number of its session, its game, its event, its stream",
     "msg, name": "the name of the message",
+    "altered": "what Kiebitz did to it as it passed: drop, change, insert, double, hold, delay and so on",
     "kind": "the kind of the event, such as rolled",
     "player, actor": "who acts in the event",
     "named": "everybody and everything that the event names: who acts, who loses, who is robbed",
@@ -20,7 +21,7 @@ NAMES: dict[str, str] = {
     "diag.severity": "error, warning or note",
     "diag.group, diag.code": "malformed, rule and so on; the word in brackets",
     "diag.text, diag.expected, diag.clause": "what check says of it",
-    "diag.blame": "client, server, network or unknown",
+    "diag.blame": "client, server, network, kiebitz or unknown",
     "diag.offset, diag.length": "the bytes that are meant",
 }
 """The language's own names; those that are told together stand together."""

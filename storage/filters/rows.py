@@ -12,7 +12,7 @@ from typing import Any, Literal
 from kiebitz.dissectors.records import Diagnostic, Event, Message, TableInfo
 
 Target = Literal["messages", "events", "diagnostics"]
-Owner = Literal["message", "event", "diagnostic", "stream", "table", "session"]
+Owner = Literal["message", "event", "diagnostic", "stream", "table", "session", "alteration"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,8 @@ _FIXED = {
     "server": Place("stream", "server", "server"),
     "transport": Place("stream", "transport", "transport"),
     "session": Place("session", "id", "session_id"),
+    # A live message knows it itself.
+    "altered": Place("alteration", "action", "altered"),
 }
 
 # Where a row was on the wire; an event was where its messages were.

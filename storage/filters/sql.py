@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar import to_json
+from kiebitz.storage.alterations import OF_MESSAGE
 from kiebitz.storage.filters.fields import AnyField, Column, MessageField, StateField
 from kiebitz.storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
 from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
@@ -31,6 +32,7 @@ _ALIASES: dict[Owner, str] = {
     "stream": "s",
     "table": "t",
     "session": "x",
+    "alteration": "a",
 }
 
 # From one record to another: the condition on the other goes into the braces.
@@ -41,6 +43,7 @@ _DIAGNOSTICS_OF_MESSAGE = "EXISTS (SELECT 1 FROM diagnostics AS d WHERE d.messag
 _MESSAGES_OF_EVENT = "EXISTS (SELECT 1 FROM messages AS m WHERE m.event_id = e.id AND {})"
 _TABLE_OF_EVENT = "EXISTS (SELECT 1 FROM tables AS t WHERE t.id = e.table_id AND {})"
 _MESSAGE_OF_DIAGNOSTIC = "EXISTS (SELECT 1 FROM messages AS m WHERE m.id = d.message_id AND {})"
+_ALTERATION_OF_MESSAGE = f"EXISTS (SELECT 1 FROM alterations AS a WHERE {OF_MESSAGE} AND {{}})"
 _SESSION = "EXISTS (SELECT 1 FROM sessions AS x WHERE x.id = s.session_id AND {})"
 _SESSION_OF_EVENT = "EXISTS (SELECT 1 FROM sessions AS x WHERE x.id = e.session_id AND {})"
 
@@ -49,6 +52,7 @@ _WAYS: dict[Target, dict[Owner, str]] = {
         "message": "{}",
         "event": _EVENT_OF_MESSAGE,
         "diagnostic": _DIAGNOSTICS_OF_MESSAGE,
+        "alteration": _ALTERATION_OF_MESSAGE,
         "stream": _STREAM_OF_MESSAGE,
         "session": _STREAM_OF_MESSAGE.format(_SESSION),
     },
@@ -56,6 +60,7 @@ _WAYS: dict[Target, dict[Owner, str]] = {
         "event": "{}",
         "message": _MESSAGES_OF_EVENT,
         "diagnostic": _MESSAGES_OF_EVENT.format(_DIAGNOSTICS_OF_MESSAGE),
+        "alteration": _MESSAGES_OF_EVENT.format(_ALTERATION_OF_MESSAGE),
         "stream": _MESSAGES_OF_EVENT.format(_STREAM_OF_MESSAGE),
         "table": _TABLE_OF_EVENT,
         "session": _SESSION_OF_EVENT,
@@ -64,6 +69,7 @@ _WAYS: dict[Target, dict[Owner, str]] = {
         "diagnostic": "{}",
         "message": _MESSAGE_OF_DIAGNOSTIC,
         "event": _MESSAGE_OF_DIAGNOSTIC.format(_EVENT_OF_MESSAGE),
+        "alteration": _MESSAGE_OF_DIAGNOSTIC.format(_ALTERATION_OF_MESSAGE),
         "stream": _STREAM_OF_DIAGNOSTIC,
         "session": _STREAM_OF_DIAGNOSTIC.format(_SESSION),
     },

@@ -53,7 +53,11 @@ export class EventsPane {
       stretch: course.stretch,
       rowOf: (event) => [
         element("span", { class: "row-time" }, secondsWords(event.time)),
-        element("span", { class: "row-text" }, event.sentence),
+        element(
+          "span",
+          { class: "row-text" },
+          event.altered ? `${event.sentence} · altered[${event.altered}]` : event.sentence,
+        ),
         element("span", { class: "row-id" }, `#${event.id}`),
       ],
       keyOf: (event) => event.seq,

@@ -165,7 +165,7 @@ export class MessagePane {
 }
 
 /** What it is, whose, and where it is specified. */
-function head({ message, about }) {
+function head({ message, about, as_sent: sent }) {
   const { id, name, gloss, time, stream, offset, game, direction, server } = message;
   const meaning = gloss ?? about?.meaning ?? null;
   const client = message.player === null ? message.client : `${message.player} (${message.client})`;
@@ -175,6 +175,8 @@ function head({ message, about }) {
     at: `${time.toFixed(6)} s, stream ${stream}, from byte ${offset}${game === null ? "" : `, game ${game}`}`,
     clause: about?.clause,
     dialect: about?.deviation,
+    altered: sent && `${message.altered}, by ${sent.rule}`,
+    "as sent": sent && sentWords(sent),
   };
   const rows = Object.entries(facts)
     .filter(([, words]) => words)
@@ -184,6 +186,14 @@ function head({ message, about }) {
     meaning === null ? null : element("p", { class: "meaning" }, meaning),
     element("dl", { class: "facts" }, ...rows),
   ].filter(Boolean);
+}
+
+/** What had been sent in place of a message that was altered; nothing if nothing was. */
+function sentWords({ name, fields, data }) {
+  if (data === null) return "";
+  const words = Object.entries(fields ?? {}).map(([field, value]) => `${field}=${valueWords(value)}`);
+  const said = name === null ? countWords(atob(data).length, "byte") : [name, ...words].join(" ");
+  return shortenedWords(said, MOST_OF_STATE);
 }
 
 /** For each byte the innermost piece, and whether a flaw is there; one without bytes is at the next, or the last. */
@@ -247,7 +257,11 @@ function flawBlock({ severity, code, text, expected, clause, blame, group, offse
     line("place", length > 1 ? `bytes ${offset} to ${offset + length - 1}` : `byte ${offset}`),
     line("expected", expected),
     line("clause", clause),
-    severity === "note" ? null : line("blame", `${blame} (${group})`),
+    blame === "kiebitz"
+      ? element("p", {}, "Kiebitz did this")
+      : severity === "note"
+        ? null
+        : line("blame", `${blame} (${group})`),
   );
 }
 

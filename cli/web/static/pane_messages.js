@@ -121,7 +121,7 @@ export class MessagesPane {
 }
 
 function messageRow(message) {
-  const { time, direction, name, gloss, words, flaw, id } = message;
+  const { time, direction, name, gloss, words, flaw, altered, id } = message;
   const isFromClient = direction === "c2s";
   const sign = signOf(flaw);
   return [
@@ -136,7 +136,7 @@ function messageRow(message) {
       element(
         "span",
         { class: "row-more" },
-        [gloss, words]
+        [altered && `altered[${altered}]`, gloss, words]
           .filter(Boolean)
           .map((part) => ` · ${part}`)
           .join(""),

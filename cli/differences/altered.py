@@ -1,0 +1,210 @@
+"""What Kiebitz has altered in a session, as a list and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kiebitz.cli.terminal.excerpt import shown_bytes
+from kiebitz.cli.terminal.output import Form, show
+from kiebitz.cli.terminal.table import BATCH, Column, Row, address, batches, moment, number
+from kiebitz.dissectors.grammar import UNREADABLE, shortened
+from kiebitz.storage.alterations import IN_WORDS, AlterationRow
+from kiebitz.storage.escaping import field_words, value_words
+from kiebitz.storage.session import Alteration, Session
+from kiebitz.storage.traffic import MessageRow, messages_numbered
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_SHOWN_BYTES = 100
+_LONGEST = 200
+"""Characters of a message's fields, where they stand in a sentence."""
+
+NOTHING = "Kiebitz has altered nothing in this session"
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """A field of which the value is another one now; UNSET where there is none."""
+
+    path: tuple[str | int, ...]
+    before: Any
+    after: Any
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An alteration, and the message that its receiver got for it, if there is one."""
+
+    alteration: Alteration
+    message: MessageRow | None
+
+    @property
+    def who(self) -> str:
+        """The client, by its name if it has said it."""
+        return self.alteration.player or self.alteration.client
+
+    @property
+    def way(self) -> str:
+        """From whom to whom."""
+        ends = (self.who, self.alteration.server)
+        return " → ".join(ends if self.alteration.direction == "c2s" else ends[::-1])
+
+    @property
+    def name(self) -> str:
+        """What it is called: what was sent, or else what was put in."""
+        named = self.alteration.name or (self.message.name if self.message is not None else None)
+        return named or UNREADABLE
+
+    def steps(self) -> list[_Step]:
+        """Field by field what is another value now."""
+        before = self.alteration.fields
+        if before is None or self.message is None or self.message.name != self.alteration.name:
+            return []
+        return [*_steps(before, self.message.fields, ())]
+
+    def in_words(self) -> str:
+        """What was sent, and what came of it."""
+        alteration, message = self.alteration, self.message
+        if steps := self.steps():
+            return "; ".join(map(_step_in_words, steps))
+        sent = _said(alteration.name, alteration.fields, alteration.original)
+        if message is None:
+            return sent
+        came = _said(message.name, message.fields, None)
+        if alteration.original is None or alteration.action not in ("change", "insert"):
+            return came
+        return f"{sent} → {came}"
+
+
+def _said(name: str | None, fields: dict[str, Any] | None, original: bytes | None) -> str:
+    if fields:
+        return shortened(field_words(fields), _LONGEST)
+    return "" if name is not None or original is None else shown_bytes(original[:_SHOWN_BYTES])
+
+
+def _steps(before: Any, after: Any, path: tuple[str | int, ...]) -> Iterator[_Step]:
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            old, new = before.get(key, msgspec.UNSET), after.get(key, msgspec.UNSET)
+            yield from _steps(old, new, (*path, key))
+    elif (
+        isinstance(before, list)
+        and isinstance(after, list)
+        and len(before) == len(after)
+        and any(isinstance(part, dict) for part in before)
+    ):
+        for place, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _steps(old, new, (*path, place))
+    else:
+        yield _Step(path, before, after)
+
+
+def _step_in_words(step: _Step) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in step.path)
+    before, after = (
+        "nothing" if value is msgspec.UNSET else shortened(value_words(value), _LONGEST)
+        for value in (step.before, step.after)
+    )
+    return f"{path.removeprefix('.')}: {before} → {after}"
+
+
+def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
+    """What was altered, with what came of it."""
+    remaining = session.alterations(wanted)
+    while found := list(islice(remaining, BATCH)):
+        numbers = [one.message for one in found if one.message is not None]
+        came = {row.message.id: row.message for row in messages_numbered(session.timeline, numbers)}
+        for one in found:
+            yield Told(one, None if one.message is None else came.get(one.message))
+
+
+# As a list.
+
+_COLUMNS = (
+    number(width=5),
+    moment("time", "time", width=12),
+    number("stream", "stream"),
+    Column("dir", "dir", stays=True),
+    Column("", "who", width=15, least=9, stays=True),
+    address("client", ""),
+    address("server", ""),
+    Column("player"),
+    Column("action", "action", stays=True),
+    Column("name", "name", width=15, least=8),
+    Column("", "what became of it", least=8),
+    Column("rule", "rule", least=8),
+    Column("sent"),
+    Column("fields"),
+    Column("original"),
+    Column("offset"),
+    Column("length"),
+    Column("message"),
+    Column("steps"),
+)
+
+
+def show_alterations(session: Session, wanted: Filter | None, form: Form | None) -> None:
+    """List what was altered."""
+    rows = map(_row, told(session, wanted))
+    show(_COLUMNS, batches(rows), form, "nothing that was altered matches" if wanted else NOTHING)
+
+
+def _row(one: Told) -> Row:
+    record = as_record(one)
+    return (
+        record["id"],
+        record["time"],
+        record["stream"],
+        record["dir"],
+        one.who,
+        *(record[key] for key in ("client", "server", "player", "action")),
+        one.name,
+        one.in_words(),
+        *(record[key] for key in ("rule", "sent", "fields", "original", "offset", "length", "message")),
+        record["steps"],
+    )
+
+
+def as_record(one: Told) -> dict[str, Any]:
+    """An alteration as JSON; `original` is in hexadecimal."""
+    alteration = one.alteration
+    return {
+        "id": alteration.id,
+        "time": alteration.time,
+        "stream": alteration.stream,
+        "dir": alteration.direction,
+        "client": alteration.client,
+        "server": alteration.server,
+        "player": alteration.player,
+        "action": alteration.action,
+        "rule": alteration.rule,
+        "sent": alteration.sent,
+        "name": alteration.name,
+        "fields": alteration.fields,
+        "original": None if alteration.original is None else alteration.original.hex(),
+        "offset": alteration.offset,
+        "length": alteration.length,
+        "message": alteration.message,
+        "steps": [
+            {"path": step.path}
+            | ({} if step.before is msgspec.UNSET else {"before": step.before})
+            | ({} if step.after is msgspec.UNSET else {"after": step.after})
+            for step in one.steps()
+        ],
+    }
+
+
+# In words.
+
+
+def deed_in_words(row: AlterationRow) -> str:
+    """What was done to a message, by which rule, and what it was before."""
+    if row.original is None:
+        return f"{IN_WORDS[row.action]} by {row.rule}"
+    sent = f"{row.name or UNREADABLE} {_said(row.name, row.fields, row.original)}".rstrip()
+    return f"{IN_WORDS[row.action]} by {row.rule}; as it was sent: {sent}"
