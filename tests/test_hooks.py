@@ -386,6 +386,19 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
+def test_streams_that_come_and_go_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_process, "MOST_WAITING", 1 << 18)
+    with hooked(tmp_path, "import time\ndef connected(stream): time.sleep(0.2)\n") as hook:
+        ticket = hook.asked(ROLLED)
+        for number in range(2, 20_002):
+            hook.process.opened(number, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
+            hook.process.closed(number)
+        hook.until(lambda: any("comes and goes" in told for told in hook.told))
+        assert hook.answers == {ticket: None}
+    assert hook.told[-1] == f"{tmp_path / 'hooks.py'} is too slow for all that comes and goes{STOPPED}"
+
+
 @pytest.mark.parametrize(("missing", "known"), [(0, "boran"), (20, "nobody")])
 def test_bytes_that_it_is_not_told_of_are_a_gap(missing: int, known: str, tmp_path: Path) -> None:
     source = "def message(message, table):\n    print(*table.state.get('players') or ['nobody'])\n"
