@@ -282,6 +282,8 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
         assert one.held is not None
         assert not isinstance(one.held.messages[0].fields, HeldMessage)
         one.ask("let-go", 1).result(QUICK_S)
+        # Who asked sees it done at once.
+        assert numbers(one) == [2]
         with pytest.raises(HandsError, match="message 1 does not wait any more"):
             other.ask("drop", 1).result(QUICK_S)
         shows(one, [2])

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command import ROOT
+from command import ROOT, kiebitz
 from hooked import hooked
-from live import PATIENCE_S, child_of, until
+from live import KIEBITZ, PATIENCE_S, child_of, free_port, running, until
 from strength import a_few
 
 from kiebitz.cli.altering import hook_process, hook_words
@@ -22,6 +24,8 @@ from kiebitz.cli.altering.hook_process import HookProcess
 from kiebitz.cli.altering.hook_records import Outcome
 from kiebitz.hooks import Message, Stream, Table
 
+DOCUMENT = (ROOT / "docs" / "hooks.md").read_text()
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 ROLLED = b"ROLLED;6,5;t"
 LOST = b"PLAYER LOST;bob;MIA"
 STOPPED = "; the hook is stopped, and from here on messages pass it unaltered"
@@ -382,6 +386,19 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
+def test_streams_that_come_and_go_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_process, "MOST_WAITING", 1 << 18)
+    with hooked(tmp_path, "import time\ndef connected(stream): time.sleep(0.2)\n") as hook:
+        ticket = hook.asked(ROLLED)
+        for number in range(2, 20_002):
+            hook.process.opened(number, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
+            hook.process.closed(number)
+        hook.until(lambda: any("comes and goes" in told for told in hook.told))
+        assert hook.answers == {ticket: None}
+    assert hook.told[-1] == f"{tmp_path / 'hooks.py'} is too slow for all that comes and goes{STOPPED}"
+
+
 @pytest.mark.parametrize(("missing", "known"), [(0, "boran"), (20, "nobody")])
 def test_bytes_that_it_is_not_told_of_are_a_gap(missing: int, known: str, tmp_path: Path) -> None:
     source = "def message(message, table):\n    print(*table.state.get('players') or ['nobody'])\n"
@@ -558,8 +575,10 @@ def test_it_ends_with_its_parent_however_that_ends(does: str, tmp_path: Path) ->
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    hook = None
     try:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == b"asked\n"
         hook = child_of(parent.pid)
         # It has begun by then.
@@ -569,7 +588,11 @@ def test_it_ends_with_its_parent_however_that_ends(does: str, tmp_path: Path) ->
         until(lambda: _is_gone(hook), "the hook ends", 5.0)
     finally:
         parent.kill()
-        parent.communicate()
+        parent.wait()
+        parent.stdin.close()
+        parent.stdout.close()
+        if hook is not None and not _is_gone(hook):
+            os.kill(hook, signal.SIGKILL)
 
 
 def _is_gone(process: int) -> bool:
@@ -577,6 +600,37 @@ def _is_gone(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+def test_a_relay_asks_it(tmp_path: Path) -> None:
+    (tmp_path / "hooks.py").write_text(EXAMPLES[-1])
+    port, server_port = free_port("udp"), free_port("udp")
+    with closing(socket.socket(type=socket.SOCK_DGRAM)) as server:
+        server.bind(("127.0.0.1", server_port))
+        server.settimeout(PATIENCE_S)
+        command = [*KIEBITZ, "relay", "-q", "-m", f"reverse:udp://127.0.0.1:{server_port}@{port}"]
+        command += ["-w", str(tmp_path / "game.db"), "-s", str(tmp_path / "hooks.py")]
+        with (
+            running(*command, ready="listening on"),
+            closing(socket.socket(type=socket.SOCK_DGRAM)) as client,
+        ):
+            client.connect(("127.0.0.1", port))
+            client.settimeout(PATIENCE_S)
+            client.send(b"REGISTER;ada")
+            said, address = server.recvfrom(2000)
+            assert said == b"REGISTER;ada"
+            for token, dice in (("t", "6,5"), ("u", "6,5"), ("v", "6,6")):
+                server.sendto(f"ROLLED;6,5;{token}".encode(), address)
+                assert client.recv(2000) == f"ROLLED;{dice};{token}".encode()
+
+
+def test_a_relay_does_not_start_with_a_bad_one(tmp_path: Path) -> None:
+    (tmp_path / "hooks.py").write_text("def message(message, table) return message")
+    mode = f"reverse:udp://127.0.0.1:9@{free_port('udp')}"
+    done = kiebitz("relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-s", str(tmp_path / "hooks.py"))
+    assert done.status == 2
+    assert done.err == f"kiebitz: {tmp_path / 'hooks.py'}, line 1: expected ':'\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["hooks.py"]
 
 
 def test_what_it_has_no_function_for_passes(tmp_path: Path) -> None:
@@ -601,8 +655,6 @@ def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Monk
     assert hook.told == [f"{tmp_path / 'hooks.py'}: it does not end by itself, and is ended"]
 
 
-DOCUMENT = (ROOT / "docs" / "hooks.md").read_text()
-EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 ANNOUNCED = b"ANNOUNCED;ada;6,5"
 SHOWN = [
     # For each example: what is passed on, what comes, and what is passed on in its place.

@@ -148,7 +148,7 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     assert sight.is_seen("#pane-state")
     sight.press("?")
     shown = sight.texts("#help kbd")
-    assert {"Space", "Home", "1…6", "Esc", "?"} <= set(shown)
+    assert {"Space", "Home", "1…7", "Esc", "?"} <= set(shown)
     # While a dialog is open, keys are its own.
     sight.press("ArrowRight", "p")
     sight.press("Escape")

@@ -29,6 +29,7 @@ RUNS: dict[str, list[list[str]]] = {
     "relay": [
         ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "relayed.db"],
         ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "served.db", "--serve", "127.0.0.1:{tcp}"],
+        ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "altered.db", "-s", "a_hook.txt"],
         ["-m", "socks5@{tcp}", "-w", "proxied.db"],
     ],
     "sniff": [["-i", "-", "-w", "sniffed.db"]],
@@ -81,6 +82,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     offer.mkdir()
     (offer / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
     (offer / "entry_points.txt").write_text("[kiebitz.dissectors]\nplanted = planted:PLANTED\n")
+    # The one file that is to be run imports others, none of which lies here.
+    hook = "import random, textwrap, click\n\n\ndef message(message, table):\n    return message\n"
+    (made / "a_hook.txt").write_text(hook)
     tiny = Path(TINY).read_bytes()
     (made / "tiny.pcap").write_bytes(tiny)
     head, packets = tiny[:24], tiny[24:]

@@ -141,7 +141,7 @@ def test_what_a_key_does(walk: str) -> None:
 
 def test_each_key_is_told_and_tried() -> None:
     pressed = {key for _, steps in WALKS.values() for step in steps for key in step.keys.split()}
-    elsewhere = {"q", "Q", "ctrl+d", "ctrl+c", "ctrl+z", "space", "plus", "equals_sign", "minus"}
+    elsewhere = {"q", "Q", "ctrl+d", "ctrl+c", "ctrl+z", "space", "plus", "equals_sign", "minus", *"hedrg"}
     bound = {name for key in KEYS for name in key.key.split(",")}
     assert bound - pressed - elsewhere == {"shift+up", "shift+down"}
 

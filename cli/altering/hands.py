@@ -11,7 +11,8 @@ The relay says, with `type` for which of them it is:
   of which `data` is written in base64; `more` is how many do not fit in besides. `now_ns` is the relay's
   clock. Of changes in quick succession only the last is told. Where a message is too long for a line, its
   `fields` or its `data` are left out, and `is_whole` is false.
-- `reply`, to each request, by its `id`: `refusal` is a sentence that says why it was not done, or null.
+- `reply`, to each request, by its `id`: `refusal` is a sentence that says why it was not done, or null. If it
+  has changed what waits, that is told before.
 
 The other side sends requests: an `id` of its own choice, `do`, and for one message its `number`, and `text`:
 
@@ -325,7 +326,11 @@ class _Watcher:
                 return
             if not line.endswith(b"\n"):
                 return
-            await self._send(self._hands.done(line))
+            reply = self._hands.done(line)
+            if self._has_changed.is_set():
+                self._has_changed.clear()
+                reply = self._hands.waiting() + reply
+            await self._send(reply)
             # Who asks without end does not keep the relay from its bytes.
             await asyncio.sleep(0)
 

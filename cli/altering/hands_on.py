@@ -12,6 +12,7 @@ from kiebitz.cli.altering.hands import Hands
 from kiebitz.cli.altering.hook_process import HookProcess
 from kiebitz.cli.altering.rules import Hold, Rule, Script
 from kiebitz.cli.options.decode_as import parse_decode_as
+from kiebitz.cli.terminal.console import warn
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import Notice
 from kiebitz.proxy.relay import Attended
@@ -46,7 +47,7 @@ def hands_on(
             if isinstance(rule, Script) and rule.path not in hooks:
                 hook = HookProcess(
                     rule.path,
-                    tell=lambda sentence: on_notice(sentence, sentence),
+                    tell=warn,
                     is_forced=is_forced,
                     decode_as=decode_as,
                 )

@@ -86,7 +86,7 @@ class ByHand:
         line = self._app.query_one("#waiting", Static)
         line.display = bool(held)
         if held:
-            line.update(strip(held, self._app.size.width))
+            line.update(strip(held, self._app.size.width, "" if self._listing.display else "h"))
         self._listing.renew()
 
     def do(self, deed: Deed) -> None:

@@ -49,8 +49,8 @@ class HeldRows(Rows):
         )
 
 
-def strip(held: Held, width: int) -> Text:
-    """What has waited longest, how long, and how many more, in lines of a width."""
+def strip(held: Held, width: int, key: str) -> Text:
+    """What has waited longest, how long, and how many more, in lines of a width; `key` leads to it."""
     message = held.messages[0]
     is_overdue = held.is_overdue(message)
     text = Text.assemble(
@@ -60,7 +60,7 @@ def strip(held: Held, width: int) -> Text:
         (_waited(held, message), _ALARM if is_overdue else ""),
         (f": {patience(message)}" if is_overdue else "", _ALARM),
         f"; {len(held) - 1} more" if len(held) > 1 else "",
-        ("  h acts on it" if len(held) == 1 else "  h acts on them", "dim"),
+        (f"  {key} acts on {'it' if len(held) == 1 else 'them'}" if key else "", "dim"),
     )
     return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_ROWS])
 

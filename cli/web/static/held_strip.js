@@ -1,4 +1,4 @@
-// The line below the table that says that something waits: what, for how long, and that it is too long.
+// The line above the table that says that something waits: what, for how long, and that it is too long.
 
 import { byId, element, write } from "./elements.js";
 

@@ -44,7 +44,7 @@ export function keysOf(acts) {
     key("ArrowUp", "↑ ↓", "choose a line of the pane", acts.list),
     key("ArrowDown", "", "", acts.list),
     key("Enter", "Enter", "open the line: a message in full, the flaw in its message", acts.list),
-    key("h H", "h", "what is held: Enter lets go, e edits, d drops, r answers, g lets all go", acts.held),
+    key("h H", "h", "held: Enter lets go, e edits, d drops, r answers, g lets all go", acts.held),
     key("e E", "", "", () => acts.byHand("change")),
     key("d D", "", "", () => acts.byHand("drop")),
     key("r R", "", "", () => acts.byHand("answer")),

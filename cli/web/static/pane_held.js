@@ -68,8 +68,11 @@ export class HeldPane {
 
   /** Let keys go through it. */
   focus() {
-    this.#list.focus({ preventScroll: true });
-    this.root.scrollIntoView?.({ block: "nearest" });
+    // It is laid out only after its tab was turned to.
+    requestAnimationFrame(() => {
+      this.#list.focus({ preventScroll: true });
+      this.root.scrollIntoView({ block: "nearest" });
+    });
   }
 
   /** It shows itself when something changes. */
