@@ -6,6 +6,7 @@ server of its own, so that one relay carries many cases and each begins at the b
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from command import CAPTURES, kiebitz
-from live import KIEBITZ, PATIENCE_S, accept, free_port, rows, running
+from live import KIEBITZ, PATIENCE_S, accept, free_port, rows, until
 from passed_on import bytes_of
 
 from kiebitz.cli.sessions import open_session
@@ -168,19 +169,50 @@ class Line:
         return f"transport = '{self.transport}' AND server = '{self.server}'"
 
 
+class Relay:
+    """A relay that runs: its process, and what it has said on stderr by now."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stderr: Path) -> None:
+        self.process = process
+        self._stderr = stderr
+
+    @property
+    def said(self) -> str:
+        return self._stderr.read_text()
+
+    def end(self) -> None:
+        """Have it end, which it must do well, without a traceback."""
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(PATIENCE_S) == 0, self.said
+        assert "Traceback" not in self.said, self.said
+
+
 @contextmanager
-def relaying(lines: Sequence[Line], database: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def relaying(lines: Sequence[Line], database: Path, *options: str) -> Iterator[Relay]:
     """A relay between all of them, with these options; what it records is whole after the block."""
     modes = [option for line in lines for option in line.options]
     command = [*KIEBITZ, "relay", *modes, "-w", str(database), "--max-connections", "8", "-q", *options]
-    with ExitStack() as ending, running(*command, ready="listening on") as process:
+    with ExitStack() as ending:
+        stderr = database.with_suffix(".err")
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=ending.enter_context(stderr.open("wb")),
+            start_new_session=True,
+        )
+        ending.callback(process.wait)
+        ending.callback(process.kill)
+        relay = Relay(process, stderr)
         for line in lines:
             ending.callback(line.close)
-        assert process.stderr is not None
-        for _ in lines[1:]:
-            # Each mode says so for itself.
-            assert "listening on" in process.stderr.readline()
-        yield process
+        until(
+            lambda: process.poll() is not None or relay.said.count("listening on") == len(lines),
+            "the relay listens",
+        )
+        assert process.poll() is None, relay.said
+        yield relay
+        if process.poll() is None:
+            relay.end()
 
 
 class Alteration(NamedTuple):
@@ -202,8 +234,10 @@ def alterations(database: Path, line: Line) -> list[Alteration]:
         f" FROM alterations a JOIN streams s ON s.id = a.stream_id WHERE {line.where} ORDER BY a.id"
     )
     return [
-        Alteration(direction, *deed, b"".join(found[direction])[offset : offset + length])
-        for direction, *deed, offset, length in rows(database, query)
+        Alteration(
+            direction, action, rule, name, original, b"".join(found[direction])[offset : offset + length]
+        )
+        for direction, action, rule, name, original, offset, length in rows(database, query)
     ]
 
 
