@@ -173,5 +173,5 @@ class OwnDoing:
                 flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="kiebitz")
             elif flaw.group in _LED_TO and aftermath is not None and aftermath.shows_at(flaw.ts_ns):
                 text = f"{flaw.text}{_NO_ACCUSATION}"
-                flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="unknown", text=text)
+                flaws[place] = msgspec.structs.replace(flaw, severity="note", text=text)
         self._flaws, self._games = len(flaws), len(games)
