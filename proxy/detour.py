@@ -11,7 +11,7 @@ import msgspec
 from kiebitz.dissectors.records import Direction, Transport
 from kiebitz.proxy.altering import Altering, Delivery
 from kiebitz.proxy.clock import now_ns
-from kiebitz.proxy.journal import JournalWriter
+from kiebitz.proxy.journal import MAX_PAYLOAD, JournalWriter
 
 
 class Outlet(Protocol):
@@ -123,7 +123,9 @@ class Detour:
             if mark is not None:
                 self._journal.altered(delivery.number, direction, now, offset, len(data or b""), mark)
             if data is not None:
-                self._journal.chunk(delivery.number, direction, now, offset, data)
+                for start in range(0, len(data) or 1, MAX_PAYLOAD):
+                    piece = data[start : start + MAX_PAYLOAD]
+                    self._journal.chunk(delivery.number, direction, now, offset + start, piece)
             if delivery.ends:
                 bend.outlet.end(direction)
             elif delivery.resets:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -160,6 +160,7 @@ class Engine:
         if self._is_used_up(way, data):
             # Over TCP nothing more is read before it comes to this.
             text = f"too much waits to be passed on: over {MOST_BYTES >> 20} MiB or {_MOST_SLOTS} messages"
+            self._on_notice("too-much", f"udp {' to '.join(_ends(way))}: {text}. What comes is dropped.")
             self._put(passage, way, data, way.framing is not None, lost=text)
         elif self._applying.reads:
             self._reading.read(passage, way, now_ns, data)
@@ -174,6 +175,7 @@ class Engine:
         way = passage.ways[direction]
         self._reading.give_up(passage, way)
         way.slots.append(Slot(now_ns, b"", None, ends=True))
+        self._count(way, b"", 1)
         return self._given(passage)
 
     def closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
@@ -288,8 +290,7 @@ class Engine:
         slot = Slot(self._now_ns, b"", None, [copy])
         # What waits in that direction may wait for whoever decides; this is their decision.
         way.slots.appendleft(slot)
-        way.bytes += _SLOT_BYTES
-        self._bytes += _SLOT_BYTES
+        self._count(way, b"", 1)
         self._wake(ticket.passage, direction)
 
     def _decided(self, ticket: Ticket) -> None:
@@ -340,14 +341,14 @@ class Engine:
         if message is not None:
             self._learn(passage, way, message, data)
         slot = Slot(self._now_ns, data, message)
+        slot.is_cut = not is_message and way.framing is not None and way.framing.is_inside
         copy = Copy(way.direction, data, message, self._now_ns, is_original=True)
         if lost is not None:
             copy.deeds.append(("drop", lost))
             self._out.append(Delivery(self._number(passage), way.direction, None, slot.mark(copy)))
             return
         way.slots.append(slot)
-        way.bytes += len(data) + _SLOT_BYTES
-        self._bytes += len(data) + _SLOT_BYTES
+        self._count(way, data, 1)
         self._applying.begin(passage, slot, copy)
 
     def _learn(self, passage: Passage, way: Way, message: Message, data: bytes) -> None:
@@ -364,7 +365,7 @@ class Engine:
     def _is_used_up(self, way: Way, data: bytes) -> bool:
         return way.stream.transport == "udp" and (
             way.bytes + len(data) > MOST_BYTES
-            or len(way.slots) >= _MOST_SLOTS
+            or len(way.slots) + len(way.loose) >= _MOST_SLOTS
             or self._bytes + len(data) > _MOST_ALTOGETHER
         )
 
@@ -394,11 +395,14 @@ class Engine:
         while way.slots and not way.slots[0].waits:
             slot = way.slots[0]
             while slot.copies:
+                if passage.is_reset:
+                    return
                 copy = slot.copies[0]
                 if copy.may_be_passed and not copy.is_dropped:
                     copy.due_ns += _BEHIND_NS if copy.comes_behind else 0
                     self._schedule(passage, way, copy.due_ns)
                     way.loose.append((slot, slot.copies.pop(0)))
+                    self._count(way, copy.data, 1)
                     continue
                 if copy.takes_ns:
                     copy.due_ns = way.free_ns = max(copy.due_ns, way.free_ns) + copy.takes_ns
@@ -412,25 +416,30 @@ class Engine:
                 else:
                     self._turn_round(passage, copy)
             way.slots.popleft()
-            way.bytes -= len(slot.original) + _SLOT_BYTES
-            self._bytes -= len(slot.original) + _SLOT_BYTES
+            self._count(way, slot.original, -1)
+            if slot.original:
+                was_inside, way.is_inside = way.is_inside, slot.is_cut
+                if was_inside and way.loose:
+                    self._release_loose(passage, way, lambda copy: copy.due_ns <= self._now_ns)
             if slot.ends:
                 self._release_loose(passage, way, lambda _: True)
+                way.has_ended = True
                 self._out.append(Delivery(self._number(passage), way.direction, None, ends=True))
 
     def _release_loose(self, passage: Passage, way: Way, is_due: Callable[[Copy], bool]) -> None:
         due = [(slot, copy) for slot, copy in way.loose if is_due(copy)]
-        if due:
+        # Nothing is passed on inside of a message: it comes when that is over.
+        if due and not way.is_inside:
             way.loose = [(slot, copy) for slot, copy in way.loose if not is_due(copy)]
             for slot, copy in due:
+                self._count(way, copy.data, -1)
                 self._pass_on(passage, slot, copy)
 
     def _turn_round(self, passage: Passage, copy: Copy) -> None:
         """A message that was put in goes the other way: it takes its place there."""
         way = passage.ways[copy.direction]
         way.slots.append(Slot(self._now_ns, b"", None, [copy]))
-        way.bytes += _SLOT_BYTES
-        self._bytes += _SLOT_BYTES
+        self._count(way, b"", 1)
         self._wake(passage, copy.direction)
 
     def _pass_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
@@ -438,8 +447,14 @@ class Engine:
         number, way, mark = self._number(passage), passage.ways[copy.direction], slot.mark(copy)
         if copy.is_dropped or copy.resets:
             self._out.append(Delivery(number, copy.direction, None, mark, resets=copy.resets))
+            # What waits behind it is not passed on any more; its marks come when the stream is closed.
+            passage.is_reset |= copy.resets
             return
-        if not copy.is_original and way.framing is not None and way.framing.is_inside:
+        if not copy.is_original and way.has_ended:
+            self._on_notice("ended", f"Nothing can be put in from {' to '.join(_ends(way))}: that has ended.")
+            return
+        # A piece into which something was cut is no message.
+        if not copy.is_original and way.is_inside and copy.message is not None:
             self._on_notice("inside", "a message could not be put in: one had been passed on in part")
             return
         is_stream = passage.stream.transport == "tcp"
@@ -479,5 +494,17 @@ class Engine:
     def _schedule(self, passage: Passage, way: Way, at_ns: int) -> None:
         heapq.heappush(self._clock, (at_ns, self._number(passage), way.direction))
 
+    def _count(self, way: Way, data: bytes, sign: Literal[1, -1]) -> None:
+        """Count what waits in a direction, or waits no more."""
+        size = sign * (len(data) + _SLOT_BYTES)
+        way.bytes += size
+        self._bytes += size
+
     def _number(self, passage: Passage) -> int:
         return passage.stream.id - self.streams_before
+
+
+def _ends(way: Way) -> tuple[str, str]:
+    """Who sends in a direction, and to whom."""
+    ends = way.stream.client, way.stream.server
+    return ends if way.direction == "c2s" else ends[::-1]

@@ -1,11 +1,12 @@
 """`--force`: messages with values that the grammar does not allow, for who tests a parser.
 
-What is given is written in the place of a field as it is. It stays one message: its ends, lengths and blank
-lines are not touched.
+What is given is written in the place of a field's value as it is. It stays one message: names, tags,
+quotation marks, line ends, lengths and blank lines are not touched.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kiebitz.dissectors.dissector import Dissector
@@ -15,6 +16,11 @@ from kiebitz.storage.assignments import Assignment, AssignmentError
 from kiebitz.storage.escaping import json_text
 from kiebitz.storage.filters.fields import written
 from kiebitz.storage.filters.syntax import Step
+
+_NAME = re.compile(rb"""\s*(?:"(?:[^"\\]|\\.)*"\s*:|[\w:-]+\s*=(?=\s*["']))?\s*""")
+"""What names a value: a member of a JSON object, or an attribute."""
+
+_TAG = re.compile(rb"<[\w:-]+(?:\s[^<>]*)?(?<!/)>")
 
 
 def forced(
@@ -32,11 +38,14 @@ def forced(
         if piece is None:
             raise AssignmentError(f"{assignment.text} cannot be forced: there are no bytes of its own for it")
         text = assignment.own if assignment.own is not None else json_text(assignment.values[0])
-        places[piece.offset, piece.length] = text.encode("utf-8", "surrogateescape")
+        start, end = _value_in(frame[piece.offset : piece.offset + piece.length])
+        places[piece.offset + start, end - start] = text.encode("utf-8", "surrogateescape")
     data = replaced(frame, places)
-    frames = dissector.framer(direction).feed(0, data)
-    if [(found.offset, found.size) for found in frames] != [(0, len(data))]:
-        raise AssignmentError("forced so, this would be no longer one message")
+    if dissector.transport == "tcp":
+        # Where a message ends may be seen by the next one alone.
+        first = next(iter(dissector.framer(direction).feed(0, data + frame)), None)
+        if first is None or (first.offset, first.size, first.cut) != (0, len(data), None):
+            raise AssignmentError("forced so, this would be no longer one message")
     return data
 
 
@@ -46,3 +55,17 @@ def _is_at(path: Path, steps: Sequence[Step]) -> bool:
         step == part or (isinstance(part, str) and written(part) == step)
         for part, step in zip(path, steps, strict=True)
     )
+
+
+def _value_in(field: bytes) -> tuple[int, int]:
+    """Where in the bytes of a field its value begins and ends, by what JSON and XML have around one."""
+    name = _NAME.match(field)
+    assert name is not None
+    start, end = name.end(), len(field.rstrip().removesuffix(b",").rstrip())
+    if end - start > 1 and field[start] in b"\"'" and field[end - 1] == field[start]:
+        return start + 1, end - 1
+    tag = _TAG.match(field, start, end)
+    closing = field.rfind(b"</", start, end)
+    if tag is not None and closing >= tag.end():
+        return tag.end(), closing
+    return start, max(start, end)

@@ -28,26 +28,23 @@ class Framing:
         """How many bytes came; where those that are held begin."""
         if passed:
             framer.feed(0, passed)
-        self._begins_in = self._start if framer.is_unfinished else -1
-        """What ends behind here began before it: its beginning has been passed on."""
+        self._given_up = self._start
+        """What begins before here has been passed on, at least in part."""
+        self.is_inside = framer.is_unfinished
+        """Whether the beginning of a message was passed on whose end has not come."""
 
     @property
     def unfinished(self) -> int | None:
         """Where in the stream bytes begin that wait for the rest of their message; None if none do."""
         return self._start if self._held else None
 
-    @property
-    def is_inside(self) -> bool:
-        """Whether the beginning of a message was passed on whose end has not come."""
-        return self._framer.is_unfinished and not self._held
-
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """Take bytes; gives what is whole now, and what is too long to wait for."""
+        """Take bytes; gives what is whole now, and what need not, or is too long to, wait."""
         offset = self._upto
         self._upto += len(data)
         self._held += data
         yield from self._pieces(self._framer.feed(offset, data))
-        if len(self._held) > FRAME_LIMIT:
+        if len(self._held) > FRAME_LIMIT or (self.is_inside and self._held):
             yield Piece(self.give_up(), False)
 
     def settle(self) -> Iterator[Piece]:
@@ -58,7 +55,8 @@ class Framing:
         """The bytes that wait, to be passed on as they are; and so will be the rest of their message."""
         data = bytes(self._held)
         self._held.clear()
-        self._start = self._begins_in = self._upto
+        self._start = self._given_up = self._upto
+        self.is_inside = self._framer.is_unfinished
         return data
 
     def _pieces(self, frames: Sequence[Frame]) -> Iterator[Piece]:
@@ -67,7 +65,8 @@ class Framing:
             size = max(0, end - self._start)
             data = bytes(self._held[:size])
             del self._held[:size]
-            is_whole = frame.cut is None and frame.offset >= self._begins_in
+            is_whole = frame.cut is None and frame.offset >= self._given_up
             self._start = max(self._start, end)
+            self.is_inside &= end < self._given_up
             if data or is_whole:
                 yield Piece(data, is_whole)

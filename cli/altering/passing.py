@@ -53,6 +53,8 @@ class Slot(msgspec.Struct, eq=False):
     copies: list[Copy] = msgspec.field(default_factory=list)
     waits: int = 0
     ends: bool = False
+    is_cut: bool = False
+    """Whether its last message goes on in what came behind it."""
 
     def mark(self, copy: Copy) -> Mark | None:
         """That a copy is not what was sent; None if it is, at its place and in its time."""
@@ -91,6 +93,10 @@ class Way(msgspec.Struct, eq=False):
     loose: list[tuple[Slot, Copy]] = msgspec.field(default_factory=list)
     bytes: int = 0
     free_ns: int = 0
+    is_inside: bool = False
+    """Whether the beginning of a message has been passed on, and not its end."""
+    has_ended: bool = False
+    """Whether its end has been passed on."""
     unfinished: tuple[int, int] | None = None
     """Where in the stream bytes begin that wait for the rest of their message, and since when they do."""
     passed: int = 0
@@ -119,3 +125,5 @@ class Passage(msgspec.Struct, eq=False):
     stream: Stream
     server: Server
     ways: dict[Direction, Way]
+    is_reset: bool = False
+    """Whether its connection was reset, by ourselves."""
