@@ -118,8 +118,7 @@ class OwnDoing:
 
     def action(self, stream: Stream, direction: Direction, offset: int) -> Action | None:
         """What was done to the message that begins there; None if nothing was."""
-        # Hardly any session has one.
-        return self._passed_on.action(stream, direction, offset) if self._aftermaths else None
+        return self._passed_on.action(stream, direction, offset)
 
     def altered(self, item: Altered, here: Server, tables: Tables) -> None:
         """A message was altered at a server."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from command import CAPTURES, TINY, kiebitz
 from made_sessions import record
@@ -16,12 +17,17 @@ from passed_on import RULE, Deed, altered_session, bytes_of, some
 from strength import GAMES, times
 from test_journal import plain
 
+from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.message_block import message_lines
+from kiebitz.dissectors.records import Altered, Item, Stream
+from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.derived import as_sent, derived
 from kiebitz.storage.diff import compare
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.resuming import ResumedRecorder
 from kiebitz.storage.schema import SCHEMA_VERSION, TABLES
 from kiebitz.storage.session import Session
 from kiebitz.storage.splicing import Splice
@@ -245,6 +251,56 @@ def _rows(path: Path) -> list[list[tuple[object, ...]]]:
         return [
             connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table != "sessions"
         ]
+
+
+# While it is recorded.
+
+
+def test_it_goes_through_the_journal_and_a_recorder_that_dies(altered: Path, tmp_path: Path) -> None:
+    """However much of it was committed, the rows are those of one recorder."""
+    timeline = open_session(str(altered))
+    items = list(RecordedItems(timeline).items())
+    timeline.connection.close()
+    marks = [number for number, item in enumerate(items) if isinstance(item, Altered)]
+    for number, cut in enumerate(cut for mark in marks for cut in (mark, mark + 1)):
+        path = str(tmp_path / f"{number}.db")
+        first = Recorder(path, "relay", "made up", started_ns=items[0].ts_ns)
+        first.record(_anew(items[:cut]))
+        first.commit()
+        first.release()
+        second = ResumedRecorder([path], 1)
+        assert second.items == cut
+        known = {stream.id: stream for stream in second.open_streams}
+        second.record(_anew(items[cut:], known))
+        second.close()
+        assert _rows(Path(path)) == _rows(altered)
+
+
+def _anew(items: Sequence[Item], known: dict[int, Stream] | None = None) -> list[Item]:
+    """The items on streams of their own, as another process would read them."""
+    streams = known if known is not None else {}
+    for item in items:
+        was = item.stream
+        streams.setdefault(was.id, Stream(was.id, was.transport, was.client, was.server, was.opened_ns))
+    return [msgspec.structs.replace(item, stream=streams[item.stream.id]) for item in items]
+
+
+def test_each_alteration_is_a_line_while_it_is_recorded(
+    altered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timeline = open_session(str(altered))
+    items = list(RecordedItems(timeline).items())
+    timeline.connection.close()
+    for text, expected in (
+        (None, ["changed ANNOUNCED to alice", "dropped ANNOUNCED to bob", "doubled ANNOUNCED to carl"]),
+        ('altered == "drop"', ["dropped ANNOUNCED to bob"]),
+    ):
+        recorder = Recorder(":memory:", "relay", "made up", started_ns=items[0].ts_ns)
+        view = LiveView(recorder, compile_wanted(text), quiet=False)
+        recorder.record(_anew(items))
+        view.show(recorder.close())
+        lines = [line[14:] for line in capsys.readouterr().out.splitlines() if "altered  " in line]
+        assert lines[: len(expected)] == [f"altered  {words}: {RULE}" for words in expected]
 
 
 # Databases without the table.
