@@ -118,8 +118,7 @@ class OwnDoing:
 
     def action(self, stream: Stream, direction: Direction, offset: int) -> Action | None:
         """What was done to the message that begins there; None if nothing was."""
-        # Hardly any session has one.
-        return self._passed_on.action(stream, direction, offset) if self._aftermaths else None
+        return self._passed_on.action(stream, direction, offset)
 
     def altered(self, item: Altered, here: Server, tables: Tables) -> None:
         """A message was altered at a server."""
@@ -173,5 +172,5 @@ class OwnDoing:
                 flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="kiebitz")
             elif flaw.group in _LED_TO and aftermath is not None and aftermath.shows_at(flaw.ts_ns):
                 text = f"{flaw.text}{_NO_ACCUSATION}"
-                flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="unknown", text=text)
+                flaws[place] = msgspec.structs.replace(flaw, severity="note", text=text)
         self._flaws, self._games = len(flaws), len(games)

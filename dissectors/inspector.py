@@ -135,6 +135,8 @@ class Inspector:
         """Whether what is read has waited for the message by which the protocol was recognised."""
         self._waiting_bytes = 0
         self._own_doing = OwnDoing(self._findings)
+        self._has_altered = False
+        """Whether any message was altered: hardly any session has one, and then nothing more is asked."""
 
     def feed(self, item: Item) -> None:
         """Take the next item of any stream."""
@@ -149,6 +151,7 @@ class Inspector:
             item.stream.close_reason = item.reason
         elif isinstance(item, Altered):
             self._findings.altered.append(item)
+            self._has_altered = True
         if isinstance(item, Fault):
             # That a server cannot be reached has to be told, whatever it speaks.
             self._fault(item)
@@ -509,7 +512,6 @@ class Inspector:
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row
-        altered = self._own_doing.action(conversation.stream, direction, frame.offset)
         self._ids.message += 1
         message = Message(
             self._ids.message,
@@ -521,12 +523,13 @@ class Inspector:
             decoded.fields_json,
             frame.offset,
             frame.size,
-            altered=altered,
         )
+        if self._has_altered:
+            message.altered = self._own_doing.action(conversation.stream, direction, frame.offset)
         self._findings.messages.append(message)
         for flaw in decoded.flaws:
             if flaw.habit:
-                habit = (direction, flaw.code, altered in WRITTEN)
+                habit = (direction, flaw.code, message.altered in WRITTEN)
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
@@ -536,7 +539,7 @@ class Inspector:
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
-        if guess is not None and altered not in WRITTEN:
+        if guess is not None and message.altered not in WRITTEN:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
 

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
-from command import CAPTURES
-from passed_on import Deed, altered_session, bytes_of, some
+from command import CAPTURES, TINY, kiebitz
+from made_sessions import record
+from passed_on import RULE, Deed, altered_session, bytes_of, some
 from strength import GAMES, times
+from test_journal import plain
 
+from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.sessions import open_session
-from kiebitz.storage.derived import as_sent
+from kiebitz.cli.terminal.message_block import message_lines
+from kiebitz.dissectors.records import Altered, Item, Stream
+from kiebitz.storage.conditions import compile_wanted
+from kiebitz.storage.derived import as_sent, derived
 from kiebitz.storage.diff import compare
+from kiebitz.storage.in_full import InFull
+from kiebitz.storage.items import RecordedItems
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.resuming import ResumedRecorder
+from kiebitz.storage.schema import SCHEMA_VERSION, TABLES
+from kiebitz.storage.session import Session
+from kiebitz.storage.splicing import Splice
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, diagnostics
+from kiebitz.storage.traffic import MessageRow, diagnostics, messages
 
 SECOND = 1_000_000_000
 
@@ -57,3 +75,272 @@ def test_nobody_is_blamed_and_all_can_be_undone(tmp_path: Path, protocol: str, a
         for timeline in (after, undone):
             timeline.connection.close()
     before.connection.close()
+
+
+# A session of Mäxchen in which an announcement is changed, another dropped, one doubled and a turn late.
+
+
+@pytest.fixture(scope="module")
+def altered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("altered") / "game.db"
+    before = open_session(TINY)
+    said = list(messages(before))
+    announced = [row for row in said if row.name == "ANNOUNCED"]
+    turn = [row for row in said if row.name == "YOUR TURN"][1]
+    deeds = [
+        Deed(announced[0], "change", b"ANNOUNCED;carl;5,1"),
+        Deed(announced[1], "drop"),
+        Deed(announced[2], "double", bytes_of(before, announced[2]), kept=True),
+        Deed(turn, "delay", bytes_of(before, turn), late_ns=SECOND // 10),
+    ]
+    before.connection.close()
+    altered_session(path, TINY, deeds).connection.close()
+    return path
+
+
+def test_items_come_out_as_they_came_in(altered: Path, tmp_path: Path) -> None:
+    timeline = open_session(str(altered))
+    items = [plain(item) for item in RecordedItems(timeline).items()]
+    again = record(tmp_path / "again.db", list(RecordedItems(timeline).items()))
+    other = open_session(again)
+    assert [plain(item) for item in RecordedItems(other).items()] == items
+    assert sum(item[0] == "Altered" for item in items) == 4
+    for one in (timeline, other):
+        one.connection.close()
+
+
+def test_messages_are_marked_and_the_dropped_one_is_listed(altered: Path) -> None:
+    done = kiebitz("messages", str(altered), "-Y", 'msg == "ANNOUNCED" && time < 1.39')
+    lines = done.out.splitlines()[1:]
+    assert [line.split()[0].isdecimal() and "." not in line.split()[0] for line in lines] == [
+        *(True, False),
+        *[True] * 4,
+    ]
+    assert lines[0].endswith("altered[change] · dice=5,1 name=carl")
+    assert lines[1].endswith("altered[drop] · dice=3,3 name=carl")
+    rows = kiebitz("messages", str(altered), "--json").json
+    # Each row of a program has a number: what came to nobody is told with --altered.
+    assert all(isinstance(row["id"], int) for row in rows)
+    assert [row["altered"] for row in rows if row["altered"]] == ["change", "double", "delay"]
+    assert len(kiebitz("messages", str(altered), "--json", "-Y", "altered").json) == 3
+
+
+def test_what_was_altered_is_listed(altered: Path) -> None:
+    rows = kiebitz("messages", str(altered), "--altered", "--json").json
+    assert [(row["action"], row["name"], row["fields"]) for row in rows] == [
+        ("change", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
+        ("drop", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
+        ("double", None, None),
+        ("delay", "YOUR TURN", rows[3]["fields"]),
+    ]
+    assert rows[0]["steps"] == [{"path": ["dice"], "before": "3,3", "after": "5,1"}]
+    assert [row["message"] is None for row in rows] == [False, True, False, False]
+    assert rows[3]["time"] - rows[3]["sent"] == pytest.approx(0.1)
+    dropped = kiebitz("messages", str(altered), "--altered", "--json", "-Y", 'altered == "drop"').json
+    assert [bytes.fromhex(row["original"]) for row in dropped] == [b"ANNOUNCED;carl;3,3"]
+    assert "dice: 3,3 → 5,1" in kiebitz("messages", str(altered), "--altered").out
+    nobody = kiebitz("messages", TINY, "--altered")
+    assert (len(nobody.out.splitlines()), nobody.err.count("altered nothing")) == (1, 1)
+
+
+def test_events_are_marked_but_no_player_knows(altered: Path) -> None:
+    rows = kiebitz("events", str(altered), "--json").json
+    marked = [(row["kind"], row["altered"]) for row in rows if row["altered"]]
+    assert marked == [("announced", "change"), ("announced", "double"), ("turn", "delay")]
+    assert "announces 5,1 · altered[change]" in kiebitz("events", str(altered)).out
+    rows = kiebitz("events", str(altered), "--as", "alice", "--json").json
+    assert rows
+    assert not any(row["altered"] for row in rows)
+
+
+def test_check_says_what_was_done(altered: Path) -> None:
+    done = kiebitz("check", str(altered))
+    assert done.status == 0
+    assert "(after Kiebitz has altered a message)" in done.out
+    assert f"= altered: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3 name=carl" in done.out
+    summary = "no errors, no warnings, 5 notes; Kiebitz has altered what passed 4 times"
+    assert done.out.splitlines()[-1] == summary
+    assert "Kiebitz has altered" not in kiebitz("check", TINY).out
+    assert all(row["altered"] is None for row in kiebitz("check", TINY, "--json").json)
+
+
+def test_one_message_in_full_has_what_was_sent(altered: Path) -> None:
+    timeline = open_session(str(altered))
+    number = next(Session(timeline).messages('altered == "change"')).id
+    shown = InFull(timeline).message(number)
+    assert shown is not None
+    assert shown.as_sent is not None
+    assert (shown.as_sent.name, shown.as_sent.data) == ("ANNOUNCED", b"ANNOUNCED;carl;3,3")
+    text = "\n".join(line.plain for line in message_lines(shown, 200))
+    assert f"altered[change]: changed by {RULE}" in text
+    assert "as it was sent at 1.385355 s: ANNOUNCED dice=3,3 name=carl" in text
+    # It is what alice was kept from.
+    kept = InFull(timeline).message(number, "alice")
+    assert kept is not None
+    assert kept.as_sent is None
+    assert kept.message.altered is None
+    timeline.connection.close()
+
+
+def test_follow_has_it_at_its_place(altered: Path) -> None:
+    out = kiebitz("follow", str(altered), "1").out.splitlines()
+    place = out.index(f"← [changed ANNOUNCED;carl;3,3: {RULE}]")
+    assert out[place + 1] == "← ANNOUNCED;carl;5,1"
+
+
+def test_exports_have_it(altered: Path, tmp_path: Path) -> None:
+    rows = kiebitz("export", str(altered), "-T", "csv").out.splitlines()
+    assert rows[0].endswith(",altered")
+    assert [row.rpartition(",")[2] for row in rows[1:] if row[-1] != ","] == ["change", "double", "delay"]
+    records = [json.loads(line) for line in kiebitz("export", str(altered), "-T", "jsonl").out.splitlines()]
+    assert [row["action"] for row in records if row["record"] == "alteration"] == [
+        *("change", "drop", "double", "delay")
+    ]
+    pcapng = tmp_path / "game.pcapng"
+    assert kiebitz("export", str(altered), "-T", "pcapng", "-o", str(pcapng)).status == 0
+    assert f"Kiebitz: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3".encode() in pcapng.read_bytes()
+    assert b"before this, on stream 2: Kiebitz: dropped by" in pcapng.read_bytes()
+    # What everybody got is the same there.
+    assert kiebitz("diff", str(altered), str(pcapng)).status == 0
+
+
+def test_what_it_led_to(altered: Path) -> None:
+    done = kiebitz("diff", "--alterations", str(altered))
+    assert done.status == 3
+    for words in (
+        "Kiebitz has altered what passed 4 times:",
+        "→ alice: changed ANNOUNCED dice: 3,3 → 5,1",
+        f"    {RULE}",
+        "A as it was sent   B as it was received",
+    ):
+        assert words in done.out
+    found = kiebitz("diff", "--alterations", "--json", str(altered)).json
+    assert [row["action"] for row in found["alterations"]] == ["change", "drop", "double", "delay"]
+    assert not found["equal"]
+
+
+def test_diff_of_one_session_that_nobody_altered() -> None:
+    done = kiebitz("diff", "--alterations", TINY)
+    assert (done.status, done.out) == (0, "Kiebitz has altered nothing in this session\n")
+    assert kiebitz("diff", "--alterations", TINY, TINY).status == 2
+    assert kiebitz("diff", TINY).status == 2
+
+
+def test_it_is_redissected_compared_replayed_and_made_another(altered: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    shutil.copy(altered, copy)
+    before = _rows(copy)
+    assert kiebitz("redissect", str(copy)).status == 0
+    assert _rows(copy) == before
+    assert kiebitz("diff", str(altered), str(copy)).status == 0
+    assert kiebitz("replay", str(altered), "--speed", "0").status == 0
+    # A message that was altered is dropped, and nobody's mark moves to another.
+    number = kiebitz("messages", str(altered), "--json", "-Y", 'altered == "change"').json[0]["id"]
+    timeline = open_session(str(altered))
+    (row,) = messages(timeline, "m.id = ?", [number])
+    gone = Splice(row.stream_id, row.direction, row.offset, row.length, row.ts_ns, b"")
+    derived_from = derived(timeline, [gone], lambda done, total: None)
+    assert [m.altered for m in Session(derived_from).messages("altered")] == ["double", "delay"]
+    for one in (timeline, derived_from):
+        one.connection.close()
+    assert kiebitz("whatif", str(altered), "--drop", f"#{number}").status == 3
+
+
+def _rows(path: Path) -> list[list[tuple[object, ...]]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [
+            connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table != "sessions"
+        ]
+
+
+# While it is recorded.
+
+
+def test_it_goes_through_the_journal_and_a_recorder_that_dies(altered: Path, tmp_path: Path) -> None:
+    """However much of it was committed, the rows are those of one recorder."""
+    timeline = open_session(str(altered))
+    items = list(RecordedItems(timeline).items())
+    timeline.connection.close()
+    marks = [number for number, item in enumerate(items) if isinstance(item, Altered)]
+    for number, cut in enumerate(cut for mark in marks for cut in (mark, mark + 1)):
+        path = str(tmp_path / f"{number}.db")
+        first = Recorder(path, "relay", "made up", started_ns=items[0].ts_ns)
+        first.record(_anew(items[:cut]))
+        first.commit()
+        first.release()
+        second = ResumedRecorder([path], 1)
+        assert second.items == cut
+        known = {stream.id: stream for stream in second.open_streams}
+        second.record(_anew(items[cut:], known))
+        second.close()
+        assert _rows(Path(path)) == _rows(altered)
+
+
+def _anew(items: Sequence[Item], known: dict[int, Stream] | None = None) -> list[Item]:
+    """The items on streams of their own, as another process would read them."""
+    streams = known if known is not None else {}
+    for item in items:
+        was = item.stream
+        streams.setdefault(was.id, Stream(was.id, was.transport, was.client, was.server, was.opened_ns))
+    return [msgspec.structs.replace(item, stream=streams[item.stream.id]) for item in items]
+
+
+def test_each_alteration_is_a_line_while_it_is_recorded(
+    altered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timeline = open_session(str(altered))
+    items = list(RecordedItems(timeline).items())
+    timeline.connection.close()
+    for text, expected in (
+        (None, ["changed ANNOUNCED to alice", "dropped ANNOUNCED to bob", "doubled ANNOUNCED to carl"]),
+        ('altered == "drop"', ["dropped ANNOUNCED to bob"]),
+    ):
+        recorder = Recorder(":memory:", "relay", "made up", started_ns=items[0].ts_ns)
+        view = LiveView(recorder, compile_wanted(text), quiet=False)
+        recorder.record(_anew(items))
+        view.show(recorder.close())
+        lines = [line[14:] for line in capsys.readouterr().out.splitlines() if "altered  " in line]
+        assert lines[: len(expected)] == [f"altered  {words}: {RULE}" for words in expected]
+
+
+# Databases without the table.
+
+
+def _of_format_1(path: Path) -> Path:
+    """A database as Kiebitz made them before anything could be altered."""
+    assert kiebitz("import", TINY, "-w", str(path)).status == 0
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE alterations")
+        connection.execute("PRAGMA user_version = 1")
+    return path
+
+
+def test_a_database_of_format_1_is_read_and_not_written(tmp_path: Path) -> None:
+    old = _of_format_1(tmp_path / "old.db")
+    before = old.read_bytes()
+    for command in (
+        *(["messages"], ["messages", "--altered"], ["events"], ["check"], ["streams"], ["state"]),
+        *(["follow"], ["export", "-T", "jsonl"], ["diff", "--alterations"], ["whatif", "--drop", "#26"]),
+    ):
+        done = kiebitz(command[0], str(old), *(["1"] if command[0] == "follow" else []), *command[1:])
+        assert done.status in (0, 3), (command, done.err)
+    assert kiebitz("diff", str(old), TINY).status == 0
+    assert old.read_bytes() == before
+    assert kiebitz("redissect", str(old)).status == 0
+
+
+def test_recording_into_a_database_of_format_1_gives_it_the_table(tmp_path: Path) -> None:
+    old = _of_format_1(tmp_path / "old.db")
+    assert kiebitz("import", TINY, "-w", str(old)).status == 0
+    with closing(sqlite3.connect(old)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        assert connection.execute("SELECT count(*) FROM alterations").fetchone() == (0,)
+    assert kiebitz("diff", f"{old}:1", f"{old}:2").status == 0
+
+
+def test_a_database_of_now_that_lacks_the_table_is_none(tmp_path: Path) -> None:
+    old = _of_format_1(tmp_path / "old.db")
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    done = kiebitz("events", str(old))
+    assert (done.status, done.err.count("no session database of Kiebitz")) == (1, 1)

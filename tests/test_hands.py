@@ -443,12 +443,20 @@ def _link(folder: Path) -> None:
     folder.symlink_to(elsewhere)
 
 
+def _link_to_a_socket(folder: Path) -> None:
+    elsewhere = folder.parent / "elsewhere"
+    (folder / HANDS).rename(elsewhere)
+    (folder / HANDS).symlink_to(elsewhere)
+
+
 def _no_socket(folder: Path) -> None:
     (folder / HANDS).unlink()
     os.mkfifo(folder / HANDS)
 
 
-@pytest.mark.parametrize("spoil", [_for_all, _another_s, _another_s_socket, _link, _no_socket])
+@pytest.mark.parametrize(
+    "spoil", [_for_all, _another_s, _another_s_socket, _link, _link_to_a_socket, _no_socket]
+)
 def test_what_is_not_ours_alone_is_not_entered(
     spoil: Callable[[Path], None], database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,7 +472,7 @@ def test_what_is_not_ours_alone_is_not_entered(
             assert not came.wait(10 * _AGAIN_S)
             assert numbers(client) is None
         for name in (relay.spool.folder, relay.spool.folder.parent / "elsewhere"):
-            if name.is_symlink():
+            if name.is_symlink() or name.is_socket():
                 name.unlink()
             elif name.exists():
                 os.chown(name, os.geteuid(), os.getegid())

@@ -32,6 +32,7 @@ import asyncio
 import errno
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -60,7 +61,8 @@ _MOST_MESSAGE = MOST_LINE // 4
 """A message that takes more is told without its bytes, and then without its fields."""
 
 _PAUSE_S = 0.05
-"""What changes more quickly than this is told at once."""
+_SHARE = 20
+"""What changes more quickly than this is told at once; of a core telling takes so small a share at most."""
 
 _LONGEST_PATH = 100
 """What systems take for the name of a socket (bytes)."""
@@ -313,8 +315,11 @@ class _Watcher:
         while True:
             await self._has_changed.wait()
             self._has_changed.clear()
-            await self._send(self._hands.waiting())
-            await asyncio.sleep(_PAUSE_S)
+            begun_s = time.monotonic()
+            line = self._hands.waiting()
+            took_s = time.monotonic() - begun_s
+            await self._send(line)
+            await asyncio.sleep(max(_PAUSE_S, took_s * _SHARE))
 
     async def _hear(self) -> None:
         while True:

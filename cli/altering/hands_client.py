@@ -40,7 +40,8 @@ Place = tuple[str, int]
 """A database, and the number of a session in it."""
 
 _AGAIN_S = 0.5
-"""So often it is looked whether there is a socket."""
+_SHARE = 20
+"""So often it is looked whether there is a socket; of a core that takes so small a share at most."""
 
 _ROTATED = re.compile(r"(?P<stem>.*)_\d{5}_\d{14}")
 """The name of a database that carries on another recording; see `cli.recording.rotation`."""
@@ -88,6 +89,7 @@ class HandsClient:
         self._asked: dict[int, Future[None]] = {}
         self._numbers = count(1)
         self._socket: socket.socket | None = None
+        self._looked_s = 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hands", daemon=True)
 
@@ -131,12 +133,13 @@ class HandsClient:
         while not self._stopped.is_set():
             with suppress(OSError, msgspec.DecodeError, RecursionError):
                 self._follow()
-            self._stopped.wait(_AGAIN_S)
+            self._stopped.wait(max(_AGAIN_S, self._looked_s * _SHARE))
 
     def _follow(self) -> None:
         """Follow the socket that there is now, as long as it is there. Raises OSError, DecodeError."""
-        place = self._place()
+        place, begun_s = self._place(), time.monotonic()
         found = _connected(place[0]) if place is not None else None
+        self._looked_s = time.monotonic() - begun_s
         if place is None or found is None:
             return
         found.settimeout(PATIENCE_S)

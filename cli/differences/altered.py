@@ -135,10 +135,11 @@ _COLUMNS = (
     address("server", ""),
     Column("player"),
     Column("action", "action", stays=True),
-    Column("name", "name", width=15, least=8),
+    Column("", "name", width=15, least=8),
     Column("", "what became of it", least=8),
     Column("rule", "rule", least=8),
     Column("sent"),
+    Column("name"),
     Column("fields"),
     Column("original"),
     Column("offset"),
@@ -165,7 +166,10 @@ def _row(one: Told) -> Row:
         *(record[key] for key in ("client", "server", "player", "action")),
         one.name,
         one.in_words(),
-        *(record[key] for key in ("rule", "sent", "fields", "original", "offset", "length", "message")),
+        *(
+            record[key]
+            for key in ("rule", "sent", "name", "fields", "original", "offset", "length", "message")
+        ),
         record["steps"],
     )
 

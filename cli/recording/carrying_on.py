@@ -55,8 +55,12 @@ def noted(task: Task) -> bytes:
     )
 
 
+_FEW = 1000
+"""So many messages are recorded before anybody has read that they are left."""
+
+
 class Remaining:
-    """As a context: says what is left to be recorded, once that is known; with a bar on a terminal."""
+    """As a context: says what is left to be recorded, if it is much; with a bar on a terminal."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -71,6 +75,8 @@ class Remaining:
 
     def show(self, messages: int) -> None:
         """About so many messages are left."""
+        if not self._most and messages < _FEW:
+            return
         if not self._most:
             tell(f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C puts that off")
         self._most = max(self._most, messages, 1)
