@@ -64,6 +64,8 @@ class Applying:
         ]
         self._asks_for_state = [_asks_for_state(rule) for rule in rules]
         self._given_up: set[int] = set()
+        self._added: list[Copy] = []
+        """Copies that no later rule has looked at yet; the last comes first."""
         self._made: dict[tuple[int, str, Direction], tuple[Direction, bytes]] = {}
         """The messages that rules put in, by the rule, the protocol and the way of what they come behind."""
         self.reads = any(not isinstance(rule, Impair) for rule in rules)
@@ -76,7 +78,13 @@ class Applying:
         self.go_on(passage, slot, copy)
 
     def go_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Take a copy on from the rule that is its next."""
+        """Take a copy on from the rule that is its next; and then those that come of it, so that rules count
+        them in the order in which they are passed on."""
+        self._go_on(passage, slot, copy)
+        while self._added:
+            self._go_on(passage, slot, self._added.pop())
+
+    def _go_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
         while copy.rule < len(self._rules) and not copy.is_dropped and not copy.resets:
             number = copy.rule
             copy.rule += 1
@@ -203,7 +211,7 @@ class Applying:
             return
         added = Copy(direction, data, message, behind.due_ns, behind.rule, deeds=[(action, rule)])
         slot.copies.insert(slot.copies.index(behind) + 1, added)
-        self.go_on(passage, slot, added)
+        self._added.append(added)
 
     def _change(self, rule: Change, passage: Passage, copy: Copy) -> None:
         dissector = speaks(passage)
