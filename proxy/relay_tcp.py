@@ -41,6 +41,8 @@ _BURST = 64
 _PAUSE_SECONDS = 0.5
 """How long nobody is let in after that has failed: it would fail at once again."""
 _PIECE = 64 << 10
+_MOST_UNREAD = 4 << 20
+"""One who does not take so many bytes is not listened to either, on a detour."""
 _SUSPICIOUS = 128
 """So many connections in a row whose servers say nothing may be our own, on its way round."""
 _RESETS = struct.pack("ii", 1, 0)
@@ -193,7 +195,8 @@ class _Side(asyncio.Protocol):
 class _DetouredSide(_Side):
     """A side whose bytes are altered before they are passed on; `came` are those that were passed on.
 
-    It is read from as long as neither its peer nor the detour has too much.
+    It is read from as long as neither its peer nor the detour has too much, nor it itself: what it says may
+    bring it messages that are put in.
     """
 
     __slots__ = ("has_ended", "has_spoken", "held_back")
@@ -219,12 +222,15 @@ class _DetouredSide(_Side):
         """Pass on bytes of this side that were on a detour."""
         self.peer.transport.write(data)
         self.came += len(data)
+        if self.peer.transport.get_write_buffer_size() > _MOST_UNREAD:
+            self.peer.hold_back("it takes no more", True)
 
     def pause_writing(self) -> None:
         self.peer.hold_back("its peer takes no more", True)
 
     def resume_writing(self) -> None:
         self.peer.hold_back("its peer takes no more", False)
+        self.hold_back("it takes no more", False)
 
     def hold_back(self, reason: str, is_held: bool) -> None:
         """Read no more from this side for a reason, or no more for that reason."""

@@ -64,6 +64,8 @@ class Applying:
         ]
         self._asks_for_state = [_asks_for_state(rule) for rule in rules]
         self._given_up: set[int] = set()
+        self._made: dict[tuple[int, str, Direction], tuple[Direction, bytes]] = {}
+        """The messages that rules put in, by the rule, the protocol and the way of what they come behind."""
         self.reads = any(not isinstance(rule, Impair) for rule in rules)
         """Whether any rule asks what a message says."""
         self.asks_for_state = any(self._asks_for_state)
@@ -135,7 +137,7 @@ class Applying:
                 if isinstance(rule, Change):
                     self._change(rule, passage, copy)
                 else:
-                    self._insert(rule, passage, slot, copy)
+                    self._insert(rule, passage, slot, copy, number)
             except AssignmentError as error:
                 self._on_notice(
                     f"rule-{number}", f"{rule.text}: {error}. The message is passed on as it was."
@@ -213,11 +215,14 @@ class Applying:
             data = forced(dissector, copy.data, copy.direction, rule.assignments)
         self.replace(passage, copy, data, rule.text)
 
-    def _insert(self, rule: Insert, passage: Passage, slot: Slot, copy: Copy) -> None:
+    def _insert(self, rule: Insert, passage: Passage, slot: Slot, copy: Copy, number: int) -> None:
         dissector = speaks(passage)
         directions = (copy.direction, OPPOSITE[copy.direction])
+        known_as = number, dissector.protocol, copy.direction
         try:
-            direction, data = made(dissector, rule.name, directions, rule.assignments)
+            if known_as not in self._made:
+                self._made[known_as] = made(dissector, rule.name, directions, rule.assignments)
+            direction, data = self._made[known_as]
         except AssignmentError:
             if not rule.is_forced:
                 raise

@@ -46,6 +46,9 @@ _SLOT_BYTES = 256
 _LATEST_BYTES = 64 << 10
 """A message that is longer is no pattern for others."""
 
+_AT_ONCE = 16 << 10
+"""Messages that are passed on at once are put together up to this (bytes): more would be copied too often."""
+
 _LOOK_EVERY = 256
 """So many pieces go into the table before what it has found is thrown away."""
 
@@ -350,6 +353,7 @@ class Engine:
             and last is not None
             and last.data is not None
             and last.mark is None
+            and len(last.data) < _AT_ONCE
             and (last.number, last.direction) == (number, copy.direction)
         ):
             # What came at once, and is not altered, is passed on at once.
