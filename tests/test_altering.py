@@ -326,8 +326,8 @@ def test_what_is_held_waits_for_a_decision(drops: bool) -> None:
     table = Table(rules.hold('msg == "ROLLED"'), drops_held=drops)
     assert table.came("s2c", ROLLED, TURN) == []
     assert table.later(3600_000 * MS) == []
-    (ticket,) = table.engine.held
-    table.engine.let_go(ticket.number)
+    (ticket,) = table.engine.asking.held
+    table.engine.asking.let_go(ticket.number)
     given = table.later(0)
     assert passed(given) == [ROLLED, TURN]
     assert marks(given) == ["hold"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kiebitz.cli.altering.applying import speaks
-from kiebitz.cli.altering.engine import Engine, Ticket
+from kiebitz.cli.altering.asking import Ticket
+from kiebitz.cli.altering.engine import Engine
 from kiebitz.cli.altering.hands import HeldMessage
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import OPPOSITE
@@ -18,49 +19,51 @@ class ByHand:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._asking = engine.asking
         self.on_change: Callable[[], None] = lambda: None
-        engine.on_held = self._changed
+        self._asking.on_held = self._changed
 
     def held(self) -> Sequence[HeldMessage]:
         """All that wait, oldest first."""
-        return [self._shown(ticket) for ticket in self._engine.held]
+        return [self._shown(ticket) for ticket in self._asking.held]
 
     def let_go(self, number: int) -> None:
         """Let a message go on as it is. Raises KeyError if it does not wait any more, as the others do."""
-        self._engine.let_go(number)
+        self._asking.let_go(number)
 
     def drop(self, number: int) -> None:
         """Let it go nowhere."""
-        self._engine.drop(number)
+        self._asking.drop(number)
 
     def change(self, number: int, assignments: str) -> None:
         """Let it go with other values, as in `dice=2,1`. Raises AssignmentError."""
-        ticket, copy = self._engine.ticket(number), self._engine.ticket(number).copy
-        given = parse_assignments(assignments)
-        self._engine.replace(number, edited(speaks(ticket.passage), copy.data, copy.direction, given))
+        ticket = self._asking.ticket(number)
+        dissector, copy = speaks(ticket.passage), ticket.copy
+        data = edited(dissector, copy.data, copy.direction, parse_assignments(assignments))
+        self._asking.replace(number, data)
 
     def answer(self, number: int, text: str) -> None:
         """Send its sender a message, as in `NAME field=value`, for the one it was meant for.
 
         Raises AssignmentError.
         """
-        ticket = self._engine.ticket(number)
+        ticket = self._asking.ticket(number)
         name, rest = split_name(text)
         if not name:
             raise AssignmentError("write the answer's name first: NAME FIELD=VALUE …")
         back = OPPOSITE[ticket.copy.direction]
         direction, data = made(speaks(ticket.passage), name, (back,), parse_assignments(rest))
-        self._engine.put_in(number, direction, data)
+        self._engine.put_in(ticket.passage, direction, data, ticket.rule)
 
     def let_all_go(self) -> None:
         """Let everything go on."""
-        for ticket in self._engine.held:
-            self._engine.let_go(ticket.number)
+        for ticket in self._asking.held:
+            self._asking.let_go(ticket.number)
 
     def drop_all(self) -> None:
         """Let nothing of it go anywhere."""
-        for ticket in self._engine.held:
-            self._engine.drop(ticket.number)
+        for ticket in self._asking.held:
+            self._asking.drop(ticket.number)
 
     def _changed(self) -> None:
         self.on_change()
@@ -80,7 +83,7 @@ class ByHand:
             stream.protocol or "",
             name,
             message.fields if message is not None else {},
-            ticket.since_ns,
+            ticket.slot.sent_ns,
             ticket.rule,
             copy.data,
             round(patience * 1e9) if patience is not None else None,

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-import msgspec
-
-from kiebitz.cli.altering.applying import Applying, Waits, read, speaks
-from kiebitz.cli.altering.hook_records import Outcome
+from kiebitz.cli.altering.applying import Applying, read
+from kiebitz.cli.altering.asking import Asking, Hook
 from kiebitz.cli.altering.passing import Copy, Passage, Slot, Way
 from kiebitz.cli.altering.reading import Reading
-from kiebitz.cli.altering.rules import Insert, Rule, Script
+from kiebitz.cli.altering.rules import Insert, Rule
 from kiebitz.dissectors.inspector import DecodeAs, Inspector
 from kiebitz.dissectors.records import (
     DIRECTIONS,
@@ -55,39 +53,6 @@ _LOOK_EVERY = 256
 """So many pieces go into the table before what it has found is thrown away."""
 
 
-class Ticket(msgspec.Struct, eq=False):
-    """A message about which somebody is asked: by hand, or a hook."""
-
-    number: int
-    waits_for: Waits
-    rule: str
-    passage: Passage
-    slot: Slot
-    copy: Copy
-    since_ns: int
-
-
-class Hook(Protocol):
-    """Says what becomes of messages. Streams have the database's numbers."""
-
-    on_answer: Callable[[int, Sequence[Outcome] | None], None]
-    """Told what becomes of a message, by its ticket; None if it is to pass as it is."""
-
-    def opened(self, number: int, transport: Transport, client: str, server: str) -> None:
-        """A stream begins."""
-
-    def closed(self, number: int) -> None:
-        """A stream is over."""
-
-    def passed_on(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
-        """Bytes were passed on."""
-
-    def ask(
-        self, ticket: int, number: int, direction: Direction, ts_ns: int, protocol: str, frame: bytes
-    ) -> bool:
-        """Ask what is to become of a message; False if it is to pass as it is."""
-
-
 class Engine:
     """Follows `rules`; see `kiebitz.proxy.altering.Altering`, which it is.
 
@@ -110,16 +75,14 @@ class Engine:
         """How many streams the database has had before the relay's first."""
         self.on_ready: Callable[[], None] = lambda: None
         """Called when `due` has something to give, without the clock."""
-        self.on_held: Callable[[], None] = lambda: None
-        """Called when other messages are held than before."""
         self._rules = rules
         self._on_notice = on_notice
-        self._hooks = dict(hooks or {})
-        for hook in self._hooks.values():
-            hook.on_answer = self._answered
         self._drops_held = drops_held
         self._names: dict[int, str] = {}
-        self._applying = Applying(rules, started_ns, self._names, self._state, self._asks, on_notice)
+        self.asking = Asking(hooks or {}, self._wake)
+        """Who is asked about messages: those who decide by hand, and hooks."""
+        self._applying = Applying(rules, started_ns, self._names, self._state, self.asking.ask, on_notice)
+        self.asking.applying = self._applying
         self._reading = Reading(self._put, self._schedule, decode_as or {})
         self._passages: dict[int, Passage] = {}
         self._clock: list[tuple[int, int, Direction]] = []
@@ -132,9 +95,6 @@ class Engine:
         self._inspector: Inspector | None = None
         self._inspected = 0
         self._keeps_latest = any(isinstance(rule, Insert) and rule.is_forced for rule in rules)
-        self._tickets: dict[int, Ticket] = {}
-        self._last_ticket = 0
-        self._is_over = False
         if self._applying.asks_for_state:
             self._inspector = Inspector(installed().dissectors.values(), Ids(), decode_as)
 
@@ -152,8 +112,7 @@ class Engine:
         stream = Stream(self.streams_before + number, transport, client, server, now_ns)
         ways = {direction: Way(stream, direction, f"{number} {direction}") for direction in DIRECTIONS}
         self._passages[number] = Passage(stream, self._reading.meet(stream), ways)
-        for hook in self._hooks.values():
-            hook.opened(stream.id, transport, client, server)
+        self.asking.opened(stream)
 
     def came(self, number: int, direction: Direction, now_ns: int, data: bytes) -> Sequence[Delivery]:
         """A datagram, or a piece of a byte stream, has come."""
@@ -195,12 +154,7 @@ class Engine:
                         copy.deeds.append(("drop", "the connection was over"))
                     self._out.append(Delivery(number, copy.direction, None, slot.mark(copy)))
             self._bytes -= way.bytes
-        for hook in self._hooks.values():
-            hook.closed(passage.stream.id)
-        for ticket in [*self._tickets.values()]:
-            if ticket.passage is passage:
-                del self._tickets[ticket.number]
-                self.on_held()
+        self.asking.closed(passage)
         self._reading.leave(passage.stream)
         self._names.pop(passage.stream.id, None)
         if self._inspector is not None:
@@ -231,14 +185,7 @@ class Engine:
                     for copy in [*slot.copies]:
                         copy.due_ns, copy.takes_ns = 0, 0
                 way.free_ns = 0
-        self._is_over = True
-        for ticket in [*self._tickets.values()]:
-            if ticket.waits_for == "hook":
-                self._decided(ticket)
-            elif self._drops_held:
-                self.drop(ticket.number)
-            else:
-                self.let_go(ticket.number)
+        self.asking.finish(drops_held=self._drops_held)
         for passage in self._passages.values():
             for way in passage.ways.values():
                 self._look(passage, way, is_last=True)
@@ -251,88 +198,26 @@ class Engine:
             return False
         return passage.ways[direction].bytes > MOST_BYTES // 4 or self._bytes > _MOST_ALTOGETHER // 2
 
-    # What comes of an answer.
-
-    @property
-    def held(self) -> Sequence[Ticket]:
-        """The messages that are held, the oldest first."""
-        return [ticket for ticket in self._tickets.values() if ticket.waits_for == "hand"]
-
-    def ticket(self, number: int) -> Ticket:
-        """A message about which somebody is asked. Raises KeyError, as those below do."""
-        return self._tickets[number]
+    # The side of who decides.
 
     def name_of(self, stream: Stream) -> str | None:
         """What a stream's client calls itself."""
         return self._names.get(stream.id)
 
-    def let_go(self, number: int) -> None:
-        """Pass a message on; the rules behind the one that held it look at it."""
-        ticket = self._tickets[number]
-        ticket.copy.deeds.append(("hold", ticket.rule))
-        self._decided(ticket)
-
-    def drop(self, number: int) -> None:
-        """Do not pass a message on."""
-        ticket = self._tickets[number]
-        self._applying.drop(ticket.slot, ticket.copy, ticket.rule)
-        self._decided(ticket)
-
-    def replace(self, number: int, data: bytes) -> None:
-        """Pass other bytes on in place of a message."""
-        ticket = self._tickets[number]
-        self._applying.replace(ticket.passage, ticket.copy, data, ticket.rule)
-        self.let_go(number)
-
-    def put_in(self, number: int, direction: Direction, data: bytes) -> None:
-        """Pass on a message of our own, on the stream of one that goes on waiting."""
-        ticket = self._tickets[number]
-        way = ticket.passage.ways[direction]
-        message = read(ticket.passage, direction, data, self._now_ns)
-        copy = Copy(direction, data, message, 0, len(self._rules), deeds=[("insert", ticket.rule)])
-        slot = Slot(self._now_ns, b"", None, [copy])
-        # What waits in that direction may wait for whoever decides; this is their decision.
-        way.slots.appendleft(slot)
+    def put_in(self, passage: Passage, direction: Direction, data: bytes, rule: str) -> None:
+        """Pass on a message of our own, before all that waits in its direction."""
+        way = passage.ways[direction]
+        message = read(passage, direction, data, self._now_ns)
+        copy = Copy(direction, data, message, 0, len(self._rules), deeds=[("insert", rule)])
+        # What waits there may wait for whoever decides; this is their decision.
+        way.slots.appendleft(Slot(self._now_ns, b"", None, [copy]))
         self._count(way, b"", 1)
-        self._wake(ticket.passage, direction)
-
-    def _decided(self, ticket: Ticket) -> None:
-        """A message waits for nobody any more."""
-        del self._tickets[ticket.number]
-        if ticket.waits_for == "hand":
-            self.on_held()
-        ticket.slot.waits -= 1
-        self._applying.go_on(ticket.passage, ticket.slot, ticket.copy)
-        self._wake(ticket.passage, ticket.copy.direction)
+        self._wake(passage, direction)
 
     def _wake(self, passage: Passage, direction: Direction) -> None:
+        """Look at a direction soon."""
         self._ready.add((self._number(passage), direction))
         self.on_ready()
-
-    def _asks(self, waits_for: Waits, rule: Rule, passage: Passage, slot: Slot, copy: Copy) -> bool:
-        if self._is_over:
-            return False
-        number = self._last_ticket = self._last_ticket + 1
-        self._tickets[number] = Ticket(number, waits_for, rule.text, passage, slot, copy, self._now_ns)
-        if waits_for == "hand":
-            self.on_held()
-            return True
-        assert isinstance(rule, Script)
-        stream, protocol = passage.stream, speaks(passage).protocol
-        hook = self._hooks[rule.path]
-        if hook.ask(number, stream.id, copy.direction, copy.due_ns, protocol, copy.data):
-            return True
-        del self._tickets[number]
-        return False
-
-    def _answered(self, number: int, outcomes: Sequence[Outcome] | None) -> None:
-        """A hook has said what becomes of a message; it may be too late."""
-        ticket = self._tickets.get(number)
-        if ticket is None:
-            return
-        if outcomes is not None:
-            self._applying.give_way(ticket.passage, ticket.slot, ticket.copy, outcomes, ticket.rule)
-        self._decided(ticket)
 
     # What takes its place in the order.
 
@@ -475,8 +360,7 @@ class Engine:
             last.data += copy.data
         else:
             self._out.append(Delivery(number, copy.direction, copy.data, mark))
-        for hook in self._hooks.values():
-            hook.passed_on(passage.stream.id, copy.direction, self._now_ns, way.passed, copy.data)
+        self.asking.passed_on(passage, copy, self._now_ns)
         if self._inspector is not None:
             self._inspect(passage, way, copy.data)
         way.passed += len(copy.data)

@@ -50,8 +50,8 @@ class HeldRows(Rows):
 
 
 def strip(held: Held, width: int, key: str) -> Text:
-    """What has waited longest, how long, and how many more, in lines of a width; `key` leads to it."""
-    message = held.messages[0]
+    """What has waited longest, or for too long, and how many more, in lines of a width; `key` leads to it."""
+    message = next(filter(held.is_overdue, held.messages), held.messages[0])
     is_overdue = held.is_overdue(message)
     text = Text.assemble(
         ("held: ", "bold"),

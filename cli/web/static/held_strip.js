@@ -38,16 +38,17 @@ export class HeldStrip {
     this.#root.querySelector("button").textContent = mayAct ? "act on it" : "show it";
     clearInterval(this.#timer);
     if (messages.length === 0) return;
-    const [{ name, sender, receiver }] = messages;
-    write(this.#words, `held: ${name} from ${sender} to ${receiver},`);
     write(this.#more, count > 1 ? `${count - 1} more` : "");
     this.#tick();
     this.#timer = setInterval(() => this.#tick(), HELD_TICK_MS);
   }
 
   #tick() {
-    const [message] = this.#held.messages;
+    // What has waited for too long comes before what has waited longest.
+    const { messages } = this.#held;
+    const message = messages.find((one) => this.#held.isOverdue(one)) ?? messages[0];
     const isOverdue = this.#held.isOverdue(message);
+    write(this.#words, `held: ${message.name} from ${message.sender} to ${message.receiver},`);
     write(this.#time, waitedWords(this.#held, message));
     write(this.#too, isOverdue ? message.patience : "");
     this.#root.classList.toggle("is-late", isOverdue);
