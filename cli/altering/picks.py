@@ -68,7 +68,8 @@ def split_pick(text: str) -> tuple[str, Pick]:
     """A filter, and the pick in brackets behind it. Raises PickError."""
     form = _BEHIND.fullmatch(text)
     # `Wurf[0]` is a part of a field.
-    if form is None or _INDEX.fullmatch(form["pick"]) or text.count('"', 0, form.end("filter")) % 2:
+    is_index = form is not None and _INDEX.fullmatch(form["pick"]) and text[form.end("filter")] == "["
+    if form is None or is_index or text.count('"', 0, form.end("filter")) % 2:
         return text.strip(), ALL
     return form["filter"].strip(), _read(form["pick"].strip())
 

@@ -48,6 +48,8 @@ _REORDER = "reorder"
 class RuleError(KiebitzError):
     """A rule that cannot be followed; says which option, why, and what to write."""
 
+    is_usage = True
+
 
 class _Chosen(msgspec.Struct, frozen=True, kw_only=True):
     """A rule about some messages. `text` is how it was written, for marks and errors."""
