@@ -389,6 +389,7 @@ def test_a_block_has_everything(tmp_path: Path) -> None:
         "message": 1,
         "event": None,
         "player": None,
+        "altered": None,
     }
 
 
