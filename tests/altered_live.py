@@ -6,22 +6,26 @@ server of its own, so that one relay carries many cases and each begins at the b
 
 from __future__ import annotations
 
+import shlex
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import networks
 from command import CAPTURES, kiebitz
 from live import KIEBITZ, PATIENCE_S, accept, free_port, rows, until
 from passed_on import bytes_of
 
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction, Transport
+from kiebitz.proxy.endpoints import endpoint_text
 from kiebitz.storage.traffic import messages
 
 CONVERSATIONS = {
@@ -68,35 +72,54 @@ class Line:
     def __init__(self, protocol: str) -> None:
         self.protocol = protocol
         self.transport = transport_of(protocol)
-        kind = socket.SOCK_DGRAM if self.transport == "udp" else socket.SOCK_STREAM
-        self._listener = socket.socket(socket.AF_INET, kind)
-        self._listener.bind(("127.0.0.1", 0))
-        self._listener.settimeout(PATIENCE_S)
-        if self.transport == "tcp":
-            self._listener.listen()
+        self._listener = self.listen()
         self.port = free_port(self.transport)
-        self.server = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.address = self._listener.getsockname()
+        self.server = endpoint_text(self.address)
         self.got: dict[Direction, list[bytes]] = {"c2s": [], "s2c": []}
         self._ends: dict[Direction, socket.socket] = {}
         """By what comes from them."""
         self._client: Any = None
 
+    def listen(self) -> socket.socket:
+        """The socket of the server."""
+        kind = socket.SOCK_DGRAM if self.transport == "udp" else socket.SOCK_STREAM
+        listener = socket.socket(socket.AF_INET, kind)
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(PATIENCE_S)
+        if self.transport == "tcp":
+            listener.listen()
+        return listener
+
+    @property
+    def mode(self) -> str | None:
+        """The relay's mode that passes on to this server alone, if there is one."""
+        return f"reverse:{self.transport}://{self.server}@{self.port}"
+
     @property
     def options(self) -> list[str]:
         """For the relay: pass on to this server, which speaks the protocol."""
-        mode = f"reverse:{self.transport}://{self.server}@{self.port}"
-        return ["-m", mode, "-d", f"{self.transport}.port=={self.server.rsplit(':')[-1]},{self.protocol}"]
+        modes = ["-m", self.mode] if self.mode is not None else []
+        return [*modes, "-d", f"{self.transport}.port=={self.address[1]},{self.protocol}"]
 
-    def connect(self) -> None:
-        """Let the client in."""
+    def enter(self) -> socket.socket:
+        """A socket of the client that leads to the server."""
         if self.transport == "udp":
             client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             client.settimeout(PATIENCE_S)
             client.connect(("127.0.0.1", self.port))
-            self._ends = {"c2s": client, "s2c": self._listener}
+            return client
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+
+    def connect(self) -> None:
+        """Let the client in."""
+        if self.transport == "udp":
+            self._ends = {"c2s": self.enter(), "s2c": self._listener}
         else:
-            client = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
-            self._ends = {"c2s": client, "s2c": accept(self._listener)}
+            with ThreadPoolExecutor(1) as beside:
+                # With TLS both ends must be awake at once.
+                accepted = beside.submit(accept, self._listener)
+                self._ends = {"c2s": self.enter(), "s2c": accepted.result(PATIENCE_S)}
             for end in self._ends.values():
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -188,14 +211,20 @@ class Relay:
 
 
 @contextmanager
-def relaying(lines: Sequence[Line], database: Path, *options: str) -> Iterator[Relay]:
-    """A relay between all of them, with these options; what it records is whole after the block."""
+def relaying(
+    lines: Sequence[Line], database: Path, *options: str, machine: str | None = None
+) -> Iterator[Relay]:
+    """A relay between all of them, with these options, on this machine or one of the tests' own.
+
+    What it records is whole after the block.
+    """
     modes = [option for line in lines for option in line.options]
+    listening = [*modes, *options].count("-m")
     command = [*KIEBITZ, "relay", *modes, "-w", str(database), "--max-connections", "8", "-q", *options]
     with ExitStack() as ending:
         stderr = database.with_suffix(".err")
         process = subprocess.Popen(
-            command,
+            networks.at(machine, *command) if machine is not None else command,
             stdout=subprocess.DEVNULL,
             stderr=ending.enter_context(stderr.open("wb")),
             start_new_session=True,
@@ -206,7 +235,7 @@ def relaying(lines: Sequence[Line], database: Path, *options: str) -> Iterator[R
         for line in lines:
             ending.callback(line.close)
         until(
-            lambda: process.poll() is not None or relay.said.count("listening on") == len(lines),
+            lambda: process.poll() is not None or relay.said.count("listening on") >= listening,
             "the relay listens",
         )
         assert process.poll() is None, relay.said
@@ -257,3 +286,85 @@ def blamed(database: Path) -> list[str]:
     """What `kiebitz check` says against peers."""
     flaws = kiebitz("check", str(database), "--json").json
     return [f"{flaw['server']}: {flaw['text']}" for flaw in flaws if flaw["severity"] != "note"]
+
+
+class Case(NamedTuple):
+    """Message number `at` of a protocol's conversation is altered by an option, whose filter is put in.
+
+    Its receiver gets `here` in its place, None if that is what was sent, and its sender gets `back`.
+    """
+
+    protocol: str
+    at: int
+    option: str
+    here: tuple[bytes, ...] | None = None
+    back: tuple[bytes, ...] = ()
+
+    @property
+    def step(self) -> Step:
+        return conversation(self.protocol)[self.at]
+
+    def rule(self, line: Line) -> str:
+        """How the rule is written, about this message of this line."""
+        place = {1: "1st", 2: "2nd", 3: "3rd"}[self.step.place]
+        about = (
+            f'msg == "{self.step.name}" and dir == "{self.step.direction}"'
+            f' and {line.transport} and server == "{line.server}" [{place}]'
+        )
+        option, *values = shlex.split(self.option)
+        return shlex.join((option, about, *values))
+
+    def alteration(self, line: Line) -> Alteration:
+        """What is to be recorded of it."""
+        direction, sent = self.step.direction, self.step.data
+        action = self.option.split()[0].removeprefix("--")
+        if self.back:
+            return Alteration(OPPOSITE[direction], action, self.rule(line), None, None, self.back[0])
+        here = self.here if self.here is not None else (sent,)
+        if len(here) > 1:
+            return Alteration(direction, action, self.rule(line), None, None, here[1])
+        return Alteration(direction, action, self.rule(line), self.step.name, sent, b"".join(here))
+
+
+def rules_of(cases: Sequence[Case], lines: Sequence[Line]) -> list[str]:
+    """The options that alter what the cases say, each on its line."""
+    return [word for line, case in zip(lines, cases, strict=True) for word in shlex.split(case.rule(line))]
+
+
+def play_cases(cases: Sequence[Case], lines: Sequence[Line]) -> None:
+    """Play each case on its line."""
+    for line, case in zip(lines, cases, strict=True):
+        line.connect()
+        line.play({} if case.here is None else {case.at: case.here}, {case.at: case.back})
+        line.hang_up()
+
+
+def play_all(
+    cases: Sequence[Case],
+    database: Path,
+    *options: str,
+    lines: Sequence[Line] | None = None,
+) -> Sequence[Line]:
+    """Play each case on a line of its own, all through one relay."""
+    lines = lines or [Line(case.protocol) for case in cases]
+    with relaying(lines, database, *rules_of(cases, lines), *options):
+        play_cases(cases, lines)
+    return lines
+
+
+def assert_as_told(cases: Sequence[Case], lines: Sequence[Line], database: Path) -> None:
+    """Each side got what the case says; that is recorded, and beside it what had been sent."""
+    for case, line in zip(cases, lines, strict=True):
+        told: dict[str, list[bytes]] = {"c2s": [], "s2c": []}
+        for at, step in enumerate(conversation(case.protocol)):
+            is_it = at == case.at
+            told[step.direction] += case.here if is_it and case.here is not None else [step.data]
+            told[OPPOSITE[step.direction]] += case.back if is_it else ()
+        found = recorded(database, line)
+        for direction in DIRECTIONS:
+            if line.transport == "udp":
+                assert line.got[direction] == told[direction] == found[direction], case
+            else:
+                whole = b"".join(told[direction])
+                assert b"".join(line.got[direction]) == whole == b"".join(found[direction]), case
+        assert alterations(database, line) == [case.alteration(line)], case

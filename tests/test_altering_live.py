@@ -2,53 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from altered_live import Alteration, Line, Step, alterations, blamed, conversation, recorded, relaying
-
-from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE
-
-
-class Case(NamedTuple):
-    """Message number `at` of a protocol's conversation is altered by an option, whose filter is put in.
-
-    Its receiver gets `here` in its place, None if that is what was sent, and its sender gets `back`.
-    """
-
-    protocol: str
-    at: int
-    option: str
-    here: tuple[bytes, ...] | None = None
-    back: tuple[bytes, ...] = ()
-
-    @property
-    def step(self) -> Step:
-        return conversation(self.protocol)[self.at]
-
-    def rule(self, line: Line) -> str:
-        """How the rule is written, about this message of this line."""
-        place = {1: "1st", 2: "2nd", 3: "3rd"}[self.step.place]
-        about = (
-            f'msg == "{self.step.name}" and dir == "{self.step.direction}"'
-            f' and {line.transport} and server == "{line.server}" [{place}]'
-        )
-        option, *values = shlex.split(self.option)
-        return shlex.join((option, about, *values))
-
-    def alteration(self, line: Line) -> Alteration:
-        """What is to be recorded of it."""
-        direction, sent = self.step.direction, self.step.data
-        action = self.option.split()[0].removeprefix("--")
-        if self.back:
-            return Alteration(OPPOSITE[direction], action, self.rule(line), None, None, self.back[0])
-        here = self.here if self.here is not None else (sent,)
-        if len(here) > 1:
-            return Alteration(direction, action, self.rule(line), None, None, here[1])
-        return Alteration(direction, action, self.rule(line), self.step.name, sent, b"".join(here))
-
+from altered_live import Case, assert_as_told, blamed, conversation, play_all
 
 PLACES = {"maexchen": (8, 9), "schafkopf": (9, 7), "catan": (3, 9), "okey": (8, 7), "cgml": (8, 9)}
 """Of each protocol's conversation a message from the server and one from the client."""
@@ -154,36 +110,6 @@ FORCED = [
     Case("cgml", 8, "--change licite=ALLES", (b'<licite type="ask">ALLES</licite>\r\n\r\n',)),
     Case("cgml", 9, "--change licite=ALLES", (b'<licite type="answer">ALLES</licite>\r\n\r\n',)),
 ]
-
-
-def play_all(cases: Sequence[Case], database: Path, *options: str) -> list[Line]:
-    """Play each case on a line of its own, all through one relay."""
-    lines = [Line(case.protocol) for case in cases]
-    rules = [word for line, case in zip(lines, cases, strict=True) for word in shlex.split(case.rule(line))]
-    with relaying(lines, database, *rules, *options):
-        for line, case in zip(lines, cases, strict=True):
-            line.connect()
-            line.play({} if case.here is None else {case.at: case.here}, {case.at: case.back})
-            line.hang_up()
-    return lines
-
-
-def assert_as_told(cases: Sequence[Case], lines: Sequence[Line], database: Path) -> None:
-    """Each side got what the case says; that is recorded, and beside it what had been sent."""
-    for case, line in zip(cases, lines, strict=True):
-        told: dict[str, list[bytes]] = {"c2s": [], "s2c": []}
-        for at, step in enumerate(conversation(case.protocol)):
-            is_it = at == case.at
-            told[step.direction] += case.here if is_it and case.here is not None else [step.data]
-            told[OPPOSITE[step.direction]] += case.back if is_it else ()
-        found = recorded(database, line)
-        for direction in DIRECTIONS:
-            if line.transport == "udp":
-                assert line.got[direction] == told[direction] == found[direction], case
-            else:
-                whole = b"".join(told[direction])
-                assert b"".join(line.got[direction]) == whole == b"".join(found[direction]), case
-        assert alterations(database, line) == [case.alteration(line)], case
 
 
 def test_each_action_in_each_direction(tmp_path: Path) -> None:
