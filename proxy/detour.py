@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.dissectors.records import DIRECTIONS, Direction, Transport
 from kiebitz.proxy.altering import Altering, Delivery
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.journal import MAX_PAYLOAD, JournalWriter
@@ -31,11 +31,10 @@ class Outlet(Protocol):
 
 
 class _Bend(msgspec.Struct, eq=False):
-    """A stream on its detour: where it goes on, how many bytes were passed on, and who is held back."""
+    """A stream on its detour: where it goes on, and how many bytes were passed on."""
 
     outlet: Outlet
     passed: dict[Direction, int] = msgspec.field(default_factory=lambda: {"c2s": 0, "s2c": 0})
-    held_back: set[Direction] = msgspec.field(default_factory=set)
 
 
 class Detour:
@@ -48,6 +47,8 @@ class Detour:
         self._altering = altering
         self._journal = journal
         self._bends: dict[int, _Bend] = {}
+        self._held_back: set[tuple[int, Direction]] = set()
+        """From which senders nothing is read for now."""
         self._timer: asyncio.TimerHandle | None = None
         self._due_ns: int | None = None
 
@@ -87,6 +88,8 @@ class Detour:
         """A stream is over: its end may be journaled behind this."""
         self._carry_out(self._altering.closed(number, now))
         self._bends.pop(number, None)
+        self._held_back -= {(number, direction) for direction in DIRECTIONS}
+        self._mind_all()
 
     def passed(self, number: int, direction: Direction) -> int:
         """How many bytes have been passed on."""
@@ -96,9 +99,12 @@ class Detour:
     def _tick(self) -> None:
         self._due_ns = None
         self._carry_out(self._altering.due(now_ns()))
-        for number, bend in [*self._bends.items()]:
-            for direction in [*bend.held_back]:
-                self._mind(number, direction)
+        self._mind_all()
+
+    def _mind_all(self) -> None:
+        """See who may go on: what others have waiting counts, too."""
+        for number, direction in [*self._held_back]:
+            self._mind(number, direction)
 
     def _mind(self, number: int, direction: Direction) -> None:
         """Hold a sender back where too much waits, and let it go on where there is room again."""
@@ -106,8 +112,9 @@ class Detour:
         if bend is None:
             return
         is_full = self._altering.is_full(number, direction)
-        if is_full != (direction in bend.held_back):
-            (bend.held_back.add if is_full else bend.held_back.discard)(direction)
+        sender = number, direction
+        if is_full != (sender in self._held_back):
+            (self._held_back.add if is_full else self._held_back.discard)(sender)
             bend.outlet.hold_back(direction, is_full)
 
     def _carry_out(self, deliveries: Sequence[Delivery]) -> None:

@@ -7,8 +7,9 @@ layer as events of their own, so that TLS around it stays in order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy.commands import CloseConnection, SendData
@@ -18,7 +19,7 @@ from mitmproxy.proxy.layer import CommandGenerator, Layer
 from mitmproxy.proxy.layers import TCPLayer, UDPLayer
 from mitmproxy.proxy.server import ConnectionHandler
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.records import DIRECTIONS, Direction
 from kiebitz.proxy.mitmproxy_streams import Streams
 
 Connections = Mapping[str | tuple[object, ...], ConnectionHandler]
@@ -54,6 +55,9 @@ class _Detoured(Layer):
         self._streams = streams
         self._connections = connections
         self._is_inside = False
+        self._waits = False
+        self._held_back: dict[Direction, asyncio.Event] = {}
+        """From which side nothing more is read; set when that is over."""
         self._events: list[Event] = []
         """What the detour gave back while it was asked."""
 
@@ -72,16 +76,27 @@ class _Detoured(Layer):
     def hold_back(self, direction: Direction, is_held: bool) -> None:
         """Read no more from the sender, or read on."""
         handler = self._connections.get(self.context.client.id)
-        io = handler.transports.get(self._from(direction)) if handler is not None else None
-        if io is None:
+        if handler is None or self.context.client.transport_protocol != "tcp":
             return
-        if isinstance(io.writer, asyncio.StreamWriter):
-            transport = io.writer.transport
-            assert isinstance(transport, asyncio.ReadTransport)
-            (transport.pause_reading if is_held else transport.resume_reading)()
-        elif is_held and self.context.client.transport_protocol == "tcp":
-            # Through WireGuard there is no way to read no more: rather than without end, it grows not at all.
-            self.reset()
+        if not self._waits:
+            self._waits = True
+            # Between two pieces of a connection its task waits here, and nowhere else.
+            handler.drain_writers = partial(  # type: ignore[method-assign] # There is no hook for it.
+                self._wait, handler, handler.drain_writers
+            )
+        if is_held:
+            self._held_back[direction] = asyncio.Event()
+        elif direction in self._held_back:
+            self._held_back.pop(direction).set()
+
+    async def _wait(self, handler: ConnectionHandler, drain: Callable[[], Awaitable[None]]) -> None:
+        """Wait in the task of a connection as long as nothing more is to be read from it."""
+        await drain()
+        for direction in DIRECTIONS:
+            io = handler.transports.get(self._from(direction))
+            if io is not None and io.handler is asyncio.current_task():
+                while direction in self._held_back:
+                    await self._held_back[direction].wait()
 
     def _take(self, event: Event) -> None:
         if self._is_inside:
