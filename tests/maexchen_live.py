@@ -52,9 +52,11 @@ class Server(threading.Thread):
         rounds: int,
         other_dice: Mapping[int, str] | None = None,
         address: Address = ("127.0.0.1", 0),
+        answer_window_s: float = ANSWER_WINDOW_S,
     ) -> None:
         super().__init__(daemon=True)
         self.socket = _socket_at(address)
+        self._answer_window_s = answer_window_s
         self.port: int = self.socket.getsockname()[1]
         self.log = Log()
         self._expected = expected
@@ -108,7 +110,7 @@ class Server(threading.Thread):
         return None
 
     def _ask(self, name: str, answers: tuple[str, ...], token: str) -> list[str] | None:
-        deadline = time.monotonic() + ANSWER_WINDOW_S
+        deadline = time.monotonic() + self._answer_window_s
         while (got := self._receive(deadline)) is not None:
             parts, address = got
             sound = parts[0] != "ANNOUNCE" or parts[1] in ROLLS
@@ -123,10 +125,13 @@ class Server(threading.Thread):
         joined: list[str] = []
         asked = time.monotonic()
         while (got := self._receive(asked + JOIN_WINDOW_S)) is not None or len(joined) < len(tokens):
-            got = got or self._receive(asked + ANSWER_WINDOW_S)
+            got = got or self._receive(asked + self._answer_window_s)
             if got is None:
                 break
             joined += [name for name, token in tokens.items() if got[0] == ["JOIN", token]]
+        if not joined:
+            self._tell_all("ROUND CANCELED;NO_PLAYERS")
+            return
         self._dice.shuffle(joined)
         for name in joined:
             self._scores[name] += 1
