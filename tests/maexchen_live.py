@@ -213,10 +213,13 @@ class Player(threading.Thread):
     def run(self) -> None:
         self._send(f"REGISTER;{self.player}".encode())
         self.socket.settimeout(0.2)
-        while not self._over.is_set():
+        while True:
             try:
                 data, sender = self.socket.recvfrom(65_535)
             except TimeoutError:
+                # What has come before is heard in any case.
+                if self._over.is_set():
+                    return
                 continue
             self.log.received.setdefault(sender[:2], []).append(data)
             self._answer(data.decode().split(";"))

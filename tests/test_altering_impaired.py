@@ -46,13 +46,15 @@ def play(database: Path, how: str, rounds: int) -> tuple[Server, list[Player], T
     server = Server(expected=len(NAMES), rounds=rounds, answer_window_s=0.2)
     table = Table(server)
     players = [Player(name, ("127.0.0.1", table.port), bluffs=name == "carl") for name in NAMES]
-    with relaying([table], database, "--impair", how):
+    with relaying([table], database, "--impair", how) as relay:
         server.start()
         for player in players:
             player.start()
             time.sleep(0.05)
         server.join(60)
         assert not server.is_alive()
+        # What comes behind the next one, of which there is none, is passed on now.
+        relay.end()
         for player in players:
             player.stop()
     return server, players, table
@@ -73,7 +75,7 @@ def rounds_of(server: Server) -> dict[str, tuple[list[str], str]]:
 
 
 @pytest.mark.parametrize(
-    ("share", "rounds"), a_few([(0, 3), (5, 10), (20, 3), (20, 10), (50, 12)], [(20, 3)])
+    ("share", "rounds"), a_few([(0, 3), (5, 10), (20, 1), (20, 10), (50, 12)], [(20, 1)])
 )
 def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds: int) -> None:
     database = tmp_path / "lossy.db"
@@ -87,12 +89,12 @@ def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds
             f" WHERE client = '127.0.0.1:{player.address[1]}' AND direction = 's2c' ORDER BY c.id"
         )
         assert [data for (data,) in rows(database, query)] == player.log.received.get(player.server, [])
-    assert sorted(recorded(database, table)["c2s"]) == sorted(chain(*server.log.received.values()))
+    # A server that has gone home does not hear the last of what was late.
+    assert Counter(chain(*server.log.received.values())) <= Counter(recorded(database, table)["c2s"])
     # What was sent is what came, and what was done to it.
-    logs = [server.log, *(player.log for player in players)]
-    sent = sum(len(said) for log in logs for said in log.sent.values())
-    came = sum(len(said) for log in logs for said in log.received.values())
-    done = Counter(deed.action for deed in alterations(database, table))
+    sent = sum(map(len, server.log.sent.values()))
+    came = sum(len(said) for player in players for said in player.log.received.values())
+    done = Counter(deed.action for deed in alterations(database, table) if deed.direction == "s2c")
     assert sent - done["drop"] + done["double"] == came
     assert (done["drop"] > 0) == (share > 0)
     # Each round of which an end is told has ended so, and nobody is blamed for what was lost.
@@ -121,6 +123,9 @@ def altered(database: Path, *options: str) -> list[list[Alteration]]:
             stream.say("s2c", b"+LOGI a%d\r\n" % number)
             # The system drops none of so few.
             time.sleep(0.001)
+        # Nothing is lost over TCP: when all of that has come, the datagrams before it have.
+        stream.hang_up()
+        time.sleep(0.2)
     assert {*recorded(database, stream)} == {*DIRECTIONS}
     return [sorted(alterations(database, line)) for line in lines]
 
