@@ -103,8 +103,11 @@ def test_completion_scripts(shell: str) -> None:
     assert "_KIEBITZ_COMPLETE" in done.out
 
 
-def test_filter_names_are_completed() -> None:
-    option = next(parameter for parameter in _command("messages").params if parameter.name == "wanted")
+@pytest.mark.parametrize(
+    ("command", "name"), [("messages", "wanted"), ("relay", "drop"), ("relay", "change")]
+)
+def test_filter_names_are_completed(command: str, name: str) -> None:
+    option = next(parameter for parameter in _command(command).params if parameter.name == name)
     found = option.shell_complete(click.Context(group), 'msg == "ROLL" && maexchen.di')
     assert 'msg == "ROLL" && maexchen.dice' in [item.value for item in found]
 

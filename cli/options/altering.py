@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kiebitz.cli.options.catalog import completed
 from kiebitz.proxy.modes import Mode, Reverse
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def altering_options(command: _F) -> _F:
             click.option(
                 "--change",
                 multiple=True,
+                shell_complete=completed,
                 nargs=2,
                 metavar=f"'{about}' 'FIELD=VALUE …'",
                 help="Give the fields of these messages other values as they pass, as in "
@@ -48,14 +50,23 @@ def altering_options(command: _F) -> _F:
                 "the table by then. The options from here to -s may be repeated; their order counts.",
             ),
             click.option(
-                "--drop", multiple=True, metavar=f"'{about}'", help="Do not pass these messages on."
+                "--drop",
+                multiple=True,
+                shell_complete=completed,
+                metavar=f"'{about}'",
+                help="Do not pass these messages on.",
             ),
             click.option(
-                "--double", multiple=True, metavar=f"'{about}'", help="Pass these messages on twice."
+                "--double",
+                multiple=True,
+                shell_complete=completed,
+                metavar=f"'{about}'",
+                help="Pass these messages on twice.",
             ),
             click.option(
                 "--delay",
                 multiple=True,
+                shell_complete=completed,
                 nargs=2,
                 metavar=f"'{about}' 500ms[±100ms]",
                 help="Let these messages wait, and those behind them with them; with '500ms, reorder' those "
@@ -64,6 +75,7 @@ def altering_options(command: _F) -> _F:
             click.option(
                 "--insert",
                 multiple=True,
+                shell_complete=completed,
                 nargs=2,
                 metavar=f"'{about}' 'NAME FIELD=VALUE …'",
                 help="Put in another message behind each of these, on the same stream and going the same "
@@ -72,6 +84,7 @@ def altering_options(command: _F) -> _F:
             click.option(
                 "--hold",
                 multiple=True,
+                shell_complete=completed,
                 metavar=f"'{about}'",
                 help="Let these messages wait until somebody lets them go, edits or drops them in kiebitz "
                 "watch or on the page of kiebitz serve.",

@@ -45,7 +45,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
         raise
 
 
-def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+def completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """The name that is being written at the end of a filter."""
     before, names = names_at_end(text)
     return candidates((before + name, None) for name in names)
@@ -65,7 +65,7 @@ filter_option = click.option(
     "wanted",
     metavar="FILTER",
     callback=_compiled,
-    shell_complete=_completed,
+    shell_complete=completed,
     help='Only what meets this display filter, as in: msg == "ROLL" && stream == 3',
 )
 """Gives the command `wanted`: the compiled Filter, or None. Raises FilterError."""
