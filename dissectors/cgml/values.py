@@ -236,12 +236,10 @@ class Compound(FieldType):
         return "".join(written(self.name, Shape(fields, text, children), dict(value)))
 
     def _spoilt(self, field: Field, wrong: Wrong, value: Mapping[str, Any]) -> str:
-        """Its XML with one of its parts wrong; raises LookupError where that is not there."""
-        part = value[field.name]
-        is_list = isinstance(part, list)
-        stood = part[0] if is_list else part
-        marked = {**value, field.name: [_MARK, *part[1:]] if is_list else _MARK}
-        return self.encode(marked).replace(_MARK, escaped(wrong.of(stood)), 1)
+        """Its XML with one of its parts wrong."""
+        part = value.get(field.name)
+        stood, marked = (part[0], [_MARK, *part[1:]]) if isinstance(part, list) else (part, _MARK)
+        return self.encode({**value, field.name: marked}).replace(_MARK, escaped(wrong.of(stood)), 1)
 
 
 def _decoded(field: Field, text: str | None, part: str) -> Any:

@@ -19,6 +19,7 @@ from kiebitz.dissectors.probing.acts import Acts
 from kiebitz.dissectors.probing.demands import (
     ANY_REACTION,
     HEARS,
+    ROLES,
     Demand,
     Level,
     Reaction,
@@ -88,6 +89,24 @@ def picked(cases: Iterable[Case], patterns: Sequence[str]) -> list[Case]:
     return [case for case in cases if not patterns or any(_fits(case.name, each) for each in patterns)]
 
 
+def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
+    """By rule of a protocol's table the cases that break it, or why there are none."""
+    reactions = dissector.reactions
+    cases = [case.name for role in ROLES for case in cases_of(dissector, role)]
+    found: dict[str, tuple[str, ...] | str] = {}
+    for rule in dissector.grammar.rules:
+        patterns = reactions.broken_by.get(rule, f"*/rule/{rule}").split()
+        breakers = tuple(
+            case
+            for case in cases
+            if any(fnmatchcase(case, f"{dissector.protocol}/{pattern}") for pattern in patterns)
+        )
+        found[rule] = tuple(dict.fromkeys(breakers)) or reactions.unreachable.get(
+            rule, "its protocol does not say how it is broken"
+        )
+    return found
+
+
 def _fits(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")
 
@@ -142,9 +161,14 @@ class _Maker:
         self._rows = [row for row in dissector.grammar.rows if row.direction == self._direction]
         self._transport: Transport = dissector.transport
         self._reactions = dissector.reactions
+        # A field of every message, such as the version, is no message's own.
+        first = self._rows[0].fields if len(self._rows) > 1 else ()
+        self._everywhere = [each for each in first if all(each in row.fields for row in self._rows)]
 
     def cases(self) -> Iterator[Case]:
         yield from self._of_the_protocol()
+        for each in self._everywhere:
+            yield from self._of_field(None, "", each)
         for row in self._rows:
             label = self._label(row)
             if row.deviation is None or not any(_is_specified(row, each) for each in self._rows):
@@ -152,10 +176,11 @@ class _Maker:
                 yield from self._of_spellings(row, label)
                 yield from self._of_charsets(row, label)
                 for each in row.fields:
-                    yield from self._of_field(row, label, each)
+                    if each not in self._everywhere:
+                        yield from self._of_field(row, f"{label}/", each)
+                yield from self._of_rules(row, label)
             else:
                 yield self._dialect(row)
-            yield from self._of_rules(row, label)
 
     # What belongs to no message.
 
@@ -217,6 +242,8 @@ class _Maker:
         if self._transport == "tcp" and all(each.word != _LINE_ENDS.word for each in known):
             known = (_LINE_ENDS, *known)
         for spelling in known:
+            if not any(fnmatchcase(label, pattern) for pattern in spelling.messages.split()):
+                continue
             yield self._message_case(
                 row,
                 f"{label}/spelling/{spelling.word}",
@@ -244,9 +271,9 @@ class _Maker:
             acts.instead(spoiler.marked),
         )
 
-    def _of_field(self, row: MessageType, label: str, of: Field) -> Iterator[Case]:
+    def _of_field(self, row: MessageType | None, label: str, of: Field) -> Iterator[Case]:
         spoiler = self._spoiler
-        at_field = f"{label}/{_as_name(of.name)}"
+        at_field = f"{label}{_as_name(of.name)}"
 
         def case(name: str, sentence: str, written: Callable[[bytes], bytes]) -> Case:
             return self._message_case(row, name, sentence, acts.instead(written), of=of)
@@ -259,13 +286,16 @@ class _Maker:
             if of.optional and wrong.kind == "null":
                 # That is another way to leave it out.
                 continue
+            if of.optional and wrong.kind == "empty" and not wrong.part:
+                wrong = wrong._replace(allowed=True)
             out_of_range = out_of_range or wrong.kind == "out-of-range"
             name = f"{at_field}/{wrong.kind}"
             if wrong.part:
-                around = f"{label}/" if len(row.fields) == 1 else f"{at_field}."
+                around = label if row is not None and self._own(row) == [of] else f"{at_field}."
                 name = f"{around}{_as_name(wrong.part)}/{wrong.kind}"
             yield case(name, wrong.title, partial(spoiler.with_text, of, wrong))
-        for handle in dict.fromkeys(of.type.handles()):
+        # Nobody is sent to another server than the one that is given.
+        for handle in dict.fromkeys(each for each in of.type.handles() if not each.of_server):
             for is_others in (True, False) if not out_of_range else (True,):
                 whose = "others" if is_others else "nobodys"
                 sentence = f"another's {handle.title}" if is_others else f"a {handle.title} that there is not"
@@ -282,7 +312,7 @@ class _Maker:
 
     def _of_rules(self, row: MessageType, label: str) -> Iterator[Case]:
         for breach in self._reactions.breaches:
-            if (breach.of, breach.message) == (self._role, label.replace("_", " ")):
+            if (breach.of, _as_name(breach.message)) == (self._role, label):
                 rule = self._dissector.grammar.rules[breach.rule]
                 yield self._message_case(
                     row,
@@ -292,6 +322,10 @@ class _Maker:
                 )
 
     # Rows.
+
+    def _own(self, row: MessageType) -> list[Field]:
+        """The fields of a row that are not in every one."""
+        return [each for each in row.fields if each not in self._everywhere]
 
     def _label(self, row: MessageType) -> str:
         """A row's name, with the words that tell it from others of its name in the specification."""
@@ -308,7 +342,7 @@ class _Maker:
 
     def _message_case(
         self,
-        row: MessageType,
+        row: MessageType | None,
         name: str,
         sentence: str,
         make: Callable[[Situation], Acts],
@@ -325,7 +359,9 @@ class _Maker:
             f"{self._dissector.protocol}/{name}",
             self._role,
             kind,
-            f"{row.name}: {f'{of.name}: ' if of is not None else ''}{sentence}",
+            ": ".join(
+                [*([row.name] if row is not None else ()), *([of.name] if of is not None else ()), sentence]
+            ),
             self._demand(name, row, kind, harmless, level, clause),
             make,
             row,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kiebitz.dissectors.grammar import Handle
 from kiebitz.dissectors.records import Direction
@@ -59,13 +59,27 @@ class Situation:
     others: Mapping[Handle, Sequence[Any]] = field(default_factory=dict)
 
 
+class Refusal(NamedTuple):
+    """A message that refuses; if a `field` is named, only one with this value in it does."""
+
+    message: str
+    field: str | None = None
+    value: Any = None
+
+    def is_said_in(self, message: str, fields: Fields) -> bool:
+        """Whether a message refuses."""
+        if message != self.message:
+            return False
+        return self.field is None or (self.field in fields and fields[self.field] == self.value)
+
+
 @dataclass(frozen=True)
 class Demand:
     """What is right in the cases that `cases` names, a pattern or several with blanks between.
 
     A pattern is for the name of a case without its protocol, such as `JOIN/token/*`; `*` also stands for
-    slashes. Of several rows for a case the first counts. `refusals` are the messages that refuse. `quote` has
-    the clause's own words, None where it has none for this.
+    slashes. Of several rows for a case the first counts. `quote` has the clause's own words, None where it
+    has none for this. `spares_others` is false where another player's game may rightly come to its end.
     """
 
     cases: str
@@ -74,7 +88,8 @@ class Demand:
     right: tuple[Reaction, ...]
     clause: str | None
     quote: str | None = None
-    refusals: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    spares_others: bool = True
 
     def is_for(self, role: Role, name: str) -> bool:
         """Whether it speaks of a case."""
@@ -83,9 +98,9 @@ class Demand:
 
 @dataclass(frozen=True)
 class Spelling:
-    """A way in which a dialect writes any message: a word for it, a sentence, and the frame made of one as
-    the specification writes it. `level` says whether a peer must read it so. A frame that has nothing to be
-    spelt so is given back as it is.
+    """A way in which a dialect writes messages: a word for it, a sentence, and the frame made of one as the
+    specification writes it. `level` says whether a peer must read it so. A frame that has nothing to be
+    spelt so is given back as it is; the `messages` that can have something are named by patterns.
     """
 
     word: str
@@ -93,20 +108,22 @@ class Spelling:
     frame: Callable[[bytes], bytes]
     level: Level = "open"
     clause: str | None = None
+    messages: str = "*"
 
 
 @dataclass(frozen=True)
 class Breach:
-    """How a rule of the table is broken by one message: other fields in place of those that it has.
+    """How a rule of the table is broken in the place of a message: by one with other fields.
 
-    `fields` raises NotHere where it cannot be broken, and LookupError or TypeError where the state lacks what
-    it asks for.
+    `message` is named as in a case's name, and `says` another one that is sent in its place. `fields` raises
+    NotHere where it cannot be broken, and LookupError or TypeError where the state lacks what it asks for.
     """
 
     rule: str
     message: str
     of: Role
     fields: Callable[[Fields, Situation], Fields]
+    says: str | None = None
 
 
 @dataclass(frozen=True)

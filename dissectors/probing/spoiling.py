@@ -7,6 +7,7 @@ and `NotHere` is raised. So a case never claims what its bytes do not show.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
@@ -33,9 +34,7 @@ class Spoiler:
 
     def with_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
         """Another text in place of a field's. Raises NotHere."""
-        decoded, row = self._read(frame)
-        if field.name not in decoded.fields:
-            raise NotHere(f"there is no {field.name} in it")
+        frame, decoded, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(frame, row, field.name)
         if place is None:
             raise NotHere(f"it is not known which bytes are its {field.name}")
@@ -50,30 +49,28 @@ class Spoiler:
 
     def left_out(self, field: Field, frame: bytes) -> bytes:
         """Without a field. Raises NotHere."""
-        _, _, place = self._whole(frame, field)
+        frame, place = self._whole(field, frame)
         return self._spoilt(frame, replaced(frame, {place: b""}), must_be_flawed=False)
 
     def doubled(self, field: Field, frame: bytes) -> bytes:
         """With a field twice. Raises NotHere."""
-        _, _, (start, length) = self._whole(frame, field)
+        # A reader that takes the last of two sees nothing wrong; there are two all the same.
+        frame, (start, length) = self._whole(field, frame)
         whole = frame[start : start + length]
-        again = replaced(frame, {(start, length): self._dissector.codec.twice(whole)})
-        return self._spoilt(frame, again, must_be_flawed=False)
+        return replaced(frame, {(start, length): self._dissector.codec.twice(whole)})
 
     def in_latin_1(self, field: Field, frame: bytes) -> bytes:
         """With a byte in a field that is no UTF-8. Raises NotHere."""
-        _, row = self._read(frame)
+        frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(frame, row, field.name)
         if place is None:
-            raise NotHere(f"there is no {field.name} in it")
+            raise NotHere(f"it is not known which bytes are its {field.name}")
         middle = place[0] + (place[1] + 1) // 2
         return self._spoilt(frame, frame[:middle] + _NO_UTF_8 + frame[middle:], must_be_flawed=False)
 
     def naming(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
         """With the name of somebody or something else: another player's, or nobody's. Raises NotHere."""
-        decoded, row = self._read(at.frame)
-        if field.name not in decoded.fields:
-            raise NotHere(f"there is no {field.name} in it")
+        frame, decoded, row = self._with_field(field, at.frame)
         known = at.others.get(handle, ())
 
         def renamed(named: Handle, value: Any) -> Any:
@@ -87,7 +84,7 @@ class Spoiler:
         after = self._dissector.renamed(row, before, renamed)
         if to_json(before) == to_json(after):
             raise NotHere(f"no other {handle.title} is known")
-        return self._rewritten(at.frame, {**decoded.fields, **after})
+        return self._rewritten(frame, {**decoded.fields, **after})
 
     # Messages.
 
@@ -96,9 +93,14 @@ class Spoiler:
         decoded, _ = self._read(at.frame)
         try:
             fields = breach.fields(decoded.fields, at)
-        except (LookupError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise NotHere("it is not known what would break the rule here") from error
-        return self._rewritten(at.frame, fields)
+        if breach.says is None:
+            return self._rewritten(at.frame, fields)
+        try:
+            return self._dissector.encode(breach.says, self._direction, fields)
+        except UNWRITABLE as error:
+            raise NotHere(f"such a message cannot be written: {error}") from error
 
     def dialect(self, row: MessageType, frame: bytes) -> bytes:
         """The same message as a dialect's row has it; a field that is new has a text of no meaning. Raises
@@ -152,12 +154,28 @@ class Spoiler:
             raise NotHere("its name does not stand in it as it is")
         return self._spoilt(frame, written, must_be_flawed=False)
 
-    def _whole(self, frame: bytes, field: Field) -> tuple[Decoded, MessageType, Place]:
-        decoded, row = self._read(frame)
+    def _whole(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
+        """A frame that has a field, and where it stands with all that belongs to it alone."""
+        frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.whole_place(frame, row, field.name)
         if place is None or not place[1]:
-            raise NotHere(f"there is no {field.name} in it")
-        return decoded, row, place
+            raise NotHere(f"it is not known which bytes are its {field.name}")
+        return frame, place
+
+    def _with_field(self, field: Field, frame: bytes) -> tuple[bytes, Decoded, MessageType]:
+        """The frame, or, where it lacks an optional field, the same message with one that is made up."""
+        decoded, row = self._read(frame)
+        if field.name in decoded.fields:
+            return frame, decoded, row
+        words: tuple[Any, ...] = getattr(field.type, "words", ())
+        for made_up in (*words[:1], NOBODY, 1, True):
+            with suppress(NotHere, *UNWRITABLE):
+                fields = {**decoded.fields, field.name: made_up}
+                written = self._dissector.encode(row.name, self._direction, fields)
+                again, _ = self._read(written)
+                if again.row is row and field.name in again.fields:
+                    return written, again, row
+        raise NotHere(f"there is no {field.name} in it")
 
     def _read(self, frame: bytes) -> tuple[Decoded, MessageType]:
         decoded = self._dissector.decode(frame, self._direction)
@@ -175,7 +193,9 @@ class Spoiler:
     def _spoilt(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
         """What was written, if it says something else than the frame, or not as well."""
         before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
-        if must_be_flawed and after.sound:
+        # What only a dialect allows is wrong by the specification.
+        is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
+        if must_be_flawed and after.sound and not is_dialect:
             raise NotHere("it is sound all the same")
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
         if says_the_same and after.sound and _codes(after) <= _codes(before):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,10 +14,17 @@ Word = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
 nothing; what it must not do."""
 
 
+class Said(msgspec.Struct, frozen=True):
+    """A message of the program under test."""
+
+    message: str
+    fields: dict[str, Any]
+
+
 class Seen(msgspec.Struct, frozen=True):
     """What a program did in a case, up to the end of the wait.
 
-    `as_usual` says that what the record has next came; `said` are the names of its messages since the acts,
+    `as_usual` says that what the record has next came; `said` are its messages since the acts,
     and `flawed` what is wrong in those that are against the grammar, a sentence each. `ended` is how it ended
     the connection, `died` how its process ended.
 
@@ -26,7 +33,7 @@ class Seen(msgspec.Struct, frozen=True):
     """
 
     as_usual: bool = False
-    said: tuple[str, ...] = ()
+    said: tuple[Said, ...] = ()
     flawed: tuple[str, ...] = ()
     ended: Literal["closed", "reset"] | None = None
     died: str | None = None
@@ -60,7 +67,8 @@ _RIGHT: dict[Reaction, str] = {
 def reactions_of(case: Case, seen: Seen) -> tuple[Reaction, ...]:
     """How a program reacted; it may have refused and then ended the connection."""
     found: list[Reaction] = []
-    if any(name in case.demand.refusals for name in seen.said):
+    refusals = case.demand.refusals
+    if any(refusal.is_said_in(each.message, each.fields) for refusal in refusals for each in seen.said):
         found.append("refuses")
     elif seen.as_usual:
         found.append("answers")
@@ -76,7 +84,7 @@ def judged(case: Case, seen: Seen) -> Verdict:
     what the grammar allows.
     """
     reactions = reactions_of(case, seen)
-    broken = _always_demanded(seen)
+    broken = _always_demanded(case, seen)
     if broken is not None:
         return Verdict("FAILED", broken, reactions)
     demand = case.demand
@@ -91,13 +99,13 @@ def judged(case: Case, seen: Seen) -> Verdict:
     return Verdict(word, f"it {did}, and {demand.level} {wanted}", reactions)
 
 
-def _always_demanded(seen: Seen) -> str | None:
+def _always_demanded(case: Case, seen: Seen) -> str | None:
     """What is broken of what is demanded in each case."""
     if seen.died is not None:
         return f"it has ended: {seen.died}"
     if seen.lets_in is False:
         return "a new client does not get in any more"
-    if seen.others_go_on is False:
+    if seen.others_go_on is False and case.demand.spares_others:
         return "the game of the others does not go on"
     if seen.flawed:
         return f"it says what the grammar does not allow: {seen.flawed[0]}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
@@ -225,11 +226,16 @@ class Each(Nonterminal):
 
     def wrong_values(self) -> Iterator[Wrong]:
         for wrong in self.part.wrong_values():
-            yield wrong._replace(text=partial(self._with_first, wrong))
+            yield wrong._replace(text=partial(self._with_one, wrong))
 
-    def _with_first(self, wrong: Wrong, value: Sequence[Any]) -> str:
-        """All of them, of which the first is wrong."""
-        return "\n".join((wrong.of(value[0]), *map(self.part.encode, value[1:])))
+    def _with_one(self, wrong: Wrong, value: Sequence[Any]) -> str:
+        """All of them, of which the first is wrong that can be. Raises ValueError if none can."""
+        texts = [self.part.encode(part) for part in value]
+        for number, part in enumerate(value):
+            with suppress(ValueError):
+                texts[number] = wrong.of(part)
+                return "\n".join(texts)
+        raise ValueError("none of them can")
 
 
 class Karten(Each):
