@@ -66,7 +66,7 @@ DEMANDS = (
         _UTF_8,
     ),
     Demand(
-        "Chatnachricht/Nachricht/outside-ascii Statusupdate/Spieler.Name/outside-ascii",
+        "Chatnachricht/Nachricht/outside-ascii Spiel_beendet/Nachricht/outside-ascii",
         "client",
         "must",
         ("answers",),
@@ -234,11 +234,6 @@ def _back_to_where_it_is(fields: Fields, at: Situation) -> Fields:
     return {**fields, "Ort": {"x": x, "y": y}}
 
 
-def _of_another_owner(fields: Fields, at: Situation) -> Fields:
-    building = fields["Gebäude"]
-    return {"Gebäude": {**building, "Eigentümer": _other_player(at, building["Eigentümer"])}}
-
-
 def _other_total(fields: Fields, at: Situation) -> Fields:
     player = fields["Spieler"]
     return {"Spieler": {**player, "Rohstoffe": _one_more("Rohstoffe")(player, at)["Rohstoffe"]}}
@@ -258,7 +253,6 @@ BREACHES = (
     Breach("out-of-turn/roll", "Würfelwurf", "client", _of_another("Spieler")),
     Breach("robber-stays", "Räuber versetzt", "client", _back_to_where_it_is),
     Breach("bad-target", "Räuber versetzt", "client", _of_another("Ziel")),
-    Breach("out-of-turn/build", "Bauvorgang", "client", _of_another_owner),
     Breach("longest-road", "Längste Handelsstraße", "client", _of_another("Spieler")),
     Breach("largest-army", "Größte Rittermacht", "client", _of_another("Spieler")),
     Breach("wrong-yield", "Ertrag", "client", _one_more("Rohstoffe")),
@@ -291,6 +285,7 @@ REACTIONS = Reactions(
         "missing-yield": _UNSENT,
         "missing-cost": _UNSENT,
         "no-start-yield": _UNSENT,
+        "out-of-turn/build": "what another player builds must stand beside their roads: another flaw",
         "road-through": "it needs a place on the board that is worked out from all that is built",
         "too-many-pieces": "it needs a player who has built all of one kind",
     },

@@ -262,12 +262,6 @@ def _more_cards(fields: Fields, at: Situation) -> Fields:
     return _played(fields, [*fields["card"], *more][: HAND + 2])
 
 
-def _talon_for_another(fields: Fields, at: Situation) -> Fields:
-    if fields["from"] != "talon":
-        raise NotHere("these cards do not come from the talon")
-    return _of_another("playerid")(fields, at)
-
-
 def _other_trick(fields: Fields, at: Situation) -> Fields:
     other = next(card for card in PACK if card not in fields["card"])
     return _played(fields, [other, *fields["card"][1:]])
@@ -317,7 +311,6 @@ BREACHES = (
     Breach("wrong-count/more", "dial.cards", "client", _more_cards),
     Breach("wrong-count/fewer", "dial.cards", "client", _fewer_cards(of="desk")),
     Breach("wrong-count/talon", "dial.cards", "client", _fewer_cards(of="talon")),
-    Breach("wrong-player", "dial.info", "client", _talon_for_another),
     Breach("told-otherwise/bid", "licite.info", "client", _other_word("licite", "B127", "127")),
     Breach("not-bid", "licite.result", "client", _other_word("licite", "B127", "127")),
     Breach("told-otherwise/trumps", "gametype.info", "client", _other_word("trumf", "r", "g")),
@@ -345,6 +338,7 @@ REACTIONS = Reactions(
         "played-twice": "playcard.info/twice",
     },
     unreachable={
+        "wrong-player": "the talon goes to whoever is sent it, and that is not the client that is probed",
         "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",
     },
 )

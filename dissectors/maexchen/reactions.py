@@ -19,11 +19,11 @@ from kiebitz.dissectors.probing.demands import (
 _JOINING, _PLAY = "Anmelden", "Ablauf einer Spielrunde"
 _IN_TIME = (
     "Wann immer ein Spieler nicht rechtzeitig antwortet oder etwas völlig falsch macht: "
-    "server->clients: PLAYER LOST;name;reason"
+    "- server->clients: PLAYER LOST;name;reason"
 )
 _KNOWN = (
     "Falls name neu ist, oder die registrierung unter demselben namen zuletzt von derselben IP kam: "
-    "server->client: REGISTERED. Ansonsten: server->client: REJECTED"
+    "… server->client: REGISTERED - Ansonsten: server->client: REJECTED"
 )
 _LOST = (Refusal("PLAYER LOST"),)
 

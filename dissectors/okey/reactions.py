@@ -165,8 +165,9 @@ def _drawn_too_early(fields: Fields, at: Situation) -> Fields:
 
 
 def _drawn_too_late(fields: Fields, at: Situation) -> Fields:
-    if at.state.get("games"):
-        raise NotHere("a game is on")
+    games = at.state["games"].values()
+    if not games or any("winner" not in game for game in games):
+        raise NotHere("no game is over")
     return {"drawstack": "m"}
 
 
@@ -176,6 +177,9 @@ def _thrice(fields: Fields, at: Situation) -> Fields:
 
 
 def _other_tile(fields: Fields, at: Situation) -> Fields:
+    games = at.state["games"].values()
+    if not any(fields["tile"] in game["exchange"] for game in games):
+        raise NotHere("it is not drawn from an exchange stack")
     return {"tile": "13:RED" if fields["tile"] != "13:RED" else "12:RED"}
 
 

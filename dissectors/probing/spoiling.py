@@ -34,21 +34,23 @@ class Spoiler:
 
     def with_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
         """Another text in place of a field's. Raises NotHere."""
-        frame, decoded, row = self._with_field(field, frame)
-        place = self._dissector.codec.text_place(frame, row, field.name)
+        with_field, decoded, row = self._with_field(field, frame)
+        place = self._dissector.codec.text_place(with_field, row, field.name)
         if place is None:
             raise NotHere(f"it is not known which bytes are its {field.name}")
         value = decoded.fields[field.name]
         # Of several values that stand there one by one, the first is spoilt.
         stood = value[0] if isinstance(value, list) and not _is_of_type(field, value) else value
         try:
-            text = self._dissector.codec.as_text(frame, row, field, wrong.of(stood))
+            text = self._dissector.codec.as_text(with_field, row, field, wrong.of(stood))
         except UNWRITABLE as error:
             raise NotHere(f"its {field.name} cannot be spoilt so: {error}") from error
-        return self._spoilt(frame, replaced(frame, {place: text}), must_be_flawed=not wrong.allowed)
+        return self._spoilt(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
 
     def left_out(self, field: Field, frame: bytes) -> bytes:
         """Without a field. Raises NotHere."""
+        if field.name not in self._read(frame)[0].fields:
+            raise NotHere(f"there is no {field.name} in it to be left out")
         frame, place = self._whole(field, frame)
         return self._spoilt(frame, replaced(frame, {place: b""}), must_be_flawed=False)
 

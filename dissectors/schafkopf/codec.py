@@ -215,7 +215,7 @@ class SchafkopfCodec(Codec):
         if place is None:
             return None
         start, length = place
-        return start, len(frame[start : start + length].rstrip(b"\r\n"))
+        return start, len(frame[start : start + length].removesuffix(b"\n").removesuffix(b"\r"))
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
         written = super().as_text(frame, row, field, text)

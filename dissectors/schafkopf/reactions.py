@@ -194,10 +194,23 @@ def _gone(fields: Fields, at: Situation) -> Fields:
     return _with_hand(fields, _held(fields)[1:])
 
 
-def _cleared(fields: Fields, at: Situation) -> Fields:
-    if not any(fields["tisch"]):
-        raise NotHere("no card lies on the table")
-    return {**fields, "tisch": [None] * SEATS}
+def _other_card_shown(fields: Fields, at: Situation) -> Fields:
+    shown = _round(at).get("table") or {}
+    assert isinstance(shown, dict)
+    seat = next((int(seat) for seat, card in shown.items() if card == fields["tisch"][int(seat)]), None)
+    if seat is None:
+        raise NotHere("no card lies on the table that was shown before")
+    table = [*fields["tisch"]]
+    table[seat] = _unseen(fields)
+    return {**fields, "tisch": table}
+
+
+def _other_leader(fields: Fields, at: Situation) -> Fields:
+    tricks, table = _round(at).get("tricks"), _round(at).get("table") or {}
+    assert isinstance(table, dict)
+    if not tricks or len(table) % SEATS:
+        raise NotHere("no trick has just been taken")
+    return {"dran": (fields["dran"] + 1) % SEATS}
 
 
 def _next_seat(name: str) -> Callable[[Fields, Situation], Fields]:
@@ -238,14 +251,11 @@ BREACHES = (
     Breach("card-twice/hands", "MODEL", "client", _others_card),
     Breach("hand-changed/new", "MODEL", "client", _other_hand),
     Breach("hand-changed/gone", "MODEL", "client", _gone),
-    Breach("contradiction", "MODEL", "client", _cleared),
+    Breach("contradiction", "MODEL", "client", _other_card_shown),
     Breach("table-changed/seat", "MODEL", "client", _card_for_another),
-    Breach(
-        "told-otherwise", "MITSPIELER", "client", lambda fields, at: {"namen": [*reversed(fields["namen"])]}
-    ),
     Breach("wrong-player/bid", "SPIELT", "client", _next_seat("spieler")),
     Breach("told-otherwise/answer", "KONTRA", "client", _other_answers("kontra")),
-    Breach("trick-winner", "DRAN", "client", _next_seat("dran")),
+    Breach("trick-winner", "DRAN", "client", _other_leader),
     Breach(
         "same-seat-twice", "SIEGER", "client", lambda fields, at: {**fields, "mitspieler": fields["spieler"]}
     ),
@@ -270,5 +280,8 @@ REACTIONS = Reactions(
         "not-in-hand/shown": "MODEL/rule/table-changed/seat",
         "wrong-player/refused": "SIEGER/rule/wrong-player",
     },
-    unreachable={"suit-not-followed/earlier": "it shows by what is played later, when the rule was broken"},
+    unreachable={
+        "told-otherwise": "it shows beside what another player is told",
+        "suit-not-followed/earlier": "it shows by what is played later, when the rule was broken",
+    },
 )
