@@ -140,13 +140,8 @@ _IN_DATAGRAMS = (
     _Form("overtaken", "the next datagram comes first", acts.overtaken, 2),
     _Form("early", "the answer after it comes first", acts.early, 2),
 )
-_ON_OTHERS: dict[Role, tuple[_Form, ...]] = {
-    "server": (
-        _Form("from-other", "another player sends it", acts.by("other")),
-        _Form("from-stranger", "somebody sends it who has said nothing else", acts.by("stranger")),
-    ),
-    "client": (),
-}
+_FROM_OTHER = _Form("from-other", "another player sends it", acts.by("other"))
+_FROM_STRANGER = _Form("from-stranger", "somebody sends it who has said nothing else", acts.by("stranger"))
 _LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", acts.other_line_ends)
 
 
@@ -232,7 +227,12 @@ class _Maker:
             forms.append(_Form("never", "it is not sent", acts.never))
         if row.answers and patience is not None:
             forms.append(_Form("late", f"{_LATE * patience:g} s too late", acts.after(_LATE * patience)))
-        for form in (*forms, *_ON_OTHERS[self._role]):
+        if self._role == "server":
+            forms.append(_FROM_OTHER)
+        # To a client over TCP nobody can send but its server.
+        if self._role == "server" or self._transport == "udp":
+            forms.append(_FROM_STRANGER)
+        for form in forms:
             yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
         if row.name not in self._dissector.introductions:
             yield self._message_case(row, f"{label}/first", "before anything else", acts.whole, at_start=True)
