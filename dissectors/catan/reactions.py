@@ -25,9 +25,14 @@ _MUST_REFUSE = (
     "Wenn eine Aktion des Spielers nicht erfolgreich durchgeführt werden konnte, so muss ein Fehler "
     "verschickt werden"
 )
+_CONFIRMED = "Der Server muss jede Aktion des Clients bestätigen."
 _FRAGMENTS = (
     "Verlassen Sie sich nicht darauf, dass ein einzelner `read()` Aufruf die vollständige Nachricht liefert. "
     "Das Betriebssystem kann die Nachrichten fragmentiert übertragen."
+)
+_WHOLE_OBJECT = (
+    "Füllen Sie einen Puffer so lange, bis die empfangene Nachricht ein vollständiges JSON-Objekt ergibt (ein "
+    "korrekter Server sollte anschließend auch einen Zeilenwechsel senden)."
 )
 _TOLERANT = (
     "gestalten Sie aber ihren Parser hierfür möglichst tolerant, damit er auch mit fehlerhaften Nachrichten "
@@ -44,7 +49,7 @@ _NO_ACTION = " ".join(
 """A greeting is no action of a player; and whether a chat is one, is open to doubt."""
 
 _NOT_POSSIBLE = (
-    "*/unknown */unknown-kind */other-type */other-case */null */negative */too-large */fraction */half"
+    "*/unknown */unknown-kind */other-type */null */negative */too-large */fraction */half"
     " */text */far-away */too-few */too-many */apart */huge */left-out"
 )
 
@@ -91,6 +96,8 @@ DEMANDS = (
         "11.3 Räuber versetzen",
     ),
     Demand("Spieler/Name/left-out Spieler/Farbe/left-out", "server", "open", ("answers", "refuses"), None),
+    # Whoever reads it all the same has carried the action out; to be silent is wrong in either case.
+    Demand("*/other-case", "server", "must", ("answers", "refuses"), _ANSWERS, _CONFIRMED, _ERROR),
     Demand(_NO_ACTION, "server", "should", ("refuses", "closes"), _ANSWERS, _MUST_REFUSE, _ERROR),
     Demand(
         f"{_NOT_POSSIBLE} */nobodys-player */nobodys-trade */rule/* Würfeln/twice Würfeln/from-other"
@@ -154,16 +161,20 @@ SPELLINGS = (
         _respelt(lambda value: msgspec.json.encode(_reversed(value))),
         "must",
         _GROUNDS,
+        _UTF_8,
     ),
-    Spelling("blanks", "with blanks between its parts", _respelt(_blanks), "must", _GROUNDS),
-    Spelling("escapes", "with each letter outside ASCII as an escape", _respelt(_escaped), "must", _GROUNDS),
-    Spelling("many-lines", "on several lines", _respelt(_on_many_lines), "should", _GROUNDS),
+    Spelling("blanks", "with blanks between its parts", _respelt(_blanks), "must", _GROUNDS, _UTF_8),
+    Spelling(
+        "escapes", "with each letter outside ASCII as an escape", _respelt(_escaped), "must", _GROUNDS, _UTF_8
+    ),
+    Spelling("many-lines", "on several lines", _respelt(_on_many_lines), "should", _GROUNDS, _TOLERANT),
     Spelling(
         "no-line-feed",
         "without the line feed behind it",
         lambda frame: frame.rstrip(b"\r\n"),
         "should",
         _HINTS,
+        _WHOLE_OBJECT,
     ),
     Spelling("ascii", "with ae for ä, as some programs have it", _ascii),
 )

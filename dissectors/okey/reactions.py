@@ -54,6 +54,16 @@ DEMANDS = (
     Demand(
         "DRAW/twice DRAW/from-other", "server", "must", ("refuses",), "Tile ziehen", _SECOND_DRAW, _NO_TILE
     ),
+    # Any joker may be meant, but to be told whether it is valid is a player's due.
+    Demand(
+        "PUTT/rule/joker-colour",
+        "server",
+        "must",
+        ("answers", "refuses"),
+        "Stein ablegen",
+        _VALID,
+        _NOT_VALID,
+    ),
     Demand(
         "PUTT/rule/* DRAW/rule/must-draw",
         "server",
@@ -119,8 +129,9 @@ SPELLINGS = (
         _with_debug_message,
         "must",
         _FORM,
+        "```<commandname> <arg_1> <arg_2> ... [<optionalarg_1> ...] [<debugmessage>]```",
     ),
-    Spelling("quoted", "with quotation marks where none are needed", _quoted, "must", _FORM),
+    Spelling("quoted", "with quotation marks where none are needed", _quoted),
     Spelling("percent", "padded with % in place of a blank, as the last dialect has it", _in_percent),
 )
 

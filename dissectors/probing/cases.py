@@ -21,7 +21,6 @@ from kiebitz.dissectors.probing.demands import (
     HEARS,
     ROLES,
     Demand,
-    Level,
     Reaction,
     Role,
     Situation,
@@ -250,8 +249,7 @@ class _Maker:
                 spelling.sentence,
                 acts.instead(partial(self._spoiler.spelt, spelling)),
                 _Form("spelling", "", acts.whole, harmless=True),
-                level=spelling.level,
-                clause=spelling.clause,
+                spelling=spelling,
             )
 
     def _of_charsets(self, row: MessageType, label: str) -> Iterator[Case]:
@@ -350,8 +348,7 @@ class _Maker:
         *,
         of: Field | None = None,
         at_start: bool = False,
-        level: Level | None = None,
-        clause: str | None = None,
+        spelling: Spelling | None = None,
     ) -> Case:
         kind = name.rsplit("/", 1)[1] if form is None else form.kind
         harmless = form is not None and form.harmless
@@ -362,7 +359,7 @@ class _Maker:
             ": ".join(
                 [*([row.name] if row is not None else ()), *([of.name] if of is not None else ()), sentence]
             ),
-            self._demand(name, row, kind, harmless, level, clause),
+            self._demand(name, row, kind, harmless, spelling),
             make,
             row,
             None if of is None else of.name,
@@ -377,8 +374,7 @@ class _Maker:
         row: MessageType | None = None,
         kind: str = "",
         harmless: bool = False,
-        level: Level | None = None,
-        clause: str | None = None,
+        spelling: Spelling | None = None,
     ) -> Demand:
         """What the specification says of a case, or else what follows from its grammar and its transport."""
         right: tuple[Reaction, ...] = ("answers",) if harmless else ANY_REACTION
@@ -388,8 +384,8 @@ class _Maker:
         for demand in self._reactions.demands:
             if demand.is_for(self._role, name):
                 return demand
-        if kind == "spelling":
-            return Demand(name, self._role, level or "open", right, clause)
+        if spelling is not None:
+            return Demand(name, self._role, spelling.level, right, spelling.clause, spelling.quote)
         if kind == "whole" and row is not None:
             return Demand(name, self._role, "must", right, row.clause)
         if harmless:

@@ -100,7 +100,8 @@ class Demand:
 class Spelling:
     """A way in which a dialect writes messages: a word for it, a sentence, and the frame made of one as the
     specification writes it. `level` says whether a peer must read it so. A frame that has nothing to be
-    spelt so is given back as it is; the `messages` that can have something are named by patterns.
+    spelt so is given back as it is; the `messages` that can have something are named by patterns. The `quote`
+    is the clause's own words.
     """
 
     word: str
@@ -108,6 +109,7 @@ class Spelling:
     frame: Callable[[bytes], bytes]
     level: Level = "open"
     clause: str | None = None
+    quote: str | None = None
     messages: str = "*"
 
 
@@ -116,7 +118,8 @@ class Breach:
     """How a rule of the table is broken in the place of a message: by one with other fields.
 
     `message` is named as in a case's name, and `says` another one that is sent in its place. `fields` raises
-    NotHere where it cannot be broken, and LookupError or TypeError where the state lacks what it asks for.
+    NotHere where it cannot be broken; where the state lacks what it looks for, LookupError, TypeError,
+    AttributeError, ValueError or StopIteration.
     """
 
     rule: str

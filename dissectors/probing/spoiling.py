@@ -43,6 +43,8 @@ class Spoiler:
         stood = value[0] if isinstance(value, list) and not _is_of_type(field, value) else value
         try:
             text = self._dissector.codec.as_text(with_field, row, field, wrong.of(stood))
+        except LookupError as error:
+            raise NotHere(f"its {field.name} lacks the part that would be wrong") from error
         except UNWRITABLE as error:
             raise NotHere(f"its {field.name} cannot be spoilt so: {error}") from error
         return self._spoilt(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
@@ -95,7 +97,7 @@ class Spoiler:
         decoded, _ = self._read(at.frame)
         try:
             fields = breach.fields(decoded.fields, at)
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
+        except (*UNWRITABLE, StopIteration) as error:
             raise NotHere("it is not known what would break the rule here") from error
         if breach.says is None:
             return self._rewritten(at.frame, fields)

@@ -28,8 +28,8 @@ class Seen(msgspec.Struct, frozen=True):
     and `flawed` what is wrong in those that are against the grammar, a sentence each. `ended` is how it ended
     the connection, `died` how its process ended.
 
-    `lets_in` says whether a new client got in afterwards, `others_go_on` whether the game of the others went
-    on; None if nobody tried.
+    `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
+    played at the same time; None if nobody tried.
     """
 
     as_usual: bool = False
