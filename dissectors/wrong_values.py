@@ -49,9 +49,10 @@ FRACTION = Wrong("fraction", "a number with a fraction", "1.5")
 UNKNOWN = Wrong("unknown", "a word that nobody knows", NOBODY)
 TOO_LONG = Wrong("too-long", f"a text of {LONG} characters", "x" * LONG, odd=True)
 CONTROL = Wrong("control", "control characters", f"{NOBODY}\x07\x1b[31m", odd=True)
+MARKUP = Wrong("markup", "what other formats take for markup", f'<b>&"{NOBODY}"</b>', odd=True)
 OUTSIDE_ASCII = Wrong("outside-ascii", "letters of two and of four bytes", "Größe🎲", odd=True)
 
-OF_ANY = (EMPTY, UNKNOWN, NEGATIVE, TOO_LARGE, FRACTION, TOO_LONG, CONTROL, OUTSIDE_ASCII)
+OF_ANY = (EMPTY, UNKNOWN, NEGATIVE, TOO_LARGE, FRACTION, TOO_LONG, CONTROL, MARKUP, OUTSIDE_ASCII)
 """The texts for a type of which nothing is known."""
 
 OF_NUMBERS = (

@@ -30,9 +30,11 @@ from kiebitz.dissectors.probing import acts
 from kiebitz.dissectors.probing.acts import Act, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.cases import Case, breaking, cases_of, picked
 from kiebitz.dissectors.probing.demands import HEARS, ROLES, NotHere, Role, Situation
+from kiebitz.dissectors.probing.spoiling import Spoiler
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.wrong_values import Wrong
 
 SAMPLES: dict[Dissector, list[Sample]] = {
     **CASES,
@@ -43,6 +45,9 @@ SAMPLES: dict[Dissector, list[Sample]] = {
 each_protocol = pytest.mark.parametrize("dissector", SAMPLES, ids=lambda dissector: dissector.protocol)
 each_built_in = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 each_role = pytest.mark.parametrize("role", ROLES)
+
+
+_SEEHANDEL = '{"Seehandel":{"Angebot":{"Holz":4},"Nachfrage":{"Erz":1}}}\n'
 
 
 def case_of(dissector: Dissector, role: Role, name: str) -> Case:
@@ -119,7 +124,7 @@ def test_a_case_is_called_so(dissector: Dissector, role: Role, name: str) -> Non
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
-        ([], 74),
+        ([], 75),
         (["noughts/PUT"], 25),
         (["noughts/PUT/*"], 25),
         (["*/square/unknown", "*/endless"], 2),
@@ -132,7 +137,10 @@ def test_a_pattern_picks_cases(patterns: list[str], expected: int) -> None:
 
 # Each is what its name says.
 
-_ODD = {"empty", "too-long", "control", "outside-ascii", "far-away", "apart", "huge", "other-version"}
+_ODD = {
+    *("empty", "too-long", "control", "markup", "outside-ascii"),
+    *("far-away", "apart", "huge", "other-version"),
+}
 """What a type of field may allow: then it says something else than before."""
 
 
@@ -303,6 +311,71 @@ def test_what_names_another_comes_from_others() -> None:
 )
 def test_what_is_done_in_a_case_of_a_plug_in(name: str, at: Situation, expected: tuple[Act, ...]) -> None:
     assert case_of(NOUGHTS, "server", name).acts(at) == expected
+
+
+@pytest.mark.parametrize(
+    ("dissector", "name", "frame", "expected"),
+    [
+        (SCHAFKOPF, "KARTE/wert/unknown", "!KARTE\nHERZ\nSAU\n!END\n", "!KARTE\nHERZ\nKiebitz\n!END\n"),
+        (
+            SCHAFKOPF,
+            "KARTE/karte/half",
+            "!KARTE\r\nHERZ\r\nSAU\r\n!END\r\n",
+            "!KARTE\r\nEICHEL\r\n§\r\n!END\r\n",
+        ),
+        (SCHAFKOPF, "KARTE/karte/left-out", "!KARTE\nHERZ\nSAU\n!END\n", "!KARTE\n!END\n"),
+        (SCHAFKOPF, "NAME/name/markup", "!NAME\nAnna\n!END\n", '!NAME\n<b>&"Kiebitz"</b>\n!END\n'),
+        (CATAN, "Seehandel/Angebot/left-out", _SEEHANDEL, '{"Seehandel":{"Nachfrage":{"Erz":1}}}\n'),
+        (CATAN, "Seehandel/Nachfrage/left-out", _SEEHANDEL, '{"Seehandel":{"Angebot":{"Holz":4}}}\n'),
+        (CATAN, "Monopol/Rohstoff/left-out", '{"Monopol":{"Rohstoff":"Holz"}}\n', '{"Monopol":{}}\n'),
+        (
+            CATAN,
+            "Monopol/Rohstoff/doubled",
+            '{"Monopol":{"Rohstoff":"Holz"}}\n',
+            '{"Monopol":{"Rohstoff":"Holz","Rohstoff":"Holz"}}\n',
+        ),
+        (
+            CATAN,
+            "Seehandel/Nachfrage.count/negative",
+            _SEEHANDEL,
+            '{"Seehandel":{"Angebot":{"Holz":4},"Nachfrage":{"Holz":-1}}}\n',
+        ),
+        (OKEY, "CATC.b+l/msg/markup", "CATC b hallo\r\n", 'CATC b "<b>&\\"Kiebitz\\"</b> "\r\n'),
+        (OKEY, "CATC.b+l/msg/empty", 'CATC b "ein Wort%"\r\n', 'CATC b "%"\r\n'),
+        (OKEY, "PUTT/tile/out-of-range", "PUTT 4:RED 3:RED\r\n", "PUTT 14:RED 3:RED\r\n"),
+        (OKEY, "JLOB/n/left-out", "JLOB 42\r\n", "JLOB\r\n"),
+        (
+            CGML,
+            "pause.start/message/markup",
+            '<pause type="start"><message>x</message></pause>\r\n\r\n',
+            '<pause type="start"><message>&lt;b&gt;&amp;&quot;Kiebitz&quot;&lt;/b&gt;</message></pause>'
+            "\r\n\r\n",
+        ),
+        (
+            CGML,
+            "pause.start/type/left-out",
+            '<pause type="start"></pause>\r\n\r\n',
+            "<pause></pause>\r\n\r\n",
+        ),
+        (CGML, "load/load/out-of-range", "<load>48</load>\r\n\r\n", "<load>101</load>\r\n\r\n"),
+        (MAEXCHEN, "ANNOUNCE/dice/left-out", "ANNOUNCE;5,3;x", "ANNOUNCE;x"),
+        (MAEXCHEN, "ANNOUNCE/dice/out-of-range", "ANNOUNCE;5,3;x", "ANNOUNCE;7,7;x"),
+        (MAEXCHEN, "ANNOUNCE/spelling/lower-die-first", "ANNOUNCE;5,3;x", "ANNOUNCE;3,5;x"),
+    ],
+)
+def test_which_bytes_are_spoilt(dissector: Dissector, name: str, frame: str, expected: str) -> None:
+    (sent,) = case_of(dissector, "server", name).acts(Situation(frame.encode()))
+    assert isinstance(sent, Send)
+    assert sent.data.decode() == expected
+
+
+def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
+    row = NOUGHTS.grammar.rows_named("c2s", "HELLO")[0]
+    spoiler = Spoiler(NOUGHTS, "c2s")
+    with pytest.raises(NotHere, match="sound all the same"):
+        spoiler.with_text(row.fields[0], Wrong("unknown", "a name", "bob"), b"HELLO alice\r\n")
+    with pytest.raises(NotHere, match="it says the same"):
+        spoiler.with_text(row.fields[0], Wrong("odd", "a name", "alice", allowed=True), b"HELLO alice\r\n")
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ _FRAGMENTS = (
     "Das Betriebssystem kann die Nachrichten fragmentiert übertragen."
 )
 _WHOLE_OBJECT = (
-    "Füllen Sie einen Puffer so lange, bis die empfangene Nachricht ein vollständiges JSON-Objekt ergibt (ein "
-    "korrekter Server sollte anschließend auch einen Zeilenwechsel senden)."
+    "Füllen Sie einen Puffer so lange, bis die empfangene Nachricht ein vollständiges JSON-Objekt ergibt "
+    "(ein korrekter Server sollte anschließend auch einen Zeilenwechsel senden)."
 )
 _TOLERANT = (
     "gestalten Sie aber ihren Parser hierfür möglichst tolerant, damit er auch mit fehlerhaften Nachrichten "

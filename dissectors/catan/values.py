@@ -106,9 +106,10 @@ _WRONG_JSON = (
     Wrong("empty", "an empty text", '""', odd=True),
     Wrong("too-long", f"a text of {LONG} characters", f'"{"x" * LONG}"', odd=True),
     Wrong("control", "control characters, escaped", f'"{NOBODY}\\u0000\\u001b[31m"', odd=True),
+    Wrong("markup", "what other formats take for markup", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
     Wrong("outside-ascii", "letters of two and of four bytes", '"Größe🎲"', odd=True),
 )
-_NOT_IN_PARTS = ("empty", "too-long", "control", "outside-ascii", "fraction")
+_NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction")
 """What is tried in place of a whole attribute, and not of what stands inside one."""
 
 
