@@ -34,7 +34,8 @@ class Wrong(NamedTuple):
     part: str = ""
 
     def of(self, value: Any) -> str:
-        """The text in place of a value. What does not fit this value raises LookupError or ValueError."""
+        """The text in place of a value. Raises LookupError or ValueError where this value has nothing
+        to be spoilt so."""
         return self.text if isinstance(self.text, str) else self.text(value)
 
     def inside(self, part: str, text: Callable[[Any], str]) -> Wrong:

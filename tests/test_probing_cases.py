@@ -145,7 +145,7 @@ _ODD = {
 
 
 def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) -> None:
-    """What is sent in place of a frame is flawed as the case's kind says, and nowhere else."""
+    """A frame that is sent in place of another is flawed as the case's kind says, and nowhere else."""
     (sent,) = case.acts(Situation(frame))
     assert isinstance(sent, Send)
     direction = HEARS[case.role]
@@ -179,7 +179,7 @@ def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) 
     elif case.kind in _ODD:
         assert not after.sound or says_something_else, about
     else:
-        # What only a dialect allows is wrong by the specification.
+        # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not None and after.row.deviation is not None
         assert not after.sound or (is_dialect and after.row is not before.row), about
     if case.kind not in ("spelling", "dialect", "utf-16") and case.field is not None:
@@ -496,7 +496,7 @@ def test_a_plug_ins_rules_are_listed() -> None:
 
 
 _NO = {"maexchen": b"REJECTED;INVALID_NAME", "catan": b'{"Fehler":{"Meldung":"nein"}}\n'}
-"""What these tables report is what a server refuses."""
+"""These tables report a request only once the server has refused it."""
 
 RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
     (MAEXCHEN, ("maexchen-old-20111003.pcap",)),
@@ -519,7 +519,7 @@ RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
     a_few(RECORDED, lambda row: row[0] in (SCHAFKOPF, OKEY), lambda row: row[0].protocol),
 )
 def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, ...]) -> None:
-    """What is sent to break a rule does break it: the table says so."""
+    """A message that is to break a rule does break it: the table says so."""
     for role in ROLES:
         for case in cases_of(dissector, role):
             _, is_rule, rule = case.name.partition("/rule/")

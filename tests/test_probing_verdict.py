@@ -90,7 +90,7 @@ def test_what_is_demanded_always(dissector: Dissector, name: str, seen: Seen, wh
 
 
 def test_a_name_that_is_taken_over_may_end_its_players_game() -> None:
-    """Who comes from the same address may have it; the specification has it so."""
+    """A client at the same address may have it; the specification has it so."""
     case = case_of(MAEXCHEN, "server", "REGISTER/name/others-player")
     assert judged(case, Seen(as_usual=True, lets_in=True, others_go_on=False)).word == "OK"
 

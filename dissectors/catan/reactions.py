@@ -96,7 +96,7 @@ DEMANDS = (
         "11.3 Räuber versetzen",
     ),
     Demand("Spieler/Name/left-out Spieler/Farbe/left-out", "server", "open", ("answers", "refuses"), None),
-    # Whoever reads it all the same has carried the action out; to be silent is wrong in either case.
+    # A server that reads it all the same has carried the action out; to be silent is wrong in either case.
     Demand("*/other-case", "server", "must", ("answers", "refuses"), _ANSWERS, _CONFIRMED, _ERROR),
     Demand(_NO_ACTION, "server", "should", ("refuses", "closes"), _ANSWERS, _MUST_REFUSE, _ERROR),
     Demand(

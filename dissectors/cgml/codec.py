@@ -314,7 +314,7 @@ class CgmlCodec(Codec):
         return field_place(frame, row, name, whole=True)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        # What has parts is XML already.
+        # The text of an element with parts is XML already.
         written = text if isinstance(field.type, Compound) else escaped(text)
         return super().as_text(frame, row, field, written)
 

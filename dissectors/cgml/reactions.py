@@ -338,7 +338,7 @@ REACTIONS = Reactions(
         "played-twice": "playcard.info/twice",
     },
     unreachable={
-        "wrong-player": "the talon goes to whoever is sent it, and that is not the client that is probed",
+        "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
         "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",
     },
 )

@@ -28,7 +28,7 @@ _KNOWN = (
 _LOST = (Refusal("PLAYER LOST"),)
 
 DEMANDS = (
-    # Anmelden. Whoever has the same address may take a name over, and the other's game is at its end.
+    # Anmelden. A client at the same address may take a name over; then the other's game is at its end.
     Demand("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
     Demand(
         "REGISTER/name/others-player REGISTER/from-other",
@@ -48,7 +48,7 @@ DEMANDS = (
         "Grundlagen",
         "Kommunikation zeilenweise per UDP (utf8-kodierte Strings)",
     ),
-    # What is more than there should be, and is read all the same, is no wrong answer.
+    # A field too many that readers pass over makes no wrong answer.
     Demand(
         "*/token/doubled",
         "server",
@@ -57,7 +57,7 @@ DEMANDS = (
         _PLAY,
         refusals=_LOST,
     ),
-    # Whoever does not answer the question, or not with its token, has not answered in time.
+    # An answer that is missing, or has another token than the question's, is none in time.
     Demand(
         "ROLL/lost SEE/lost ANNOUNCE/lost ROLL/late SEE/late ANNOUNCE/late"
         " ROLL/cut SEE/cut ANNOUNCE/cut ROLL/token/* SEE/token/* ANNOUNCE/token/*",

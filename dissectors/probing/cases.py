@@ -33,7 +33,7 @@ _STREAM = "RFC 9293, 2.2 Key TCP Concepts"
 _OF_STREAM = "TCP provides a reliable, in-order, byte-stream service to applications."
 
 _LATE = 2.0
-"""What is late comes after so many times what it is waited for."""
+"""A late answer comes after so many times the time in which it is waited for."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Case:
             return False
         if self.of is None:
             return True
-        # What a dialect has otherwise is made of the specification's message.
+        # A dialect's message is made of the specification's.
         return decoded.row is self.of or (self.kind == "dialect" and _is_same_message(decoded.row, self.of))
 
     def acts(self, at: Situation) -> Acts:

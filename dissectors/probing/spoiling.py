@@ -197,7 +197,7 @@ class Spoiler:
     def _spoilt(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
         """What was written, if it says something else than the frame, or not as well."""
         before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
-        # What only a dialect allows is wrong by the specification.
+        # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
         if must_be_flawed and after.sound and not is_dialect:
             raise NotHere("it is sound all the same")

@@ -91,7 +91,7 @@ def judged(case: Case, seen: Seen) -> Verdict:
     did = " and ".join(_DID[each] for each in reactions)
     if demand.level == "open":
         return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
-    # Who says what refuses and hangs up then does what either demands.
+    # To refuse and to hang up then is right where either is.
     if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
         return Verdict("OK", f"it {did}", reactions)
     wanted = " or ".join(_RIGHT[each] for each in demand.right)
