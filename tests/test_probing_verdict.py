@@ -46,7 +46,7 @@ def case_of(dissector: Dissector, role: Role, name: str) -> Case:
         (CATAN, "server", "Bauen/Typ/unknown", CLOSED, "FAILED"),
         (MAEXCHEN, "server", "ROLL/token/nobodys-token", LOST, "OK"),
         (MAEXCHEN, "server", "ROLL/token/nobodys-token", SILENT, "FAILED"),
-        # What refuses is told by a value.
+        # Whether a message refuses is told by a value.
         (OKEY, "server", "DRAW/twice", NO_TILE, "OK"),
         (OKEY, "server", "DRAW/twice", TWO_TILES, "FAILED"),
         # It must end the connection.
