@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.dissectors.anatomy import Piece, whole
-from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, unreadable
+from kiebitz.dissectors.grammar import Decoded, Field, Flaw, MessageType, unreadable
 from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.rewriting import Place
 
 
 class Codec(ABC):
@@ -45,6 +46,33 @@ class Codec(ABC):
         decoded = self.decode(frame, direction)
         notation = self.notation(decoded.row) if decoded.row is not None else None
         return whole(frame, decoded, notation or "message")
+
+    def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        """Where the text of a field stands in a sound frame; None where there is none, or where that is not
+        known. It is as the anatomy has it."""
+        piece = next((each for each in self.anatomy(frame, row.direction) if each.path == (name,)), None)
+        return None if piece is None else (piece.offset, piece.length)
+
+    def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        """The same with all that belongs to the field alone, such as the delimiter before it: without that,
+        the field is left out, and with that twice, it is doubled."""
+        before: Piece | None = None
+        for piece in self.anatomy(frame, row.direction):
+            if piece.path == (name,):
+                start = before.offset if before is not None and before.kind == "markup" else piece.offset
+                return start, piece.end - start
+            if piece.depth == 0:
+                before = piece
+        return None
+
+    def twice(self, whole: bytes) -> bytes:
+        """What stands in a `whole_place`, doubled."""
+        return whole * 2
+
+    def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
+        """Any text, be it wrong, as it is written in a field of such a frame. Half a surrogate pair stands
+        for a byte that is no UTF-8 (`surrogateescape`)."""
+        return text.encode("utf-8", "surrogateescape")
 
     def notation(self, row: MessageType) -> str | None:
         """How the specification writes down such a message, None if it has no notation."""

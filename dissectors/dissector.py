@@ -26,6 +26,7 @@ from kiebitz.dissectors.grammar import (
     shortened,
     to_json,
 )
+from kiebitz.dissectors.probing.demands import NO_REACTIONS, Reactions
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
 from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
@@ -163,6 +164,9 @@ class Dissector(ABC):
     patience: Mapping[str, float] = MappingProxyType({})
     """By a message's name, how long (seconds) it is awaited, or an answer to it, before the other side acts
     without it. Only what the specification says, or what all its servers do; of the others nobody knows."""
+
+    reactions: Reactions = NO_REACTIONS
+    """What its specification wants of a peer that is sent something odd, and how its rules are broken."""
 
     introductions: frozenset[str] = frozenset()
     """The messages by which a client says what it is called; from the others nobody learns it."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from kiebitz.dissectors.grammar import FieldType, Handle, Mismatch, nearest_word
 from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.wrong_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 
 _SHOWN = 40
 """So much of a wrong value is quoted (characters)."""
@@ -29,6 +31,8 @@ class Text(FieldType):
 class Word(Text):
     """One of a few fixed words."""
 
+    wrong_texts = OF_WORDS
+
     def __init__(self, *words: str, title: str | None = None) -> None:
         super().__init__()
         self.words = words
@@ -39,11 +43,17 @@ class Word(Text):
             raise unknown_word(text, self.words, self.title)
         return text
 
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if any(word != word.swapcase() for word in self.words):
+            yield other_case(self.encode)
+
 
 class Number(FieldType):
     """A whole number, 0 or more; the number of something, if it has a `handle`."""
 
     title = "whole number"
+    wrong_texts = OF_NUMBERS
 
     def __init__(self, handle: Handle | None = None) -> None:
         self.handle = handle

@@ -8,7 +8,7 @@ row with the same name, never a second grammar.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -19,6 +19,7 @@ import msgspec
 
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity
 from kiebitz.dissectors.suggestions import suggested
+from kiebitz.dissectors.wrong_values import OF_ANY, Wrong
 
 UNREADABLE = "unreadable"
 """The name of a message in which no message type could be made out; its diagnostic says why."""
@@ -98,6 +99,9 @@ class FieldType(ABC):
     handle: Handle | None = None
     """What a value names, if it names something that has another name in another playing."""
 
+    wrong_texts: Sequence[Wrong] = OF_ANY
+    """What may be put in the place of a value to see what a program makes of it."""
+
     @abstractmethod
     def decode(self, text: str) -> Any:
         """The JSON value of `text`. Raises Mismatch."""
@@ -113,6 +117,27 @@ class FieldType(ABC):
     def renamed(self, value: Any, rename: Rename) -> Any:
         """A value of this type with another name wherever it has one; types with parts look into them."""
         return value if self.handle is None else self.handle.renamed(value, rename)
+
+    def handles(self) -> Iterator[Handle]:
+        """What values can name; types with parts say what these do."""
+        if self.handle is not None:
+            yield self.handle
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        """The ways in which a value can be wrong: of `wrong_texts` those that `decode` refuses, and the odd
+        ones. Types with parts say how these can be wrong."""
+        for wrong in self.wrong_texts:
+            if not isinstance(wrong.text, str) or self._refuses(wrong.text):
+                yield wrong
+            elif wrong.odd:
+                yield wrong._replace(allowed=True)
+
+    def _refuses(self, text: str) -> bool:
+        try:
+            self.decode(text)
+        except Mismatch:
+            return True
+        return False
 
 
 @dataclass(frozen=True)

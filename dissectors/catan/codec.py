@@ -29,7 +29,7 @@ from kiebitz.dissectors.catan.words import spellings
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import Decoded, MessageType, to_json
 from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.rewriting import Path, differences, replaced, value_at
+from kiebitz.dissectors.rewriting import Path, Place, differences, replaced, value_at
 
 _read_json = msgspec.json.Decoder().decode
 _NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -212,3 +212,22 @@ class CatanCodec(Codec):
                 changed[()] = _laid_out(row, fields)
         places = places_of(frame, changed)
         return replaced(frame, {places[path]: _to_bytes(new) for path, new in changed.items()})
+
+    def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        assert isinstance(row, Nachricht)
+        is_there = super().text_place(frame, row, name) is not None
+        return field_place(frame, row, name) if is_there else None
+
+    def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        # A member has the comma behind it; the last one has none, and needs the one before.
+        place = super().text_place(frame, row, name)
+        if place is None:
+            return None
+        start, length = place
+        if not frame[start : start + length].rstrip().endswith(b",") and frame[:start].endswith(b","):
+            return start - 1, length + 1
+        return place
+
+    def twice(self, whole: bytes) -> bytes:
+        is_alone = not (whole.startswith(b",") or whole.rstrip().endswith(b","))
+        return b"%b,%b" % (whole, whole) if is_alone else whole * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kiebitz.dissectors.catan.handles import NAME, NIEMAND, PLAYER, TRADE
@@ -34,6 +34,7 @@ from kiebitz.dissectors.catan.words import (
     STRASSE,
 )
 from kiebitz.dissectors.grammar import Field
+from kiebitz.dissectors.wrong_values import Wrong
 
 TEXT = Text()
 TRUTH = Truth()
@@ -63,6 +64,10 @@ class Version(Text):
     """The version of the protocol; of another one nothing is known here."""
 
     title = '"1.0"'
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("other-version", "a version that there is not", '"99.0"', allowed=True)
 
     def read(self, value: Any, reading: Reading) -> str:
         version = super().read(value, reading)

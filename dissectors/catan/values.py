@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,6 +28,7 @@ from kiebitz.dissectors.grammar import (
 )
 from kiebitz.dissectors.rewriting import Path
 from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.wrong_values import LONG, NOBODY, Wrong, other_case
 
 LARGEST = 2**31 - 1
 """Clause 6: numbers are 31-bit."""
@@ -94,8 +96,27 @@ class Reading:
         self.remarks.append(Remark(code, text, (*self.path, *steps), of_key))
 
 
+_WRONG_JSON = (
+    Wrong("null", "null in its place", "null"),
+    Wrong("unknown", "a word that nobody knows", f'"{NOBODY}"'),
+    Wrong("other-type", "a list in its place", "[[]]"),
+    Wrong("negative", "a number below zero", "-1"),
+    Wrong("too-large", "a number of 32 bits, where clause 6 has 31", "4294967295"),
+    Wrong("fraction", "a number with a fraction", "1.5"),
+    Wrong("empty", "an empty text", '""', odd=True),
+    Wrong("too-long", f"a text of {LONG} characters", f'"{"x" * LONG}"', odd=True),
+    Wrong("control", "control characters, escaped", f'"{NOBODY}\\u0000\\u001b[31m"', odd=True),
+    Wrong("markup", "what other formats take for markup", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
+    Wrong("outside-ascii", "letters of two and of four bytes", '"Größe🎲"', odd=True),
+)
+_NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction")
+"""What is tried in place of a whole attribute, and not of what stands inside one."""
+
+
 class Value(FieldType):
     """A type of JSON value; `decode` and `encode` have it as JSON text."""
+
+    wrong_texts = _WRONG_JSON
 
     @abstractmethod
     def read(self, value: Any, reading: Reading) -> Any:
@@ -115,6 +136,13 @@ class Value(FieldType):
 
     def encode(self, value: Any) -> str:
         return to_json(value)
+
+
+def _wrong_inside(part: Value, name: str, around: Callable[[Wrong, Any], str]) -> Iterator[Wrong]:
+    """How a part of a value can be wrong; `around` writes the whole value with it."""
+    for wrong in part.wrong_values():
+        if wrong.kind not in _NOT_IN_PARTS:
+            yield wrong.inside(name, partial(around, wrong))
 
 
 def shown(value: Any) -> str:
@@ -193,6 +221,10 @@ class Word(Value):
                 return word
         raise Unfit(_unknown(value, self._spelt), self.title)
 
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield other_case(self.encode)
+
 
 class Place(Value):
     """A field's place, clause 7.1: `{"x":…,"y":…}`, kept so; a letter if it `may_be_letter`."""
@@ -217,6 +249,12 @@ class Place(Value):
     def member(self, step: str | int) -> Member | None:
         return _PLACE.member(step)
 
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("half", "a place without a y", '{"x":0}')
+        yield Wrong("text", "a place whose x is a word", f'{{"x":"{NOBODY}","y":0}}')
+        yield Wrong("far-away", "a place where no island is", '{"x":999,"y":-999}', allowed=True)
+
 
 class Between(Value):
     """The fields around a road (two) or around a village or city (three), clause 7.2."""
@@ -235,6 +273,15 @@ class Between(Value):
     def member(self, step: str | int) -> Member | None:
         return Member(step, _PLAIN_PLACE) if isinstance(step, int) else None
 
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("too-few", "one place alone", '[{"x":0,"y":0}]')
+        yield Wrong("too-many", "four places", to_json([{"x": 0, "y": y} for y in range(4)]))
+        yield Wrong("apart", "places that do not touch", self._apart, allowed=True)
+
+    def _apart(self, value: Sequence[Any]) -> str:
+        return to_json([{"x": 2 * number, "y": -3 * number} for number, _ in enumerate(value)])
+
 
 class ListOf(Value):
     """A list, each of its values of one type, at most `most`."""
@@ -251,6 +298,16 @@ class ListOf(Value):
 
     def member(self, step: str | int) -> Member | None:
         return Member(step, self.part) if isinstance(step, int) else None
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if self.least:
+            yield Wrong("too-few", "a list that is empty", "[]")
+        yield from _wrong_inside(self.part, "0", self._with_first)
+
+    def _with_first(self, wrong: Wrong, value: Sequence[Any]) -> str:
+        """The list with its first value wrong."""
+        return f"[{','.join((wrong.of(value[0]), *map(to_json, value[1:])))}]"
 
     def renamed(self, value: Any, rename: Rename) -> list[Any]:
         return [self.part.renamed(part, rename) for part in value]
@@ -325,6 +382,16 @@ class Counts(Value):
         kind = self._spelt.get(step) if isinstance(step, str) else None
         return None if kind is None else Member(kind, _COUNT)
 
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("unknown-kind", "a kind that nobody knows", f'{{"{NOBODY}":1}}')
+        for wrong in (*_COUNT.wrong_values(), Wrong("huge", "more than there are", "1000", allowed=True)):
+            if wrong.kind not in _NOT_IN_PARTS and not (self.may_owe and wrong.kind == "negative"):
+                yield wrong.inside("count", partial(self._with_count, wrong))
+
+    def _with_count(self, wrong: Wrong, value: Any) -> str:
+        return f"{{{to_json(self.kinds[0])}:{wrong.of(0)}}}"
+
     def _count(self, value: Any, reading: Reading) -> int:
         if type(value) is not int:
             raise Unfit(f"{shown(value)} is no whole number", "a whole number")
@@ -391,6 +458,23 @@ class Object(Value):
 
     def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
         return {name: self._types[name][1].renamed(part, rename) for name, part in value.items()}
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        for field in self.fields:
+            if not field.optional:
+                yield Wrong("left-out", "it is left out", partial(self._without, field.name), part=field.name)
+            for wrong in _wrong_inside(_value_type(field), field.name, partial(self._spoilt, field.name)):
+                if not (field.optional and wrong.kind == "null"):
+                    yield wrong
+
+    def _without(self, name: str, value: Mapping[str, Any]) -> str:
+        return to_json({key: part for key, part in value.items() if key != name})
+
+    def _spoilt(self, name: str, wrong: Wrong, value: Mapping[str, Any]) -> str:
+        """The object with one attribute wrong; raises KeyError where that is not there."""
+        texts = {key: to_json(part) for key, part in value.items()} | {name: wrong.of(value[name])}
+        return "{" + ",".join(f"{to_json(key)}:{text}" for key, text in texts.items()) + "}"
 
     def check(self, found: dict[str, Any], value: Mapping[str, Any]) -> None:
         """Raise Unfit where the attributes do not go together; paths have the keys of `value`."""

@@ -29,11 +29,12 @@ from kiebitz.dissectors.cgml.layout import (
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
 from kiebitz.dissectors.cgml.misprints import MISPRINT, repaired
 from kiebitz.dissectors.cgml.places import place_of, unusual, wrong
-from kiebitz.dissectors.cgml.respelling import respelt
-from kiebitz.dissectors.cgml.values import Unfit, as_xml, read, written
+from kiebitz.dissectors.cgml.respelling import field_place, respelt
+from kiebitz.dissectors.cgml.values import Compound, Unfit, as_xml, escaped, read, written
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import (
     Decoded,
+    Field,
     Flaw,
     MessageType,
     nearest_word,
@@ -42,6 +43,7 @@ from kiebitz.dissectors.grammar import (
     unreadable,
 )
 from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.rewriting import Place
 from kiebitz.dissectors.suggestions import suggesting
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
@@ -302,6 +304,19 @@ class CgmlCodec(Codec):
     ) -> bytes:
         assert isinstance(row, ElementType)
         return respelt(frame, row, before, fields)
+
+    def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        assert isinstance(row, ElementType)
+        return field_place(frame, row, name, whole=False)
+
+    def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        assert isinstance(row, ElementType)
+        return field_place(frame, row, name, whole=True)
+
+    def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
+        # The text of an element with parts is XML already.
+        written = text if isinstance(field.type, Compound) else escaped(text)
+        return super().as_text(frame, row, field, written)
 
     def notation(self, row: MessageType) -> str:
         if isinstance(row, ElementType) and row.mark is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from kiebitz.dissectors.cgml.codec import CgmlCodec
 from kiebitz.dissectors.cgml.framer import CgmlFramer
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
+from kiebitz.dissectors.cgml.reactions import REACTIONS
 from kiebitz.dissectors.cgml.table import CgmlTable
 from kiebitz.dissectors.cgml.values import renamed
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
@@ -26,6 +27,7 @@ class Cgml(Dissector):
     codec = CgmlCodec()
     framer_class = CgmlFramer
     table_class = CgmlTable
+    reactions = REACTIONS
     counts = "money"
 
     def scores(self, state: State) -> dict[str, int]:

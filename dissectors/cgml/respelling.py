@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kiebitz.dissectors.cgml.grammar import ElementType
+from kiebitz.dissectors.cgml.grammar import VERSION, ElementType
 from kiebitz.dissectors.cgml.layout import characters
-from kiebitz.dissectors.cgml.markup import BLANKS
+from kiebitz.dissectors.cgml.markup import BLANKS, tags
 from kiebitz.dissectors.cgml.places import Standing, attribute_place, elements
 from kiebitz.dissectors.cgml.values import Compound, Shape, as_xml
 from kiebitz.dissectors.fields import Text
@@ -74,6 +74,36 @@ def _child(
             same.append(inner.path)
         place += 1
     return same[int(number)]
+
+
+def field_place(frame: bytes, row: ElementType, name: str, whole: bool) -> Place | None:
+    """Where the text of a message's field stands, or all of it if `whole`: the attribute with the blank
+    before it, or the element. Of several elements it is the first; one with parts is always whole. None if
+    the field is not there."""
+    if name == VERSION.name:
+        # It is the envelope's, or the element's where there is none.
+        tag = next((each for each in tags(frame) if each.kind in ("start", "empty")), None)
+        place = None if tag is None else attribute_place(frame, tag, name, of_value=not whole)
+        return (place[0] - 1, place[1] + 1) if whole and place is not None else place
+    standing = {each.path: each for each in elements(frame)}
+    shape = row.shape
+    root = standing.get(())
+    if root is None:
+        return None
+    if name in shape.names:
+        place = attribute_place(frame, root.tag, name, of_value=not whole)
+        return (place[0] - 1, place[1] + 1) if whole and place is not None else place
+    if shape.text is not None and name == shape.text.name:
+        return None if root.tag.kind == "empty" else (root.tag.end, root.end - root.tag.end)
+    try:
+        element = standing[_child(standing, (), name, 0)]
+    except LookupError:
+        return None
+    kind = next(child.field.type for child in shape.children if child.field.name == name)
+    if whole or isinstance(kind, Compound):
+        end = element.end if element.tag.kind == "empty" else frame.find(b">", element.end) + 1
+        return element.tag.start, end - element.tag.start
+    return None if element.tag.kind == "empty" else (element.tag.end, element.end - element.tag.end)
 
 
 def _inside(frame: bytes, element: Standing, kind: FieldType, text: bytes) -> tuple[Place, bytes]:

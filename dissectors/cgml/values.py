@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
@@ -14,11 +14,14 @@ from kiebitz.dissectors.cgml.markup import BLANK_TEXT
 from kiebitz.dissectors.fields import Number, Text, unknown_word
 from kiebitz.dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, nearest_word
 from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.wrong_values import OF_WORDS, Wrong, other_case
 
 MOST_CHILDREN = 32
 """No element has more elements of one name inside: there are 32 cards."""
 
 _SHOWN = 40
+_MARK = "\ue000"
+"""Stands where a text is to be put that its type would not write."""
 # xml.sax.saxutils has this, too, but with it each start of Kiebitz would load an HTTP client.
 _ENTITIES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"}
@@ -30,6 +33,11 @@ def as_xml(text: str) -> str:
     """A text as it stands in an element or an attribute. Raises ValueError for what XML cannot say."""
     if _NO_CHARACTERS.search(text):
         raise ValueError("XML has no such characters")
+    return escaped(text)
+
+
+def escaped(text: str) -> str:
+    """The same with all characters, be they none of XML's."""
     return text.translate(_ENTITIES)
 
 
@@ -39,6 +47,10 @@ class Range(Number):
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
         self.title = f"a whole number from {least} to {most}"
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("out-of-range", f"a number above {self.most}", str(self.most + 1))
 
     def decode(self, text: str) -> int:
         number = super().decode(text)
@@ -50,6 +62,8 @@ class Range(Number):
 
 class Choice(FieldType):
     """One of a few words; the value None stands for the empty one, where there may be none."""
+
+    wrong_texts = OF_WORDS
 
     def __init__(self, *words: str, title: str | None = None, empty: bool = False) -> None:
         self.words = words
@@ -65,6 +79,11 @@ class Choice(FieldType):
 
     def encode(self, value: Any) -> str:
         return "" if value is None else str(value)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if any(word != word.swapcase() for word in self.words):
+            yield other_case(self.encode)
 
 
 class Card(Choice):
@@ -87,6 +106,11 @@ class Card(Choice):
                 short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
                 problem = suggesting(f'"{text[:_SHOWN]}" is no card', short if short in PACK else None)
             raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("other-pack", "a card of another game, a tarock", "T18")
+        yield Wrong("no-height", "a card without a height", "R")
 
 
 class Pattern(FieldType):
@@ -182,6 +206,40 @@ class Compound(FieldType):
 
     def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
         return renamed(self.shape, value, rename)
+
+    def handles(self) -> Iterator[Handle]:
+        for field in self.shape.fields:
+            yield from field.type.handles()
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield Wrong("empty", f"an empty <{self.name}>", f"<{self.name}/>", allowed=not self._needs_something)
+        yield Wrong(
+            "text", f"a word in place of what stands in <{self.name}>", f"<{self.name}>x</{self.name}>"
+        )
+        for field in self.shape.fields:
+            if isinstance(field.type, Compound):
+                continue
+            if not field.optional:
+                yield Wrong("left-out", "it is left out", partial(self._without, field), part=field.name)
+            for wrong in field.type.wrong_values():
+                yield wrong.inside(field.name, partial(self._spoilt, field, wrong))
+
+    @property
+    def _needs_something(self) -> bool:
+        return any(not field.optional for field in self.shape.fields)
+
+    def _without(self, field: Field, value: Mapping[str, Any]) -> str:
+        """Its XML without one of its parts."""
+        fields = tuple(each for each in self.shape.attributes if each is not field)
+        children = tuple(each for each in self.shape.children if each.field is not field)
+        text = None if self.shape.text is field else self.shape.text
+        return "".join(written(self.name, Shape(fields, text, children), dict(value)))
+
+    def _spoilt(self, field: Field, wrong: Wrong, value: Mapping[str, Any]) -> str:
+        """Its XML with one of its parts wrong."""
+        part = value.get(field.name)
+        stood, marked = (part[0], [_MARK, *part[1:]]) if isinstance(part, list) else (part, _MARK)
+        return self.encode({**value, field.name: marked}).replace(_MARK, escaped(wrong.of(stood)), 1)
 
 
 def _decoded(field: Field, text: str | None, part: str) -> Any:

@@ -9,6 +9,7 @@ from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
+from kiebitz.dissectors.maexchen.reactions import REACTIONS
 from kiebitz.dissectors.maexchen.table import MaexchenTable
 from kiebitz.dissectors.state import State
 
@@ -30,6 +31,7 @@ class Maexchen(Dissector):
     codec = MaexchenCodec()
     framer_class = DatagramFramer
     table_class = MaexchenTable
+    reactions = REACTIONS
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))

@@ -7,6 +7,7 @@ Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields,
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from kiebitz.dissectors.fields import Number, Text, Word
@@ -24,6 +25,7 @@ from kiebitz.dissectors.grammar import (
 )
 from kiebitz.dissectors.maexchen.dice import written
 from kiebitz.dissectors.maexchen.rules import RULES
+from kiebitz.dissectors.wrong_values import Wrong
 
 REASONS = (
     "SEE_BEFORE_FIRST_ROLL",
@@ -96,6 +98,13 @@ class Dice(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if not self._any_number:
+            yield Wrong("out-of-range", "dice that show seven", "7,7")
+            yield Wrong("zero", "a die that shows nothing", "3,0")
+        yield Wrong("one-die", "one die in place of two", "5")
+
     def remark(self, text: str) -> str | None:
         if self._plain.fullmatch(text):
             return None
@@ -112,6 +121,9 @@ class Names(FieldType):
 
     def encode(self, value: Any) -> str:
         return ",".join(value)
+
+    def handles(self) -> Iterator[Handle]:
+        yield PLAYER
 
     def renamed(self, value: Any, rename: Rename) -> list[Any]:
         return [PLAYER.renamed(name, rename) for name in value]
@@ -136,6 +148,9 @@ class Scores(FieldType):
 
     def encode(self, value: Any) -> str:
         return ",".join(f"{name}:{points}" for name, points in value.items())
+
+    def handles(self) -> Iterator[Handle]:
+        yield PLAYER
 
     def renamed(self, value: Any, rename: Rename) -> dict[Any, int]:
         return {PLAYER.renamed(name, rename): points for name, points in value.items()}

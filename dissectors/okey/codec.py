@@ -174,6 +174,10 @@ class OkeyCodec(TextCodec[Line]):
                 pieces[line.span(token.start, token.end)] = text.encode(charset)
         return replaced(frame, pieces)
 
+    def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
+        pad = shown_pad(read_line(frame).text) or (BLANK_PAD if row.deviation is None else PERCENT_PAD)
+        return super().as_text(frame, row, field, quote(text, pad))
+
     def take_field(self, pieces: Pieces, field: Field, sent: bytes) -> None:
         # How it is cut shows in its ASCII characters, and so each byte can be a character here.
         text = sent.decode("latin-1")

@@ -9,6 +9,7 @@ players' places).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from kiebitz.dissectors.fields import Text, Word, unknown_word
@@ -29,6 +30,7 @@ from kiebitz.dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_
 from kiebitz.dissectors.okey.rules import RULES
 from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.wrong_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 
 NAME = Handle("name", of_player=True)
 LOBBY = Handle("lobby")
@@ -86,6 +88,7 @@ class Flag(Argument):
     """`t` or `f`."""
 
     title = "t or f"
+    wrong_texts = OF_WORDS
 
     def decode(self, text: str) -> bool:
         if text not in ("t", "f"):
@@ -100,6 +103,7 @@ class Lobby(Argument):
     """A lobby's number."""
 
     title = "lobby number"
+    wrong_texts = OF_NUMBERS
     handle = LOBBY
     _good = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
@@ -118,6 +122,7 @@ class Seat(Argument):
     """A player's index at the table."""
 
     title = "player index 0 to 3"
+    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "the index of a fifth player", "4"))
     handle = SEAT
 
     def decode(self, text: str) -> int:
@@ -136,6 +141,13 @@ class Tile(Argument):
 
     def write(self, value: Any, pad: str) -> str:
         return value or ""
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("out-of-range", "a tile with the number 14", f"{HIGHEST + 1}:RED")
+        yield Wrong("unknown-colour", "a tile of a colour that there is not", "5:GREEN")
+        yield Wrong("no-colour", "a tile without a colour", "5")
+        yield other_case(self.encode)
 
 
 _TILES = frozenset(f"{number}:{colour}" for number in range(HIGHEST + 1) for colour in COLOURS)
@@ -186,6 +198,11 @@ class Deck(Argument):
 
     def write(self, value: Any, pad: str) -> str:
         return write_list((tile or "" for tile in value), pad)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("out-of-range", "a tile with the number 14 in it", f"1:RED {HIGHEST + 1}:RED")
+        yield Wrong("too-many", f"more than {SLOTS} places", " ".join(["1:RED"] * (SLOTS + 6)))
 
 
 class ExchangeStacks(Deck):

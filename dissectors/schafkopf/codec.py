@@ -10,9 +10,9 @@ from typing import Any
 
 from kiebitz.dissectors.anatomy import Piece
 from kiebitz.dissectors.codec import Codec
-from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType, Mismatch, to_json
+from kiebitz.dissectors.grammar import Decoded, Field, Flaw, MessageType, Mismatch, to_json
 from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.rewriting import changed_fields
+from kiebitz.dissectors.rewriting import Place, changed_fields
 from kiebitz.dissectors.schafkopf.anatomy import anatomy
 from kiebitz.dissectors.schafkopf.cards import HAND, SEATS
 from kiebitz.dissectors.schafkopf.flaws import any_flag, cut_short, flawed, no_paket, slip_of_end, surplus
@@ -208,6 +208,18 @@ class SchafkopfCodec(Codec):
                     line_end = b"\r" if lines[at].endswith(b"\r") else b""
                     lines[at] = spelt_as_in(frame, lines[at], text) + line_end
         return b"\n".join(lines)
+
+    def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        # The line feed belongs to the line, and not to what it says.
+        place = super().text_place(frame, row, name)
+        if place is None:
+            return None
+        start, length = place
+        return start, len(frame[start : start + length].removesuffix(b"\n").removesuffix(b"\r"))
+
+    def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
+        written = super().as_text(frame, row, field, text)
+        return written.replace(b"\n", b"\r\n") if b"\r\n" in frame else written
 
     def notation(self, row: MessageType) -> str:
         return notation(row)

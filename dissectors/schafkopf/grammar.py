@@ -10,8 +10,9 @@ its flag without the exclamation mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any
 
 from kiebitz.dissectors.fields import unknown_word
@@ -29,6 +30,7 @@ from kiebitz.dissectors.grammar import (
 )
 from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 from kiebitz.dissectors.schafkopf.rules import RULES
+from kiebitz.dissectors.wrong_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 
 NAME = Handle("name", of_player=True)
 SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
@@ -99,6 +101,8 @@ class String(Nonterminal):
 class Word(Nonterminal):
     """One of the words of a production."""
 
+    wrong_texts: Sequence[Wrong] = OF_WORDS
+
     def __init__(self, symbol: str, *words: str, title: str | None = None) -> None:
         super().__init__(symbol, title or production(symbol, words))
         self.words = words
@@ -107,6 +111,11 @@ class Word(Nonterminal):
         if text not in self.words:
             raise unknown_word(text, self.words, self.title)
         return text
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if any(word != word.swapcase() for word in self.words):
+            yield other_case(self.encode)
 
 
 class Flag(Word):
@@ -124,6 +133,8 @@ class Flag(Word):
 
 class Number(Word):
     """One of a few numbers, written in one way only."""
+
+    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "a number that stands for nothing", "9"))
 
     def __init__(self, symbol: str, *numbers: int) -> None:
         super().__init__(symbol, *map(str, numbers))
@@ -154,6 +165,8 @@ class Sieger(Number):
 
 class Konto(Nonterminal):
     """An amount. Real accounts go below zero, which the production does not allow."""
+
+    wrong_texts = OF_NUMBERS
 
     # At most 15 digits: a number that every reader of the database can hold.
     _number = re.compile(r"-?[0-9]{1,15}")
@@ -208,6 +221,22 @@ class Each(Nonterminal):
     def renamed(self, value: Any, rename: Rename) -> list[Any]:
         return [self.part.renamed(part, rename) for part in value]
 
+    def handles(self) -> Iterator[Handle]:
+        yield from self.part.handles()
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        for wrong in self.part.wrong_values():
+            yield wrong._replace(text=partial(self._with_one, wrong))
+
+    def _with_one(self, wrong: Wrong, value: Sequence[Any]) -> str:
+        """All of them, of which the first is wrong that can be. Raises ValueError if none can."""
+        texts = [self.part.encode(part) for part in value]
+        for number, part in enumerate(value):
+            with suppress(ValueError):
+                texts[number] = wrong.of(part)
+                return "\n".join(texts)
+        raise ValueError("none of them can")
+
 
 class Karten(Each):
     """Several cards. The same ones are shown again and again, so those that were read are remembered."""
@@ -242,6 +271,18 @@ class Karte(Nonterminal):
 
     def encode(self, value: Any) -> str:
         return f"{EMPTY}\n{EMPTY}" if value is None else value.replace(" ", "\n", 1)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        for wrong in self.farbe.wrong_values():
+            yield wrong.inside("farbe", partial(self._spoilt, wrong, None))
+        for wrong in self.wert.wrong_values():
+            yield wrong.inside("wert", partial(self._spoilt, None, wrong))
+        yield Wrong("half", f"a Farbe, and {EMPTY} for the Wert", f"{FARBEN[0]}\n{EMPTY}")
+
+    def _spoilt(self, farbe: Wrong | None, wert: Wrong | None, value: Any) -> str:
+        """A card with one of its lines wrong."""
+        one, _, other = self.encode(value).partition("\n")
+        return f"{farbe.of(one) if farbe else one}\n{wert.of(other) if wert else other}"
 
     def _flaw(self, text: str) -> Mismatch:
         """Which of the two lines is wrong."""

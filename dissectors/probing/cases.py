@@ -1,0 +1,413 @@
+"""The cases of a protocol: what can be asked of a program that speaks it, made from its grammar and rules.
+
+A case's name is `PROTOCOL/MESSAGE/FIELD/KIND`, or less: `schafkopf/KARTE/wert/unknown`,
+`schafkopf/KARTE/twice`, `schafkopf/endless`. Names are unique for a role and stand in the grammar's order;
+`_` stands for a blank. Of a message with one field the name leaves that out where a part of it is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import Decoded, Field, MessageType
+from kiebitz.dissectors.probing import acts
+from kiebitz.dissectors.probing.acts import Acts
+from kiebitz.dissectors.probing.demands import (
+    ANY_REACTION,
+    HEARS,
+    ROLES,
+    Demand,
+    Reaction,
+    Role,
+    Situation,
+    Spelling,
+)
+from kiebitz.dissectors.probing.spoiling import Spoiler
+from kiebitz.dissectors.records import Transport
+
+_STREAM = "RFC 9293, 2.2 Key TCP Concepts"
+_OF_STREAM = "TCP provides a reliable, in-order, byte-stream service to applications."
+
+_LATE = 2.0
+"""A late answer comes after so many times the time in which it is waited for."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to be asked of a program.
+
+    Its place is a message of the row `of`, any message if that is None; at the very start of a conversation
+    if it is `at_start`, before anything else is said. Its acts take the place of `uses` messages of the
+    record: 0 if the message itself is still to be sent, 2 if the next one is among them. After a `harmless`
+    one the conversation goes on as recorded.
+    """
+
+    name: str
+    role: Role
+    kind: str
+    sentence: str
+    demand: Demand
+    make: Callable[[Situation], Acts] = field(compare=False, repr=False)
+    of: MessageType | None = None
+    field: str | None = None
+    uses: int = 1
+    at_start: bool = False
+    harmless: bool = False
+
+    @property
+    def message(self) -> str | None:
+        """The name of the message that is sent, None if it may be any."""
+        return None if self.of is None else self.of.name
+
+    def fits(self, decoded: Decoded) -> bool:
+        """Whether a well-formed message of the record is its place."""
+        if not decoded.sound or decoded.row is None:
+            return False
+        if self.of is None:
+            return True
+        # A dialect's message is made of the specification's.
+        return decoded.row is self.of or (self.kind == "dialect" and _is_same_message(decoded.row, self.of))
+
+    def acts(self, at: Situation) -> Acts:
+        """What is to be done at a place. Raises NotHere where the message there is not made for it."""
+        return self.make(at)
+
+
+def cases_of(dissector: Dissector, role: Role) -> tuple[Case, ...]:
+    """All cases of a protocol for programs of a role, in the grammar's order."""
+    return tuple(_Maker(dissector, role).cases())
+
+
+def picked(cases: Iterable[Case], patterns: Sequence[str]) -> list[Case]:
+    """The cases whose names fit one of these patterns, in which `*` stands for anything, slashes too. The
+    beginning of a name, up to a slash, picks all below it. Without a pattern all are picked."""
+    return [case for case in cases if not patterns or any(_fits(case.name, each) for each in patterns)]
+
+
+def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
+    """By rule of a protocol's table the cases that break it, or why there are none."""
+    reactions = dissector.reactions
+    cases = [case.name for role in ROLES for case in cases_of(dissector, role)]
+    found: dict[str, tuple[str, ...] | str] = {}
+    for rule in dissector.grammar.rules:
+        patterns = reactions.broken_by.get(rule, f"*/rule/{rule}").split()
+        breakers = tuple(
+            case
+            for case in cases
+            if any(fnmatchcase(case, f"{dissector.protocol}/{pattern}") for pattern in patterns)
+        )
+        found[rule] = tuple(dict.fromkeys(breakers)) or reactions.unreachable.get(
+            rule, "its protocol does not say how it is broken"
+        )
+    return found
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Something that can be done with any message."""
+
+    kind: str
+    sentence: str
+    make: Callable[[Situation], Acts]
+    uses: int = 1
+    harmless: bool = False
+
+
+_IN_A_STREAM = (
+    _Form("bytewise", "byte by byte", acts.bytewise, harmless=True),
+    _Form("in-two", "in two pieces, a second apart", acts.in_two, harmless=True),
+    _Form("slowly", "a byte a second, at first", acts.slowly, harmless=True),
+    _Form("joined", "in one piece with the next message", acts.joined, 2, harmless=True),
+    _Form("cut/silence", "half of it, and then nothing", acts.half_then()),
+    _Form("cut/half-close", "half of it, and then no more is sent", acts.half_then(acts.HalfClose())),
+    _Form("cut/close", "half of it, and then the connection is closed", acts.half_then(acts.Close())),
+    _Form("cut/reset", "half of it, and then the connection is reset", acts.half_then(acts.Reset())),
+    _Form("twice", "twice", acts.twice),
+    _Form("early", "the message after it comes first", acts.early, 2),
+)
+_IN_DATAGRAMS = (
+    _Form("lost", "it is lost", acts.never),
+    _Form("doubled", "the datagram comes twice", acts.twice),
+    _Form("overtaken", "the next datagram comes first", acts.overtaken, 2),
+    _Form("early", "the answer after it comes first", acts.early, 2),
+)
+_FROM_OTHER = _Form("from-other", "another player sends it", acts.by("other"))
+_FROM_STRANGER = _Form("from-stranger", "somebody sends it who has said nothing else", acts.by("stranger"))
+_LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", acts.other_line_ends)
+
+
+class _Maker:
+    """Makes the cases of a protocol and a role."""
+
+    def __init__(self, dissector: Dissector, role: Role) -> None:
+        self._dissector = dissector
+        self._role: Role = role
+        self._direction = HEARS[role]
+        self._spoiler = Spoiler(dissector, self._direction)
+        self._rows = [row for row in dissector.grammar.rows if row.direction == self._direction]
+        self._transport: Transport = dissector.transport
+        self._reactions = dissector.reactions
+        # A field of every message, such as the version, is no message's own.
+        first = self._rows[0].fields if len(self._rows) > 1 else ()
+        self._everywhere = [each for each in first if all(each in row.fields for row in self._rows)]
+
+    def cases(self) -> Iterator[Case]:
+        yield from self._of_the_protocol()
+        for each in self._everywhere:
+            yield from self._of_field(None, "", each)
+        for row in self._rows:
+            label = self._label(row)
+            if row.deviation is None or not any(_is_specified(row, each) for each in self._rows):
+                yield from self._of_forms(row, label)
+                yield from self._of_spellings(row, label)
+                yield from self._of_charsets(row, label)
+                for each in row.fields:
+                    if each not in self._everywhere:
+                        yield from self._of_field(row, f"{label}/", each)
+                yield from self._of_rules(row, label)
+            else:
+                yield self._dialect(row)
+
+    # What belongs to no message.
+
+    def _of_the_protocol(self) -> Iterator[Case]:
+        spoiler = self._spoiler
+        yield self._case(
+            "unknown-message",
+            "a message that nobody knows",
+            acts.instead(spoiler.renamed),
+            uses=0,
+        )
+        yield self._case(
+            "rubbish", "every byte once, from 0 to 255", acts.only(acts.Send(bytes(range(256)))), uses=0
+        )
+        if self._transport == "udp":
+            yield self._case("empty", "an empty datagram", acts.only(acts.Send(b"")), uses=0)
+            yield self._case(
+                "huge",
+                "a datagram of 60,000 bytes",
+                acts.instead(acts.padded(60_000)),
+            )
+        else:
+            yield self._case("empty", "a line end alone", acts.instead(acts.line_end), uses=0)
+            yield self._case("endless", "a message that begins and does not end", acts.endless)
+            ends: tuple[tuple[str, acts.Act], ...] = (
+                ("half-close", acts.HalfClose("stranger")),
+                ("close", acts.Close("stranger")),
+                ("reset", acts.Reset("stranger")),
+            )
+            for word, end in ends if self._role == "server" else ():
+                sentence = f"somebody comes, and goes without a word ({word})"
+                yield self._case(f"come-and-go/{word}", sentence, acts.only(end), uses=0)
+        silence_s = self._reactions.silence_s
+        if silence_s is not None:
+            yield self._case(
+                "silence",
+                f"nothing for more than {silence_s:g} s",
+                acts.only(acts.Pause(silence_s + 1)),
+                uses=0,
+            )
+
+    # What belongs to a message.
+
+    def _of_forms(self, row: MessageType, label: str) -> Iterator[Case]:
+        forms = [_Form("whole", "as it is", acts.whole, harmless=True)]
+        forms += _IN_A_STREAM if self._transport == "tcp" else _IN_DATAGRAMS
+        patience = self._dissector.patience.get(row.name)
+        if row.answers and self._transport == "tcp":
+            forms.append(_Form("never", "it is not sent", acts.never))
+        if row.answers and patience is not None:
+            forms.append(_Form("late", f"{_LATE * patience:g} s too late", acts.after(_LATE * patience)))
+        if self._role == "server":
+            forms.append(_FROM_OTHER)
+        # To a client over TCP nobody can send but its server.
+        if self._role == "server" or self._transport == "udp":
+            forms.append(_FROM_STRANGER)
+        for form in forms:
+            yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
+        if row.name not in self._dissector.introductions:
+            yield self._message_case(row, f"{label}/first", "before anything else", acts.whole, at_start=True)
+
+    def _of_spellings(self, row: MessageType, label: str) -> Iterator[Case]:
+        known = self._reactions.spellings
+        if self._transport == "tcp" and all(each.word != _LINE_ENDS.word for each in known):
+            known = (_LINE_ENDS, *known)
+        for spelling in known:
+            if not any(fnmatchcase(label, pattern) for pattern in spelling.messages.split()):
+                continue
+            yield self._message_case(
+                row,
+                f"{label}/spelling/{spelling.word}",
+                spelling.sentence,
+                acts.instead(partial(self._spoiler.spelt, spelling)),
+                _Form("spelling", "", acts.whole, harmless=True),
+                spelling=spelling,
+            )
+
+    def _of_charsets(self, row: MessageType, label: str) -> Iterator[Case]:
+        spoiler = self._spoiler
+        if self._transport == "udp":
+            yield self._message_case(
+                row,
+                f"{label}/cut",
+                "the first half as all of the datagram",
+                acts.instead(spoiler.halved),
+            )
+        yield self._message_case(row, f"{label}/utf-16", "in UTF-16", acts.instead(spoiler.in_utf_16))
+        yield self._message_case(
+            row,
+            f"{label}/byte-order-mark",
+            "with a byte order mark before it",
+            acts.instead(spoiler.marked),
+        )
+
+    def _of_field(self, row: MessageType | None, label: str, of: Field) -> Iterator[Case]:
+        spoiler = self._spoiler
+        at_field = f"{label}{_as_name(of.name)}"
+
+        def case(name: str, sentence: str, written: Callable[[bytes], bytes]) -> Case:
+            return self._message_case(row, name, sentence, acts.instead(written), of=of)
+
+        yield case(f"{at_field}/left-out", "it is left out", partial(spoiler.left_out, of))
+        yield case(f"{at_field}/doubled", "it stands there twice", partial(spoiler.doubled, of))
+        yield case(f"{at_field}/latin-1", "a byte in it is no UTF-8", partial(spoiler.in_latin_1, of))
+        out_of_range = False
+        for wrong in of.type.wrong_values():
+            if of.optional and wrong.kind == "null":
+                # That is another way to leave it out.
+                continue
+            if of.optional and wrong.kind == "empty" and not wrong.part:
+                wrong = wrong._replace(allowed=True)
+            out_of_range = out_of_range or wrong.kind == "out-of-range"
+            name = f"{at_field}/{wrong.kind}"
+            if wrong.part:
+                around = label if row is not None and self._own(row) == [of] else f"{at_field}."
+                name = f"{around}{_as_name(wrong.part)}/{wrong.kind}"
+            yield case(name, wrong.title, partial(spoiler.with_text, of, wrong))
+        # Nobody is sent to another server than the one that is given.
+        for handle in dict.fromkeys(each for each in of.type.handles() if not each.of_server):
+            for is_others in (True, False) if not out_of_range else (True,):
+                whose = "others" if is_others else "nobodys"
+                sentence = f"another's {handle.title}" if is_others else f"a {handle.title} that there is not"
+                make = acts.made(partial(spoiler.naming, of, handle, is_others))
+                name = f"{at_field}/{whose}-{_as_name(handle.title)}"
+                yield self._message_case(row, name, sentence, make, of=of)
+
+    def _dialect(self, row: MessageType) -> Case:
+        alike = [each for each in self._rows if each.name == row.name and each.deviation is not None]
+        name = f"{_as_name(row.name)}/dialect/{alike.index(row) + 1}"
+        make = acts.instead(partial(self._spoiler.dialect, row))
+        form = _Form("dialect", "", acts.whole, harmless=True)
+        return self._message_case(row, name, str(row.deviation), make, form)
+
+    def _of_rules(self, row: MessageType, label: str) -> Iterator[Case]:
+        for breach in self._reactions.breaches:
+            if (breach.of, _as_name(breach.message)) == (self._role, label):
+                rule = self._dissector.grammar.rules[breach.rule]
+                yield self._message_case(
+                    row,
+                    f"{label}/rule/{breach.rule}",
+                    f"against the rule: {rule.text}",
+                    acts.made(partial(self._spoiler.breached, breach)),
+                )
+
+    # Rows.
+
+    def _own(self, row: MessageType) -> list[Field]:
+        """The fields of a row that are not in every one."""
+        return [each for each in row.fields if each not in self._everywhere]
+
+    def _label(self, row: MessageType) -> str:
+        """A row's name, with the words that tell it from others of its name in the specification."""
+        alike = [each for each in self._rows if each.name == row.name and each.deviation is None]
+        if len(alike) < 2 or row.deviation is not None:
+            return _as_name(row.name)
+        words = next((words for each in row.fields if (words := _fixed_words(each))), ("",))
+        return f"{_as_name(row.name)}.{'+'.join(words)}"
+
+    def _case(self, name: str, sentence: str, make: Callable[[Situation], Acts], uses: int = 1) -> Case:
+        full = f"{self._dissector.protocol}/{name}"
+        kind = name.split("/")[0]
+        return Case(full, self._role, kind, sentence, self._demand(name), make, uses=uses)
+
+    def _message_case(
+        self,
+        row: MessageType | None,
+        name: str,
+        sentence: str,
+        make: Callable[[Situation], Acts],
+        form: _Form | None = None,
+        *,
+        of: Field | None = None,
+        at_start: bool = False,
+        spelling: Spelling | None = None,
+    ) -> Case:
+        kind = name.rsplit("/", 1)[1] if form is None else form.kind
+        harmless = form is not None and form.harmless
+        return Case(
+            f"{self._dissector.protocol}/{name}",
+            self._role,
+            kind,
+            ": ".join(
+                [*([row.name] if row is not None else ()), *([of.name] if of is not None else ()), sentence]
+            ),
+            self._demand(name, row, kind, harmless, spelling),
+            make,
+            row,
+            None if of is None else of.name,
+            1 if form is None else form.uses,
+            at_start,
+            harmless,
+        )
+
+    def _demand(
+        self,
+        name: str,
+        row: MessageType | None = None,
+        kind: str = "",
+        harmless: bool = False,
+        spelling: Spelling | None = None,
+    ) -> Demand:
+        """What the specification says of a case, or else what follows from its grammar and its transport."""
+        right: tuple[Reaction, ...] = ("answers",) if harmless else ANY_REACTION
+        if row is not None and row.deviation is not None:
+            # The specification knows no such message.
+            return Demand(name, self._role, "open", right, None)
+        for demand in self._reactions.demands:
+            if demand.is_for(self._role, name):
+                return demand
+        if spelling is not None:
+            return Demand(name, self._role, spelling.level, right, spelling.clause, spelling.quote)
+        if kind == "whole" and row is not None:
+            return Demand(name, self._role, "must", right, row.clause)
+        if harmless:
+            return Demand(name, self._role, "must", right, _STREAM, _OF_STREAM)
+        return Demand(name, self._role, "open", right, None)
+
+
+def _as_name(text: str) -> str:
+    """A text as it stands in a case's name."""
+    return text.replace(" ", "_")
+
+
+def _is_same_message(one: MessageType, other: MessageType) -> bool:
+    return (one.name, one.direction) == (other.name, other.direction)
+
+
+def _is_specified(row: MessageType, other: MessageType) -> bool:
+    """Whether another row is the specification's of the same message."""
+    return _is_same_message(row, other) and other.deviation is None
+
+
+def _fixed_words(of: Field) -> tuple[str, ...]:
+    """The few words that a field can have."""
+    words: tuple[str, ...] = getattr(of.type, "words", ())
+    return words if 0 < len(words) <= 2 else ()

@@ -1,0 +1,112 @@
+"""From what was seen of a program in a case to a verdict on it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.demands import Reaction
+
+Word = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
+"""It does what is right; what the specification does not recommend; something on which the specification says
+nothing; what it must not do."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A message of the program under test."""
+
+    message: str
+    fields: dict[str, Any]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What a program did in a case, up to the end of the wait.
+
+    `as_usual` says that what the record has next came; `said` are its messages since the acts,
+    and `flawed` what is wrong in those that are against the grammar, a sentence each. `ended` is how it ended
+    the connection, `died` how its process ended.
+
+    `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
+    played at the same time; None if nobody tried.
+    """
+
+    as_usual: bool = False
+    said: tuple[Said, ...] = ()
+    flawed: tuple[str, ...] = ()
+    ended: Literal["closed", "reset"] | None = None
+    died: str | None = None
+    lets_in: bool | None = None
+    others_go_on: bool | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """A verdict: the word, why in a sentence, and how the program reacted."""
+
+    word: Word
+    why: str
+    reactions: tuple[Reaction, ...]
+
+
+_DID: dict[Reaction, str] = {
+    "answers": "goes on as if nothing were wrong",
+    "refuses": "refuses it",
+    "ignores": "ignores it",
+    "closes": "ends the connection",
+}
+
+_RIGHT: dict[Reaction, str] = {
+    "answers": "go on as usual",
+    "refuses": "refuse it",
+    "ignores": "ignore it",
+    "closes": "end the connection",
+}
+
+
+def reactions_of(case: Case, seen: Seen) -> tuple[Reaction, ...]:
+    """How a program reacted; it may have refused and then ended the connection."""
+    found: list[Reaction] = []
+    refusals = case.demand.refusals
+    if any(refusal.is_said_in(each.message, each.fields) for refusal in refusals for each in seen.said):
+        found.append("refuses")
+    elif seen.as_usual:
+        found.append("answers")
+    if seen.ended is not None:
+        found.append("closes")
+    return tuple(found) or ("ignores",)
+
+
+def judged(case: Case, seen: Seen) -> Verdict:
+    """The verdict on what was seen.
+
+    To live on, to let others in and to leave their game alone is demanded in each case, and so is to say only
+    what the grammar allows.
+    """
+    reactions = reactions_of(case, seen)
+    broken = _always_demanded(case, seen)
+    if broken is not None:
+        return Verdict("FAILED", broken, reactions)
+    demand = case.demand
+    did = " and ".join(_DID[each] for each in reactions)
+    if demand.level == "open":
+        return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
+    # To refuse and to hang up then is right where either is.
+    if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
+        return Verdict("OK", f"it {did}", reactions)
+    wanted = " or ".join(_RIGHT[each] for each in demand.right)
+    word: Word = "FAILED" if demand.level == "must" else "NON-STRICT"
+    return Verdict(word, f"it {did}, and {demand.level} {wanted}", reactions)
+
+
+def _always_demanded(case: Case, seen: Seen) -> str | None:
+    """What is broken of what is demanded in each case."""
+    if seen.died is not None:
+        return f"it has ended: {seen.died}"
+    if seen.lets_in is False:
+        return "a new client does not get in any more"
+    if seen.others_go_on is False and case.demand.spares_others:
+        return "the game of the others does not go on"
+    if seen.flawed:
+        return f"it says what the grammar does not allow: {seen.flawed[0]}"
+    return None

@@ -1,0 +1,104 @@
+"""Verdicts on programs under test: what was seen, and what the specification says of it."""
+
+from __future__ import annotations
+
+import pytest
+from kiebitz_noughts.dissector import NOUGHTS
+
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.probing.cases import Case, cases_of
+from kiebitz.dissectors.probing.demands import Role
+from kiebitz.dissectors.probing.verdict import Said, Seen, judged
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+
+SILENT = Seen()
+USUAL = Seen(as_usual=True)
+CLOSED = Seen(ended="closed")
+REFUSED = Seen(said=(Said("Fehler", {"Meldung": "nein"}),))
+REFUSED_AND_CLOSED = Seen(said=REFUSED.said, ended="closed")
+USUAL_AND_CLOSED = Seen(as_usual=True, ended="closed")
+LOST = Seen(said=(Said("PLAYER LOST", {"names": ["alice"], "reason": "DID_NOT_TAKE_TURN"}),))
+NO_TILE = Seen(as_usual=True, said=(Said("+DRAW", {"tile": "1:RED"}), Said("+DRAW", {"tile": None})))
+TWO_TILES = Seen(as_usual=True, said=(Said("+DRAW", {"tile": "1:RED"}), Said("+DRAW", {"tile": "2:RED"})))
+
+
+def case_of(dissector: Dissector, role: Role, name: str) -> Case:
+    (case,) = [each for each in cases_of(dissector, role) if each.name == f"{dissector.protocol}/{name}"]
+    return case
+
+
+@pytest.mark.parametrize(
+    ("dissector", "role", "name", "seen", "word"),
+    [
+        # It must go on as usual.
+        (SCHAFKOPF, "server", "MODEL/bytewise", USUAL, "OK"),
+        (SCHAFKOPF, "server", "MODEL/bytewise", SILENT, "FAILED"),
+        (SCHAFKOPF, "server", "MODEL/bytewise", CLOSED, "FAILED"),
+        (SCHAFKOPF, "server", "MODEL/bytewise", USUAL_AND_CLOSED, "OK"),
+        # It must refuse; that it hangs up then is its own affair.
+        (CATAN, "server", "Bauen/Typ/unknown", REFUSED, "OK"),
+        (CATAN, "server", "Bauen/Typ/unknown", REFUSED_AND_CLOSED, "OK"),
+        (CATAN, "server", "Bauen/Typ/unknown", USUAL, "FAILED"),
+        (CATAN, "server", "Bauen/Typ/unknown", SILENT, "FAILED"),
+        (CATAN, "server", "Bauen/Typ/unknown", CLOSED, "FAILED"),
+        (MAEXCHEN, "server", "ROLL/token/nobodys-token", LOST, "OK"),
+        (MAEXCHEN, "server", "ROLL/token/nobodys-token", SILENT, "FAILED"),
+        # Whether a message refuses is told by a value.
+        (OKEY, "server", "DRAW/twice", NO_TILE, "OK"),
+        (OKEY, "server", "DRAW/twice", TWO_TILES, "FAILED"),
+        # It must end the connection.
+        (CATAN, "client", "Hallo/Protokoll/other-version", CLOSED, "OK"),
+        (CATAN, "client", "Hallo/Protokoll/other-version", USUAL, "FAILED"),
+        # It should.
+        (MAEXCHEN, "server", "ANNOUNCE/dice/out-of-range", LOST, "OK"),
+        (MAEXCHEN, "server", "ANNOUNCE/dice/out-of-range", USUAL, "NON-STRICT"),
+        (OKEY, "server", "silence", SILENT, "NON-STRICT"),
+        (CATAN, "server", "empty", SILENT, "OK"),
+        # It is left open.
+        (SCHAFKOPF, "server", "KARTE/wert/unknown", SILENT, "INFORMATIONAL"),
+        (SCHAFKOPF, "server", "KARTE/wert/unknown", USUAL, "INFORMATIONAL"),
+        (SCHAFKOPF, "server", "KARTE/wert/unknown", CLOSED, "INFORMATIONAL"),
+        (NOUGHTS, "server", "PUT/square/unknown", SILENT, "INFORMATIONAL"),
+    ],
+)
+def test_a_verdict(dissector: Dissector, role: Role, name: str, seen: Seen, word: str) -> None:
+    assert judged(case_of(dissector, role, name), seen).word == word
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (Seen(died="signal 11"), "it has ended: signal 11"),
+        (Seen(lets_in=False), "a new client does not get in any more"),
+        (Seen(others_go_on=False), "the game of the others does not go on"),
+        (
+            Seen(flawed=("MARK has no square",)),
+            "it says what the grammar does not allow: MARK has no square",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("dissector", "name"),
+    [(NOUGHTS, "PUT/square/unknown"), (NOUGHTS, "PUT/whole"), (SCHAFKOPF, "KARTE/cut/reset")],
+)
+def test_what_is_demanded_always(dissector: Dissector, name: str, seen: Seen, why: str) -> None:
+    verdict = judged(case_of(dissector, "server", name), seen)
+    assert (verdict.word, verdict.why) == ("FAILED", why)
+
+
+def test_a_name_that_is_taken_over_may_end_its_players_game() -> None:
+    """A client at the same address may have it; the specification has it so."""
+    case = case_of(MAEXCHEN, "server", "REGISTER/name/others-player")
+    assert judged(case, Seen(as_usual=True, lets_in=True, others_go_on=False)).word == "OK"
+
+
+def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
+    verdict = judged(case_of(CATAN, "server", "Bauen/Typ/unknown"), USUAL)
+    assert verdict.why == "it goes on as if nothing were wrong, and must refuse it"
+    assert verdict.reactions == ("answers",)
+    verdict = judged(case_of(CATAN, "server", "Bauen/Typ/unknown"), REFUSED_AND_CLOSED)
+    assert verdict.why == "it refuses it and ends the connection"
+    assert verdict.reactions == ("refuses", "closes")
