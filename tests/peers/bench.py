@@ -14,6 +14,8 @@ from peers.program import BREATH_S, Link, Player, Server
 
 STEP_S = 0.001
 
+FIRST_PORT = 7001
+
 MOST_MESSAGES = 200_000
 """A game that does not end by then never does."""
 
@@ -24,8 +26,9 @@ Spoils = Callable[["Seat", bytes], list[bytes]]
 class Seat:
     """One connection of a client: what it said, what it heard, and whether it was closed by the server."""
 
-    def __init__(self, number: int, host: str, player: Player | None, spoils: Spoils | None) -> None:
+    def __init__(self, number: int, host: str, player: Player | None, spoils: Spoils | None, door: int) -> None:
         self.name = f"{host}:{40_000 + number}"
+        self.door = door
         self.player = player
         self.spoils = spoils
         self.said: list[bytes] = []
@@ -51,12 +54,16 @@ class Bench:
     # Who is there.
 
     def connect(
-        self, player: Player | None = None, host: str = "127.0.0.1", spoils: Spoils | None = None
+        self,
+        player: Player | None = None,
+        host: str = "127.0.0.1",
+        spoils: Spoils | None = None,
+        door: int = 0,
     ) -> Seat:
         """A new client; without a player it says only what it is told to."""
-        seat = Seat(len(self.seats), host, player, spoils)
+        seat = Seat(len(self.seats), host, player, spoils, door)
         self.seats.append(seat)
-        link = Link(len(self.seats), host, self.server.outbox)
+        link = Link(len(self.seats), host, self.server.outbox, door)
         self._links[seat] = link
         self._pass()
         if self.server.transport == "tcp":
@@ -118,7 +125,7 @@ class Bench:
                     player.calls = False
                     seat.player = None
                     self.half_close(seat)
-                    self.connect(player, seat.name.rpartition(":")[0], seat.spoils)
+                    self.connect(player, seat.name.rpartition(":")[0], seat.spoils, door=1)
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         """Let time pass: as much as this, or until something is true."""
@@ -165,11 +172,11 @@ class Bench:
 
     def findings(self, dissector: Dissector) -> Findings:
         """What an inspector finds in all that was said."""
-        port = 7000
         transport = self.server.transport
-        inspector = Inspector([dissector], Ids(), {(transport, port): dissector})
+        ports = range(FIRST_PORT, FIRST_PORT + self.server.doors)
+        inspector = Inspector([dissector], Ids(), {(transport, port): dissector for port in ports})
         streams = {
-            seat: Stream(number, transport, seat.name, f"127.0.0.1:{port}", 0)
+            seat: Stream(number, transport, seat.name, f"127.0.0.1:{ports[seat.door]}", 0)
             for number, seat in enumerate(self.seats, 1)
         }
         offsets: dict[tuple[Seat, Direction], int] = {}

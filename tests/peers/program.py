@@ -26,7 +26,7 @@ BREATH_S = 0.003
 class Setup:
     """How a program is to play. `games` is how many, 0 for as many as come; a server waits for `players`.
 
-    `points` is what wins a game of Catan.
+    `points` is what wins a game of Catan; `url` is where CGML players are sent.
     """
 
     fault: str = ""
@@ -35,6 +35,7 @@ class Setup:
     name: str = "Anna"
     players: int = 0
     points: int = 10
+    url: str = "127.0.0.1:7002"
 
 
 class TooLong(Exception):
@@ -79,11 +80,12 @@ class Lines:
 
 
 class Link:
-    """A client, as a server sees it: a connection, or over UDP an address."""
+    """A client, as a server sees it: a connection, or over UDP an address; `door` is the port it came to."""
 
-    def __init__(self, number: int, host: str, outbox: Outbox) -> None:
+    def __init__(self, number: int, host: str, outbox: Outbox, door: int = 0) -> None:
         self.number = number
         self.host = host
+        self.door = door
         self.is_open = True
         self._outbox = outbox
 
@@ -140,9 +142,10 @@ class Program:
 
 
 class Server(Program):
-    """Serves any number of clients; what it says stands in `outbox`."""
+    """Serves any number of clients, at so many `doors` (ports); what it says stands in `outbox`."""
 
     transport: Transport = "tcp"
+    doors = 1
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -239,7 +242,7 @@ class Server(Program):
 
 
 class Player(Program):
-    """Plays one client's side; what it says stands in `says`, and `calls` asks for a new connection."""
+    """Plays one client's side; what it says stands in `says`, and `calls` asks for a new connection to `url`."""
 
     transport: Transport = "tcp"
 
@@ -247,6 +250,7 @@ class Player(Program):
         super().__init__(setup)
         self.says: list[bytes] = []
         self.calls = False
+        self.url = ""
         self._lines = self.lines()
 
     def connected(self) -> None:
