@@ -120,6 +120,11 @@ class Bench:
                     data = player.says.pop(0)
                     for piece in seat.spoils(seat, data) if seat.spoils is not None else [data]:
                         self._to_server(seat, piece)
+                if player.over and not seat.is_closed:
+                    moved = True
+                    seat.player = None
+                    self.reset(seat)
+                    continue
                 if player.calls:
                     moved = True
                     player.calls = False

@@ -10,7 +10,7 @@ from typing import Any
 
 from kiebitz.dissectors.catan.words import FARBEN, ROHSTOFFE
 from peers.catan_board import Board, Spot, place_of, spot_of, written
-from peers.program import Player, Setup
+from peers.program import Died, Player, Setup
 
 COSTS = {
     "Straße": Counter(Holz=1, Lehm=1),
@@ -24,6 +24,9 @@ RATE = 4
 
 MOST_ACTS = 4
 """In one turn."""
+
+MOST_REFUSALS = 20
+"""One after another; then it leaves."""
 
 DECISION_S = 0.05
 """So long others may think about an offer."""
@@ -44,18 +47,18 @@ class CatanPlayer(Player):
         self._chosen: str | None = None
         self._taken: set[str] = set()
         self._acts = 0
+        self._refusals = 0
         self._has_played = False
         self._offer: int | None = None
         self._village: Spot = ()
         self._banned: set[Spot] = set()
 
     def line(self, line: bytes) -> None:
-        text = line.decode() if self.has("dies-on-bad-utf8") else line.decode("utf-8", "replace")
         try:
-            value = json.loads(text)
-        except ValueError:
+            value = json.loads(self.text(line))
+        except ValueError as problem:
             if self.has("dies-on-broken-json"):
-                raise
+                raise Died from problem
             return
         if not isinstance(value, dict) or len(value) != 1:
             return
@@ -65,7 +68,7 @@ class CatanPlayer(Player):
 
     def _ask(self, name: str, body: dict[str, Any] | None = None) -> None:
         self._asked = True
-        text = json.dumps({name: body or {}}, ensure_ascii=self.has("escapes-umlauts-wrongly"))
+        text = json.dumps({name: body or {}}, ensure_ascii=False)
         if self.has("writes-latin-1"):
             self.says.append(text.encode("latin-1", "replace") + b"\n")
             return
@@ -87,9 +90,13 @@ class CatanPlayer(Player):
             case "OK" | "Fehler":
                 if name == "Fehler":
                     if self.has("dies-when-refused"):
-                        raise AssertionError(body)
+                        raise Died(body)
                     self._acts = MOST_ACTS
+                    self._refusals += 1
+                    self.over = self._refusals > MOST_REFUSALS
                     self._chosen = None if "Farbe" in str(body) else self._chosen
+                else:
+                    self._refusals = 0
                 self._asked = False
                 self._go_on()
             case "Spiel gestartet":
@@ -119,7 +126,7 @@ class CatanPlayer(Player):
             case "Handelsangebot angenommen":
                 self._conclude(body)
             case _ if name not in _KNOWN and self.has("dies-on-an-unknown-message"):
-                raise KeyError(name)
+                raise Died(name)
 
     def _update(self, shown: dict[str, Any]) -> None:
         if shown.get("id") != self._id:
@@ -135,10 +142,10 @@ class CatanPlayer(Player):
     # What it does.
 
     def _go_on(self) -> None:
-        if self._asked:
+        if self._asked or self.over:
             return
         match self._status:
-            case "Spiel starten" if not self.over:
+            case "Spiel starten":
                 self._start()
             case "Dorf bauen":
                 self._build("Dorf", self._some_of(self._map.free_corners()))

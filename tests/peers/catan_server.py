@@ -12,7 +12,7 @@ from catan_island import Truth
 from kiebitz.dissectors.catan.words import FARBEN, KARTEN, ROHSTOFFE
 from peers.catan_table import REQUESTS, Table, Told
 from peers.catan_words import Refused
-from peers.program import Link, Server, Setup
+from peers.program import Died, Link, Server, Setup
 
 FEWEST, MOST = 3, 4
 LONGEST_TEXT = 1000
@@ -45,7 +45,9 @@ class CatanServer(Server):
         self._told.chosen.pop(player, None)
         self._told.colours.pop(player, None)
         if self._table is not None:
-            self._end("Die Verbindung zu einem Spieler ist verloren.", None)
+            points = self._told.truth.points
+            best = max(self._told.names, key=lambda other: points[other], default=player)
+            self._end("Die Verbindung zu einem Spieler ist verloren.", best)
 
     def farewell(self, link: Link, why: str) -> None:
         self._refuse(link, why)
@@ -89,13 +91,12 @@ class CatanServer(Server):
 
     def _read(self, line: bytes) -> tuple[str, Mapping[str, Any]]:
         """A request's name and attributes. Raises Refused."""
-        if self.has("dies-on-bad-utf8"):
-            line.decode()
-        if self.has("dies-on-broken-json"):
-            json.loads(line.decode("utf-8", "replace"))
+        self.text(line)
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as problem:
+            if self.has("dies-on-broken-json"):
+                raise Died from problem
             raise Refused("Das ist kein JSON") from problem
         if not isinstance(value, dict) or len(value) != 1:
             raise Refused("Ein Objekt mit einer Nachricht wird erwartet")
@@ -106,7 +107,8 @@ class CatanServer(Server):
 
     def _look_up(self, name: str, body: Mapping[str, Any]) -> None:
         for key in {"Bauen": ("Typ", "Ort"), "Chatnachricht senden": ("Nachricht",)}.get(name, ()):
-            body[key]
+            if key not in body:
+                raise Died(key)
 
     def _request(self, link: Link, name: str, body: Mapping[str, Any]) -> None:
         if name == "Hallo" and link not in self._players:
@@ -125,7 +127,7 @@ class CatanServer(Server):
             case _ if name in REQUESTS and self._table is not None and self._table.winner is None:
                 REQUESTS[name](self._table, player, body)
             case _ if self.has("dies-on-an-unknown-message"):
-                raise KeyError(name)
+                raise Died(name)
             case _:
                 raise Refused(f"{name[:LONGEST_TEXT]} geht jetzt nicht")
 
@@ -198,12 +200,10 @@ class CatanServer(Server):
         self._table.begin()
         self.breathe()
 
-    def _end(self, why: str, winner: int | None) -> None:
+    def _end(self, why: str, winner: int) -> None:
         self._table = None
-        body: dict[str, Any] = {"Nachricht": why}
-        self._told.tell("Spiel beendet", body if winner is None else body | {"Sieger": winner})
-        if winner is not None:
-            self.count_game()
+        self._told.tell("Spiel beendet", {"Nachricht": why, "Sieger": winner})
+        self.count_game()
         if self.over:
             self.close_all()
             return

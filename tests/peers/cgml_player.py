@@ -6,7 +6,7 @@ import zlib
 
 from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, PACK, TALON, WITH_TWO_SEVENS, Rules, has_trumps
 from peers.cgml_wire import Element, Messages, Unreadable, cards, codes, element, message, player, read, words
-from peers.program import Player, Setup
+from peers.program import Died, Player, Setup
 
 HIGHEST_BID = LADDER.index("B7")
 GAME = element("game", "licitovany_marias")
@@ -52,13 +52,12 @@ class CgmlPlayer(Player):
         whole = self._messages.line(line)
         if whole is None:
             return
-        if self.has("dies-on-bad-utf8"):
-            whole.decode()
+        self.text(whole)
         try:
             elements = read(whole)
-        except Unreadable:
+        except Unreadable as problem:
             if self.has("dies-on-broken-xml"):
-                raise
+                raise Died from problem
             return
         for one in elements:
             self._element(one)
@@ -98,7 +97,7 @@ class CgmlPlayer(Player):
             case ("disconnect" | "abort"), _:
                 pass
             case tag, _ if self.has("dies-on-an-unknown-element") and tag not in _KNOWN:
-                raise KeyError(tag)
+                raise Died(tag)
 
     def _answer(self, tag: str, *content: str) -> None:
         self._say(element(tag, *content, type="answer"))

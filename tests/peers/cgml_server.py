@@ -8,7 +8,7 @@ from functools import partial
 from kiebitz.dissectors.cgml.cards import SEATS
 from peers.cgml_hand import GAME, Broken, Hand, renonc
 from peers.cgml_wire import Element, Messages, Unreadable, element, message, number, player, read, text, words
-from peers.program import LONGEST, Link, Server, Setup
+from peers.program import LONGEST, Died, Link, Server, Setup
 
 PATIENCE_S = 60.0
 """So long an answer is waited for; the specification knows a timeout, but not how long it is."""
@@ -16,6 +16,7 @@ PATIENCE_S = 60.0
 PAUSE_S = 0.05
 LONGEST_NAME = 100
 MOST_GROUPS = 64
+DEFAULT_URL = "127.0.0.1:7002"
 
 
 class Group:
@@ -216,18 +217,22 @@ class CgmlServer(Server):
     # Messages.
 
     def _message(self, link: Link, data: bytes) -> None:
-        if self.has("dies-on-bad-utf8"):
-            data.decode()
+        self.text(data)
         try:
             elements = read(data)
             for one in elements:
                 if self.has("dies-on-a-missing-attribute"):
-                    one.attrib["id" if one.tag == "newgroup" else "status" if "new" in one.tag else "type"]
+                    self._look_up(one)
                 self._element(link, one)
         except Unreadable as problem:
             if self.has("dies-on-broken-xml"):
-                raise
+                raise Died from problem
             self.give_up(link, str(problem))
+
+    def _look_up(self, one: Element) -> None:
+        needed = {"newgroup": "id", "connect": "status", "newgame": "status"}.get(one.tag, "type")
+        if one.tag in _KNOWN and needed not in one.attrib:
+            raise Died(needed)
 
     def _element(self, link: Link, one: Element) -> None:
         group = self._at.get(link)
@@ -247,7 +252,7 @@ class CgmlServer(Server):
             case _, None if group is not None:
                 group.heard(link, one)
             case tag, _ if self.has("dies-on-an-unknown-element") and tag not in _KNOWN:
-                raise KeyError(tag)
+                raise Died(tag)
 
     def _connect(self, link: Link, one: Element) -> None:
         said = one.find("player")
@@ -270,7 +275,7 @@ class CgmlServer(Server):
         self._groups[self._last_group] = Group(self, self._last_group, names)
         for member, (its, _) in chosen.items():
             others = "".join(player(other, names[other]) for other in names if other != member)
-            content = GAME, others, element("url", self.setup.url)
+            content = GAME, others, element("url", self.setup.url or DEFAULT_URL)
             self.say(its, element("connect", *content, status="complete", id=self._last_group))
         self.breathe()
 
@@ -290,4 +295,4 @@ class CgmlServer(Server):
         group.accept(who, link)
 
 
-_KNOWN = ("connect", "load", "newgroup", "newgame", "licite", "playcard", "gametype", "flek", "pause")
+_KNOWN = ("connect", "newgroup", "newgame", "licite", "playcard", "gametype", "flek", "pause")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats, rank
 from kiebitz.dissectors.records import Transport
-from peers.program import Player
+from peers.program import Died, Player
 
 HARD_TO_BEAT = 14
 """The place among the 21 rolls from which on an announcement is doubted."""
@@ -17,17 +17,10 @@ class MaexchenPlayer(Player):
     _used = ""
 
     def begin(self) -> None:
-        name = "zu lang, und mit Komma" if self.has("registers-an-odd-name") else self.setup.name
-        self._say(f"REGISTER;{name}")
+        self._say(f"REGISTER;{self.setup.name}")
 
     def hear(self, data: bytes) -> None:
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            if self.has("dies-on-bad-utf8"):
-                raise
-            return
-        match text.split(";"):
+        match self.text(data).split(";"):
             case ["ROUND STARTING", _, token]:
                 self._to_beat = ""
                 self._say(f"JOIN;{token}")
@@ -42,7 +35,7 @@ class MaexchenPlayer(Player):
             case [word, *_] if self.has("dies-on-an-unknown-word") and not word.startswith(
                 ("R", "P", "A")
             ):
-                raise KeyError(word)
+                raise Died(word)
 
     def _say(self, text: str) -> None:
         if self.has("ends-lines"):

@@ -9,7 +9,7 @@ from functools import partial
 
 from kiebitz.dissectors.maexchen.dice import MIA, beats, rank, written
 from kiebitz.dissectors.records import Transport
-from peers.program import MOST_CLIENTS, Link, Server, Setup
+from peers.program import MOST_CLIENTS, Died, Link, Server, Setup
 
 WINDOW_S = 1.0
 """So long an answer is waited for."""
@@ -44,14 +44,9 @@ class MaexchenServer(Server):
         self._round: Generator[None, Answer, None] | None = None
 
     def hear(self, link: Link, data: bytes) -> None:
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            if self.has("dies-on-bad-utf8"):
-                raise
-            return
+        text = self.text(data)
         if self.has("dies-on-an-unknown-word") and not data.startswith((b"R", b"J", b"S", b"A")):
-            raise KeyError(text)
+            raise Died(text)
         name, *fields = text.split(";")
         match name:
             case "REGISTER" | "REGISTER_SPECTATOR" if fields:
@@ -64,9 +59,7 @@ class MaexchenServer(Server):
     def _register(self, link: Link, name: str, spectates: bool) -> None:
         known = self._addresses.get(name) or self._spectators.get(name)
         is_taken = known is not None and known.host != link.host and not self.has("gives-away-names")
-        is_odd = not 0 < len(name) <= LONGEST_NAME or any(letter in " ,;:" for letter in name)
-        if self.has("takes-any-name"):
-            is_odd = False
+        is_odd = not 0 < len(name) <= LONGEST_NAME or any(letter in " ,;:\ufffd" for letter in name)
         is_full = known is None and len(self._addresses) + len(self._spectators) >= MOST_CLIENTS
         if is_taken or is_odd or is_full:
             self._send(link, "REJECTED")
@@ -110,7 +103,7 @@ class MaexchenServer(Server):
 
     def _answered(self, link: Link, name: str, fields: list[str]) -> None:
         if self.has("dies-on-a-missing-token") and not fields:
-            raise IndexError("no token")
+            raise Died("no token")
         if len(fields) < 1 + (name == "ANNOUNCE"):
             return
         # Surplus fields are left alone.
@@ -121,9 +114,8 @@ class MaexchenServer(Server):
         if name not in answers or (self._addresses[player] is not link and not self.has("takes-any-address")):
             return
         if name == "ANNOUNCE":
-            if self.has("dies-on-odd-dice"):
-                first, second = map(int, fields[0].split(","))
-                assert 1 <= min(first, second) <= max(first, second) <= 6
+            if self.has("dies-on-odd-dice") and _dice(fields[0]) is None:
+                    raise Died(fields[0])
             if _dice(fields[0]) is None and not self.has("takes-any-dice"):
                 return
             fields = [_dice(fields[0]) or fields[0], token]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kiebitz.dissectors.okey.tiles import DECK, is_won
 from peers.okey_wire import listed, message, tokens
-from peers.program import Lines, Player, Setup
+from peers.program import Died, Lines, Player, Setup
 
 
 class OkeyPlayer(Player):
@@ -33,8 +33,7 @@ class OkeyPlayer(Player):
         self.says.append(f"{text}\r\n".encode())
 
     def line(self, line: bytes) -> None:
-        text = line.decode() if self.has("dies-on-bad-utf8") else line.decode("utf-8", "replace")
-        words = tokens(text)
+        words = tokens(self.text(line))
         if not words:
             return
         name, *arguments = words
@@ -68,8 +67,8 @@ class OkeyPlayer(Player):
                 self._put()
             case ("PWIN", [*_]) | ("EMPT", [*_]):
                 self._game_over()
-            case "CATS", [_, said, _] if self.has("dies-on-quoted-chat"):
-                assert '"' not in said
+            case "CATS", [_, said, _] if self.has("dies-on-quoted-chat") and '"' in said:
+                raise Died(said)
 
     def _turn(self, stacks: list[str], turn: str) -> None:
         self._stack = stacks[self._seat] if len(stacks) > self._seat else None

@@ -8,7 +8,7 @@ from functools import partial
 from kiebitz.dissectors.okey.tiles import SEATS
 from peers.okey_table import Table
 from peers.okey_wire import listed, message, tokens
-from peers.program import Link, Lines, Server, Setup
+from peers.program import Died, Link, Lines, Server, Setup
 
 PING_S = 1.0
 SILENCE_S = 15.0
@@ -68,9 +68,7 @@ class OkeyServer(Server):
         text = message(name, *arguments)
         if self.has("escapes-nothing"):
             text = text.replace('\\"', '"')
-        end = "\n" if self.has("ends-chat-with-lf-cr") and name == "CATS" else "\r\n"
-        charset = "latin-1" if self.has("writes-latin-1") else "utf-8"
-        link.send((text + end).encode(charset, "replace"))
+        link.send(f"{text}\r\n".encode())
 
     def name_of(self, link: Link) -> str:
         return self._names.get(link, "")
@@ -79,22 +77,21 @@ class OkeyServer(Server):
 
     def line(self, link: Link, line: bytes) -> None:
         self._heard[link] = self.now
-        text = line.decode() if self.has("dies-on-bad-utf8") else line.decode("utf-8", "replace")
-        words = tokens(text)
+        words = tokens(self.text(line))
         if self.has("closes-all") and not words:
             self.give_up(link, "an empty line")
             return
-        if self.has("dies-on-an-empty-line"):
-            words[0]
         if not words:
+            if self.has("dies-on-an-empty-line"):
+                raise Died("an empty line")
             return
         name, *arguments = words
-        if self.has("dies-on-a-missing-argument") and name in _ARGUMENTS:
-            arguments[_ARGUMENTS[name] - 1]
         if len(arguments) < _ARGUMENTS.get(name, 0):
+            if self.has("dies-on-a-missing-argument"):
+                raise Died(name)
             return
         if self.has("dies-on-an-unknown-word") and not name.startswith("+") and name not in _KNOWN:
-            raise KeyError(name)
+            raise Died(name)
         match name:
             case "LOGI" | "NAME":
                 self._name(link, name, arguments[0])
@@ -154,7 +151,7 @@ class OkeyServer(Server):
     def _join(self, link: Link, number: str) -> None:
         if not re.fullmatch(r"-?[0-9]{1,9}", number):
             if self.has("dies-on-a-bad-number"):
-                int(number)
+                raise Died(number)
             return
         key = int(number)
         is_new = key not in self._tables

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -35,7 +36,11 @@ class Setup:
     name: str = "Anna"
     players: int = 0
     points: int = 10
-    url: str = "127.0.0.1:7002"
+    url: str = ""
+
+
+class Died(Exception):
+    """A planted fault ends the program; nothing catches it."""
 
 
 class TooLong(Exception):
@@ -121,6 +126,15 @@ class Program:
     def has(self, fault: str) -> bool:
         """Whether this fault is planted in it."""
         return self.setup.fault == fault
+
+    def text(self, data: bytes) -> str:
+        """Bytes as text; where they are no UTF-8 there is U+FFFD."""
+        if self.has("dies-on-bad-utf8"):
+            try:
+                data.decode()
+            except UnicodeDecodeError as problem:
+                raise Died from problem
+        return data.decode("utf-8", "replace")
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._later, (self.now + seconds, next(self._numbers), act))
@@ -266,7 +280,9 @@ class Player(Program):
             self.over = True
             return
         for line in lines:
-            self.line(line)
+            # What a server says that makes no sense is left alone.
+            with suppress(KeyError, IndexError, TypeError, ValueError, AssertionError, AttributeError):
+                self.line(line)
 
     def lines(self) -> Lines:
         return Lines()

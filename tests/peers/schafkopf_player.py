@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kiebitz.dissectors.schafkopf.cards import PACK, Mode, mode
 from peers import schafkopf_choices as choices
-from peers.program import Player, Setup
+from peers.program import Died, Player, Setup
 from peers.schafkopf_wire import NOTHING, Pakete, cards_of, model, paket
 
 
@@ -23,8 +23,7 @@ class SchafkopfPlayer(Player):
         self._pakete = Pakete(self._paket)
 
     def line(self, line: bytes) -> None:
-        text = line.decode() if self.has("dies-on-bad-utf8") else line.decode("utf-8", "replace")
-        self._pakete.line(text)
+        self._pakete.line(self.text(line))
 
     def _say(self, flag: str, *fields: str) -> None:
         if self.has("forgets-end") and flag == "KONTRA":
@@ -33,10 +32,10 @@ class SchafkopfPlayer(Player):
         self.says.append(paket(flag, *fields))
 
     def _paket(self, flag: str, fields: list[str]) -> None:
-        if self.has("dies-without-money") and flag == "KONTO":
-            int(fields[0].replace("-", "debts: "))
+        if self.has("dies-without-money") and flag == "KONTO" and fields[0].startswith("-"):
+            raise Died("debts")
         if self.has("dies-on-an-unknown-flag") and flag not in _KNOWN:
-            raise KeyError(flag)
+            raise Died(flag)
         match flag:
             case "NAME":
                 self._say("NAME", self.setup.name)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kiebitz.dissectors.schafkopf.cards import MODI, PACK, TO_WIN, Mode, mode, points
 from peers import schafkopf_choices as choices
-from peers.program import Link, Lines, Server, Setup
+from peers.program import Died, Link, Lines, Server, Setup
 from peers.schafkopf_wire import NOTHING, Model, Pakete, card_of, cards_of, model, paket
 
 PAUSE_S = 0.05
@@ -64,8 +64,7 @@ class SchafkopfServer(Server):
         return Lines(slow=self.has("is-quadratic"))
 
     def line(self, link: Link, line: bytes) -> None:
-        text = line.decode() if self.has("dies-on-bad-utf8") else line.decode("utf-8", "replace")
-        self._guests[link].pakete.line(text)
+        self._guests[link].pakete.line(self.text(line))
 
     def leave(self, link: Link) -> None:
         self._guests.pop(link)
@@ -102,8 +101,8 @@ class SchafkopfServer(Server):
 
     def _read(self, flag: str, fields: list[str]) -> Answer | None:
         """What a Paket says; None if no client may say it. Raises ValueError if it is malformed."""
-        if self.has("dies-on-a-missing-field"):
-            fields[0]
+        if self.has("dies-on-a-missing-field") and not fields:
+            raise Died(flag)
         first = fields[0] if fields else ""
         match flag:
             case "NAME" | "BEENDEN" if fields or flag == "BEENDEN":
@@ -123,9 +122,10 @@ class SchafkopfServer(Server):
         return None
 
     def _look_up(self, lines: list[str]) -> None:
-        known = {part: part for card in PACK for part in card.split(" ")} | {NOTHING: NOTHING}
+        known = {part for card in PACK for part in card.split(" ")} | {NOTHING}
         for line in lines:
-            known[line]
+            if line not in known:
+                raise Died(line)
 
     # What is said.
 
