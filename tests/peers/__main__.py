@@ -1,4 +1,4 @@
-"""The command line: `python tests/peers PROTOCOL-ROLE --port N [--fault NAME]`, or `--list` for all faults."""
+"""The command line: `python tests/peers PROTOCOL-ROLE --port N [--fault NAME]`, or `--list`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
-# Its own folder comes first where a folder is run: there is nothing in it that is to be found by its bare name.
+# Where a folder is run it comes first itself, but nothing in it is to be found by its bare name.
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
 
 from peers import loop  # noqa: E402 (the path is set first)
@@ -30,7 +30,9 @@ def main() -> int:
     parser.add_argument("--name", default="Anna", help="a player's")
     parser.add_argument("--players", type=int, default=0, help="a server waits for so many")
     parser.add_argument("--points", type=int, default=10, help="what wins a game of Catan")
-    parser.add_argument("--url", default="", help="where CGML players are sent; else the server's second port")
+    parser.add_argument(
+        "--url", default="", help="where CGML players are sent; else the server's second port"
+    )
     options = parser.parse_args()
     if options.list:
         for fault in FAULTS:

@@ -26,7 +26,9 @@ Spoils = Callable[["Seat", bytes], list[bytes]]
 class Seat:
     """One connection of a client: what it said, what it heard, and whether it was closed by the server."""
 
-    def __init__(self, number: int, host: str, player: Player | None, spoils: Spoils | None, door: int) -> None:
+    def __init__(
+        self, number: int, host: str, player: Player | None, spoils: Spoils | None, door: int
+    ) -> None:
         self.name = f"{host}:{40_000 + number}"
         self.door = door
         self.player = player
@@ -80,6 +82,10 @@ class Bench:
             self._to_server(seat, data)
             self.settle()
         return seat.heard[before:]
+
+    def whisper(self, seat: Seat, data: bytes) -> None:
+        """A client says something while others are speaking; nothing is carried back yet."""
+        self._to_server(seat, data)
 
     def half_close(self, seat: Seat) -> None:
         """A client will say nothing more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from catan_island import Truth
@@ -26,7 +27,7 @@ class CatanServer(Server):
         self._told = Told(self._speak, self)
         self._by_name: dict[str, Link] = {}
         self._players: dict[Link, int] = {}
-        self._numbers = iter(range(1, 2**31))
+        self._ids = count(1)
         self._table: Table | None = None
 
     # Connections.
@@ -137,7 +138,7 @@ class CatanServer(Server):
         if self._table is not None or len(self._players) >= MOST:
             self.give_up(link, "Das Spiel hat schon begonnen, oder es sind alle da")
             return
-        player, told = next(self._numbers), self._told
+        player, told = next(self._ids), self._told
         if self.has("numbers-all-alike"):
             player = 1
         key = str(link.number)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import catan_play
-from catan_island import COSTS, LAND, ROADS_AT, YIELDS, Counts, Place, Spot, spot
+from catan_island import COSTS, LAND, ROADS_AT, YIELDS, Counts, Place, Spot
 from catan_random import DECK, RandomGame
+from catan_wire import Step
 
 from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
 from peers.catan_words import Refused, counted, number, place, places
@@ -37,7 +38,7 @@ class Told(catan_play.Server):
             before = len(self.steps)
             super().say(client, "s2c", message)
             step = self.steps.pop(before)
-            assert isinstance(step, catan_play.Step)
+            assert isinstance(step, Step)
             self._speak(client, step.data)
 
     def moment(self) -> None:
@@ -182,8 +183,7 @@ class Table(RandomGame):
             return to, None, None
         target = number(body, "Ziel")
         self._require(target in self.truth.hands and target != player, "Kein solcher Mitspieler")
-        is_there = any(to in town for town in self.truth.towns(target))
-        self._require(is_there or self._program.has("robs-anybody"), "Dort wohnt niemand")
+        self._require(any(to in town for town in self.truth.towns(target)), "Dort wohnt niemand")
         held = [kind for kind, count in self.truth.hands[target].items() for _ in range(count)]
         return to, target, self.random.choice(held) if held else None
 
@@ -240,10 +240,7 @@ class Table(RandomGame):
 
     def _card(self, player: int, card: str) -> None:
         self.may(player, "Handeln oder Bauen", *(["Würfeln"] if card == "Ritter" else []))
-        is_allowed = self._has_card(player, card)
-        if self._program.has("lets-new-cards-be-played"):
-            is_allowed = self.truth.cards[player][card] > 0
-        self._require(is_allowed, "Diese Karte geht nicht")
+        self._require(self._has_card(player, card), "Diese Karte geht nicht")
 
     def knight(self, player: int, body: Mapping[str, Any]) -> None:
         self._card(player, "Ritter")
@@ -291,7 +288,9 @@ class Table(RandomGame):
         self.may(player, "Handeln oder Bauen")
         offer, demand = counted(body, "Angebot"), counted(body, "Nachfrage")
         self._require(self._can_pay(player, offer), "Zu wenig Rohstoffe")
-        rates = {kind: 2 if self._program.has("trades-cheaply") else self._rate(player, kind) for kind in offer}
+        rates = {
+            kind: 3 if self._program.has("trades-cheaply") else self._rate(player, kind) for kind in offer
+        }
         is_fair = all(count % rates[kind] == 0 for kind, count in offer.items())
         due = sum(count // rates[kind] for kind, count in offer.items())
         self._require(is_fair and due == sum(demand.values()) > 0, "Falscher Kurs")
@@ -340,10 +339,9 @@ class Table(RandomGame):
         self.may(player, "Handeln oder Bauen")
         trade, partner = self._wanted(body), number(body, "Mitspieler")
         offer, demand, ready = self._open[trade]
-        self._require(partner in ready or self._program.has("trades-unasked"), "Nicht angenommen")
+        self._require(partner in ready, "Nicht angenommen")
         self._require(self._can_pay(player, offer) and self._can_pay(partner, demand), "Zu wenig Rohstoffe")
-        if not self._program.has("keeps-trades"):
-            del self._open[trade]
+        del self._open[trade]
         self.server.conclude(player, partner, trade, offer, demand)
 
 

@@ -163,7 +163,9 @@ class Hand:
 
     def _name_trumps(self, declarer: int, game: str) -> Generator[None, Element, tuple[str, str]]:
         answer = yield from self._ask(declarer, "gametype", element("licite", game))
-        named, trumf = (words(one) if one is not None else "" for one in map(answer.find, ("licite", "trumf")))
+        named, trumf = (
+            words(one) if one is not None else "" for one in map(answer.find, ("licite", "trumf"))
+        )
         if named not in LADDER or LADDER.index(named) < LADDER.index(game):
             raise Broken(declarer, "the game may only be raised")
         colours = trumf.split(":") if trumf else []

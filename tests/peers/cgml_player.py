@@ -94,7 +94,7 @@ class CgmlPlayer(Player):
                 self._table = []
             case "result" | "cancelgame", _:
                 self.count_game()
-            case ("disconnect" | "abort"), _:
+            case (("disconnect" | "abort"), _):
                 pass
             case tag, _ if self.has("dies-on-an-unknown-element") and tag not in _KNOWN:
                 raise Died(tag)

@@ -259,10 +259,10 @@ class CgmlServer(Server):
         who = number(said)
         named = said.find("name") if said is not None else None
         name = words(named)[:LONGEST_NAME] if named is not None else ""
-        if who in self._waiting and self._waiting[who][0] is not link:
-            if not self.has("gives-ids-twice"):
-                self.give_up(link, f"{who} is here already")
-                return
+        is_taken = who in self._waiting and self._waiting[who][0] is not link
+        if is_taken and not self.has("gives-ids-twice"):
+            self.give_up(link, f"{who} is here already")
+            return
         self._waiting[who] = link, name
         if len(self._waiting) < SEATS:
             return

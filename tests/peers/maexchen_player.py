@@ -32,9 +32,7 @@ class MaexchenPlayer(Player):
                 self._announce(dice, token)
             case ["SCORE", *_]:
                 self.count_game()
-            case [word, *_] if self.has("dies-on-an-unknown-word") and not word.startswith(
-                ("R", "P", "A")
-            ):
+            case [word, *_] if self.has("dies-on-an-unknown-word") and not word.startswith(("R", "P", "A")):
                 raise Died(word)
 
     def _say(self, text: str) -> None:

@@ -115,7 +115,7 @@ class MaexchenServer(Server):
             return
         if name == "ANNOUNCE":
             if self.has("dies-on-odd-dice") and _dice(fields[0]) is None:
-                    raise Died(fields[0])
+                raise Died(fields[0])
             if _dice(fields[0]) is None and not self.has("takes-any-dice"):
                 return
             fields = [_dice(fields[0]) or fields[0], token]
@@ -206,9 +206,7 @@ class MaexchenServer(Server):
             announced = name, claim
         return [players[0]], "INVALID_TURN"
 
-    def _see(
-        self, name: str, actual: str, announced: tuple[str, str] | None
-    ) -> tuple[list[str], str]:
+    def _see(self, name: str, actual: str, announced: tuple[str, str] | None) -> tuple[list[str], str]:
         self._tell_all(f"PLAYER WANTS TO SEE;{name}")
         if announced is None:
             return [name], "SEE_BEFORE_FIRST_ROLL"

@@ -28,8 +28,6 @@ class OkeyPlayer(Player):
         text = message(name, *arguments)
         if self.has("writes-in-lower-case") and name in ("DRAW", "PUTT"):
             text = text.lower()
-        if self.has("escapes-nothing"):
-            text = text.replace('\\"', '"')
         self.says.append(f"{text}\r\n".encode())
 
     def line(self, line: bytes) -> None:

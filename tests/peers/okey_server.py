@@ -8,7 +8,7 @@ from functools import partial
 from kiebitz.dissectors.okey.tiles import SEATS
 from peers.okey_table import Table
 from peers.okey_wire import listed, message, tokens
-from peers.program import Died, Link, Lines, Server, Setup
+from peers.program import Died, Lines, Link, Server, Setup
 
 PING_S = 1.0
 SILENCE_S = 15.0

@@ -68,7 +68,9 @@ class Table:
         self._pile = chance.sample(PACK, len(PACK))
         self._turn = chance.randrange(SEATS)
         self._stacks = [[] for _ in range(SEATS)]
-        self._decks = [[self._pile.pop() for _ in range(DECK + (seat == self._turn))] for seat in range(SEATS)]
+        self._decks = [
+            [self._pile.pop() for _ in range(DECK + (seat == self._turn))] for seat in range(SEATS)
+        ]
         self.is_on = True
         for seat, link in enumerate(self._seats):
             if link is not None:
@@ -100,8 +102,6 @@ class Table:
             self._end(None)
             return
         tile = self._stacks[seat].pop() if stack == "e" else self._pile.pop()
-        if self._server.has("doubles-tiles"):
-            self._pile.insert(0, tile)
         self._decks[seat].append(tile)
         self._server.say(link, "+DRAW", tile)
         if self._server.has("shows-what-is-drawn"):
@@ -136,11 +136,12 @@ class Table:
     def _pass_on(self, seat: int, tile: str) -> None:
         """The tile lies on the next player's exchange stack, and it is their turn."""
         self._turn = (seat + 1) % SEATS
-        to = seat if self._server.has("puts-on-the-wrong-stack") else self._turn
-        self._stacks[to].append(tile)
+        self._stacks[self._turn].append(tile)
 
     def _play_for_who_is_gone(self) -> None:
-        while self.is_on and self._seats[self._turn] is None and not self._server.has("waits-for-who-is-gone"):
+        while (
+            self.is_on and self._seats[self._turn] is None and not self._server.has("waits-for-who-is-gone")
+        ):
             deck = self._decks[self._turn]
             if len(deck) == DECK:
                 if not self._pile:

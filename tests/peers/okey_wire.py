@@ -1,4 +1,4 @@
-"""Okey's lines, written and cut: tokens with blanks between, quoted where they must be, lists within tokens."""
+"""Okey's lines, written and cut: tokens with blanks between, quoted where they must be, and lists in them."""
 
 from __future__ import annotations
 

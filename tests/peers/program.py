@@ -106,7 +106,7 @@ class Link:
 
 
 Outbox = list[tuple[Link | None, bytes | None]]
-"""What is to be sent, in order, and by whom; None is the end of the connection, or without a link a breath."""
+"""What is to be sent, in order, and to whom. No bytes are the end of the connection, no link is a breath."""
 
 
 class Program:
@@ -114,7 +114,7 @@ class Program:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.random = random.Random(setup.seed)
+        self.random = random.Random(f"{setup.seed} {setup.name}")
         self.now = 0.0
         self.games = 0
         """How many are over."""
@@ -256,7 +256,7 @@ class Server(Program):
 
 
 class Player(Program):
-    """Plays one client's side; what it says stands in `says`, and `calls` asks for a new connection to `url`."""
+    """Plays one client's side; what it says stands in `says`. `calls` asks for a new connection, to `url`."""
 
     transport: Transport = "tcp"
 

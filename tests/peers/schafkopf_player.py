@@ -86,7 +86,9 @@ class SchafkopfPlayer(Player):
         order = [card for card in behind if card is not None]
         card = choices.card(self.random, self._rules, hand, order)
         if self.has("does-not-follow-suit"):
-            card = next((other for other in hand if other not in choices.playable(self._rules, hand, order)), card)
+            card = next(
+                (other for other in hand if other not in choices.playable(self._rules, hand, order)), card
+            )
         left = [other for other in hand if other != card]
         if self.has("plays-what-it-has-not"):
             card = next(other for other in sorted(PACK) if other not in hand and other not in order)

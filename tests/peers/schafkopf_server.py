@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kiebitz.dissectors.schafkopf.cards import MODI, PACK, TO_WIN, Mode, mode, points
 from peers import schafkopf_choices as choices
-from peers.program import Died, Link, Lines, Server, Setup
+from peers.program import Died, Lines, Link, Server, Setup
 from peers.schafkopf_wire import NOTHING, Model, Pakete, card_of, cards_of, model, paket
 
 PAUSE_S = 0.05
@@ -170,7 +170,9 @@ class SchafkopfServer(Server):
         if guest is not None:
             self.give_up(guest.link, why)
 
-    def _ask_for(self, seat: int, flag: str, choose: Callable[[], str]) -> Generator[None, Answer | None, str]:
+    def _ask_for(
+        self, seat: int, flag: str, choose: Callable[[], str]
+    ) -> Generator[None, Answer | None, str]:
         """The answer of a seat; where nobody sits, a bot's."""
         answer = yield from self._ask(seat, flag)
         return choose() if answer is None else answer.text
