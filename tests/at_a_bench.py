@@ -1,4 +1,4 @@
-"""Games of the programs in `peers/`, in memory: with a planted fault in the server, or in one of the players."""
+"""Games of the programs in `peers/`, in memory: with a planted fault in the server, or in a player."""
 
 from __future__ import annotations
 

@@ -27,10 +27,12 @@ class Seat:
     """One connection of a client: what it said, what it heard, and whether it was closed by the server."""
 
     def __init__(
-        self, number: int, host: str, player: Player | None, spoils: Spoils | None, door: int
+        self, bench: Bench, number: int, host: str, player: Player | None, spoils: Spoils | None, door: int
     ) -> None:
         self.name = f"{host}:{40_000 + number}"
+        self.bench = bench
         self.door = door
+        self.who = player.setup.name if player is not None else ""
         self.player = player
         self.spoils = spoils
         self.said: list[bytes] = []
@@ -51,6 +53,8 @@ class Bench:
         self.now = 0.0
         self.seats: list[Seat] = []
         self._links: dict[Seat, Link] = {}
+        self._seat_of: dict[Link, Seat] = {}
+        self._is_settling = False
         self._record: list[tuple[float, Seat, Direction, bytes | None]] = []
 
     # Who is there.
@@ -63,10 +67,11 @@ class Bench:
         door: int = 0,
     ) -> Seat:
         """A new client; without a player it says only what it is told to."""
-        seat = Seat(len(self.seats), host, player, spoils, door)
+        seat = Seat(self, len(self.seats), host, player, spoils, door)
         self.seats.append(seat)
         link = Link(len(self.seats), host, self.server.outbox, door)
         self._links[seat] = link
+        self._seat_of[link] = seat
         self._pass()
         if self.server.transport == "tcp":
             self.server.greet(link)
@@ -106,37 +111,48 @@ class Bench:
 
     def settle(self) -> None:
         """Carry bytes until nobody has anything to say; what is due later is not waited for."""
-        moved = True
-        while moved:
-            moved = False
-            while self.server.outbox:
-                link, data = self.server.outbox.pop(0)
+        if self._is_settling:
+            # Somebody comes, or speaks, while others are speaking.
+            return
+        self._is_settling = True
+        try:
+            while self._carry():
+                pass
+        finally:
+            self._is_settling = False
+
+    def _carry(self) -> bool:
+        """Carry what there is; whether there was anything."""
+        moved = False
+        while self.server.outbox:
+            link, data = self.server.outbox.pop(0)
+            moved = True
+            if link is None:
+                self._pass(BREATH_S)
+                continue
+            seat = self._seat_of[link]
+            self._to_client(seat, data)
+        for seat in [*self.seats]:
+            player = seat.player
+            if player is None or seat.is_closed:
+                continue
+            while player.says and not seat.is_closed:
                 moved = True
-                if link is None:
-                    self._pass(BREATH_S)
-                    continue
-                (seat,) = [one for one, its in self._links.items() if its is link]
-                self._to_client(seat, data)
-            for seat in [*self.seats]:
-                player = seat.player
-                if player is None or seat.is_closed:
-                    continue
-                while player.says and not seat.is_closed:
-                    moved = True
-                    data = player.says.pop(0)
-                    for piece in seat.spoils(seat, data) if seat.spoils is not None else [data]:
-                        self._to_server(seat, piece)
-                if player.over and not seat.is_closed:
-                    moved = True
-                    seat.player = None
-                    self.reset(seat)
-                    continue
-                if player.calls:
-                    moved = True
-                    player.calls = False
-                    seat.player = None
-                    self.half_close(seat)
-                    self.connect(player, seat.name.rpartition(":")[0], seat.spoils, door=1)
+                data = player.says.pop(0)
+                for piece in seat.spoils(seat, data) if seat.spoils is not None else [data]:
+                    self._to_server(seat, piece)
+            if player.over and not seat.is_closed:
+                moved = True
+                seat.player = None
+                self.reset(seat)
+                continue
+            if player.calls:
+                moved = True
+                player.calls = False
+                seat.player = None
+                self.half_close(seat)
+                self.connect(player, seat.name.rpartition(":")[0], seat.spoils, door=1)
+        return moved
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         """Let time pass: as much as this, or until something is true."""

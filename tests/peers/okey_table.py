@@ -114,7 +114,7 @@ class Table:
         left = list(self._decks[seat]) if self.is_on else []
         held = next((other for other in left if kind(other) == kind(tile)), None)
         if held is None and is_allowed and self._server.has("takes-any-tile"):
-            held = left[0]
+            held, left = tile, [tile, *(other for other in deck if other is not None)]
         if held is not None:
             left.remove(held)
         is_told_right = counted(left) == counted(deck) or self._server.has("takes-any-deck")

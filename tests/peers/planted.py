@@ -1,7 +1,7 @@
 """The table of faults: each is one small place in one program, and is there only where `--fault NAME` asks.
 
-`shows` has the codes of the errors and warnings that `kiebitz check` finds in ordinary play; where there are
-none, somebody has to look for the fault. A clause is that of the specification which the fault breaks;
+`shows` has the codes of what `kiebitz check` finds in ordinary play (notes among them); where there are none,
+somebody has to look for the fault. A clause is that of the specification which the fault breaks;
 `SURVIVE` is what is demanded always: who says something wrong must not spoil the game of others.
 """
 
@@ -40,7 +40,7 @@ SURVIVE = "every peer must survive, and others' game must go on"
 
 
 class Fault(NamedTuple):
-    """A planted fault: whose it is, its name, what it does, the clause it breaks, and the codes it shows as."""
+    """A planted fault: whose it is, its name, what it does, the clause that breaks, the codes it shows as."""
 
     protocol: str
     role: Role
@@ -281,7 +281,7 @@ _CATAN = (
     Fault("catan", "server", "refuses-in-silence", "sends no Fehler", _CONFIRM),
     Fault("catan", "server", "confirms-twice", "sends two OK", _CONFIRM),
     Fault("catan", "server", "confirms-nothing", "sends no OK", _CONFIRM),
-    Fault("catan", "server", "writes-latin-1", "writes ISO-8859-1", _JSON, ("bad-utf8",)),
+    Fault("catan", "server", "writes-latin-1", "writes ISO-8859-1", _JSON, ("charset",)),
     Fault("catan", "server", "forgets-line-ends", "sends no line feed behind a chat", _JSON),
     Fault(
         "catan", "server", "answers-only-who-asks", "shows a chat to its sender alone", "8.3 Chat empfangen"
@@ -328,13 +328,13 @@ _CATAN = (
     Fault("catan", "player", "dies-on-broken-json", "ends when a line is no JSON", SURVIVE),
     Fault("catan", "player", "dies-on-an-unknown-message", "ends at a message it does not know", SURVIVE),
     Fault("catan", "player", "dies-when-refused", "ends at a Fehler", _CONFIRM),
-    Fault("catan", "player", "writes-latin-1", "writes ISO-8859-1", _JSON, ("bad-utf8",)),
+    Fault("catan", "player", "writes-latin-1", "writes ISO-8859-1", _JSON, ("charset",)),
     Fault(
         "catan", "player", "breaks-lines", "writes an object on several lines", _JSON, ("line-feed-inside",)
     ),
     Fault("catan", "player", "writes-strasse", "writes Strasse", "7.2 Gebäude"),
     Fault(
-        "catan", "player", "wants-an-odd-colour", "wants to be Lila", "9: Zulässige Farben", ("bad-field",)
+        "catan", "player", "wants-an-odd-colour", "wants to be Lila", "9: Zulässige Farben", ("bad-value",)
     ),
     Fault(
         "catan",
