@@ -18,6 +18,8 @@ from peers.bench import Bench, Seat
 from peers.planted import FAULTS, PEERS, Fault
 from strength import a_few, times
 
+from kiebitz.dissectors.records import Transport
+
 PROGRAMS = ROOT / "tests" / "peers"
 PLANTED = r'\.has\(\s*"([a-z0-9-]+)"'
 GAMES_LIVE = {"maexchen": 6, "schafkopf": 2, "catan": 1, "okey": 1, "cgml": 3}
@@ -70,8 +72,8 @@ def showing(fault: Fault) -> set[str]:
     """The codes of what Kiebitz finds in ordinary play of a program with this fault."""
     found: set[str] = set()
     for seed in range(1, 6):
-        faults = {"fault" if fault.role == "server" else "berts": fault.name}
-        bench = played(fault.protocol, seed=seed, seconds=STALLED_S, **faults)
+        servers, berts = (fault.name, "") if fault.role == "server" else ("", fault.name)
+        bench = played(fault.protocol, servers, berts, seed=seed, seconds=STALLED_S)
         found |= {flaw.code for flaw in flaws(fault.protocol, bench)}
         if {*fault.shows} <= found:
             break
@@ -171,7 +173,7 @@ def program(peer: str, *options: str) -> list[str]:
 @contextmanager
 def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
     """A server and a relay before it, with the ports of the relay."""
-    transport = "udp" if protocol == "maexchen" else "tcp"
+    transport: Transport = "udp" if protocol == "maexchen" else "tcp"
     doors = 2 if protocol == "cgml" else 1
     first = free_port(transport)
     while doors == 2 and free_port(transport) != first + 1:
@@ -182,7 +184,7 @@ def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
         for number, port in enumerate(ports)
         for option in ("-m", f"reverse:{transport}://127.0.0.1:{first + number}@{port}")
     ]
-    common = ("--port", str(first), "--players", str(SEATS[protocol]), "--points", "3")
+    common = ("--port", str(first), "--players", str(SEATS[protocol]), "--points", "4")
     with ExitStack() as ending:
         server = program(f"{protocol}-server", *common, "--url", f"127.0.0.1:{ports[-1]}", *options)
         ending.enter_context(running(*server, ready="listening on"))

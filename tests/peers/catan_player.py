@@ -177,7 +177,8 @@ class CatanPlayer(Player):
         return self.random.choice([at for at in spots if at not in self._banned] or spots)
 
     def _some_cards(self, count: int) -> dict[str, int]:
-        return dict(Counter(self.random.sample(sorted(self._hand.elements()), count)))
+        held = sorted(self._hand.elements())
+        return dict(Counter(self.random.sample(held, min(count, len(held)))))
 
     def _start(self) -> None:
         if self._chosen is None:

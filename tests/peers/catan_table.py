@@ -202,7 +202,8 @@ class Table(RandomGame):
         if not self._program.has("builds-anywhere"):
             self._require(at in self._places(player, typ), "Dort kann nicht gebaut werden")
         if self._program.has("charges-too-much"):
-            costs = {kind: count + (kind == "Lehm") for kind, count in costs.items()}
+            has_more = self.truth.hands[player]["Lehm"] > costs.get("Lehm", 0)
+            costs = {**costs, "Lehm": costs.get("Lehm", 0) + 1} if has_more else costs
         self.server.build(player, typ, at, costs)
         self._judge(player)
 
