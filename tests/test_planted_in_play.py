@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+import socket
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,15 @@ from kiebitz.dissectors.records import Transport
 PROGRAMS = ROOT / "tests" / "peers"
 PLANTED = r'\.has\(\s*"([a-z0-9-]+)"'
 GAMES_LIVE = {"maexchen": 6, "schafkopf": 2, "catan": 1, "okey": 1, "cgml": 3}
+MOVES = {
+    "maexchen": (b"ROLL", b"SEE", b"ANNOUNCE"),
+    "schafkopf": (b"!MODEL",),
+    "catan": (b'{"Bauen', '{"Würfeln'.encode()),
+    "okey": (b"DRAW", b"PUTT"),
+    "cgml": (b"<licite", b"<playcard"),
+}
+"""How what is said in a game begins: a stranger who came before it might have a seat in it."""
+
 STALLED_S = 70.0
 """Of the bench's own time: by then a CGML server has ended a game that stands still."""
 
@@ -151,9 +162,9 @@ def test_a_game_goes_on_whatever_a_stranger_says(protocol: str, seed: int) -> No
 
     def overhears(seat: Seat, data: bytes) -> list[bytes]:
         """A stranger says the same, spoilt, before Bert says it."""
-        if chance.random() < 0.3 and len(strangers) < 30:
+        if data.startswith(MOVES[protocol]) and chance.random() < 0.3 and len(strangers) < 30:
             if not strangers or strangers[-1].is_closed:
-                strangers.append(seat.bench.connect(door=seat.door))
+                strangers.append(seat.bench.connect(host="127.0.0.2", door=seat.door))
             for piece in spoilt(chance, data):
                 seat.bench.whisper(strangers[-1], piece)
         return [data]
@@ -238,3 +249,51 @@ def test_the_command_line_refuses_what_there_is_not() -> None:
     )
     assert done.returncode == 2
     assert "okey-server has no fault laughs; --list shows all" in done.stderr
+
+
+def closed_at_once(sock: socket.socket) -> None:
+    """Nothing is said."""
+
+
+def reset_in_a_line(sock: socket.socket) -> None:
+    sock.sendall(b'{"Hal')
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def half_closed_in_a_line(sock: socket.socket) -> None:
+    sock.sendall(b"LOGI Zoe")
+    sock.shutdown(socket.SHUT_WR)
+    while sock.recv(4096):
+        pass
+
+
+def endless_line(sock: socket.socket) -> None:
+    sock.sendall(b"x" * 600_000)
+
+
+def reads_nothing(sock: socket.socket) -> None:
+    sock.sendall(b"LPLA\n" * 30_000)
+
+
+RUDE: tuple[Callable[[socket.socket], None], ...] = (
+    closed_at_once,
+    reset_in_a_line,
+    half_closed_in_a_line,
+    endless_line,
+    reads_nothing,
+)
+
+
+@pytest.mark.parametrize(
+    "protocol", a_few([protocol for protocol in SEATS if protocol != "maexchen"], ["okey"])
+)
+def test_a_program_survives_rude_connections(protocol: str) -> None:
+    port = free_port("tcp")
+    with running(*program(f"{protocol}-server", "--port", str(port)), ready="listening on"):
+        for rude in RUDE:
+            # A server may have closed already what is written to.
+            with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
+                rude(sock)
+        with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
+            sock.sendall(b"<no></xml>\r\n\r\n")
+            assert sock.recv(1)

@@ -92,16 +92,15 @@ class Messages:
     """Lines, put together to messages."""
 
     def __init__(self) -> None:
-        self.open: list[bytes] = []
+        self.length = 0
+        """Bytes of the message that is not whole yet."""
+        self._open: list[bytes] = []
 
     def line(self, line: bytes) -> bytes | None:
         """A message that is whole with this line; None if there is none."""
         if line.strip():
-            self.open.append(line)
+            self._open.append(line)
+            self.length += len(line) + 1
             return None
-        whole, self.open = b"\n".join(self.open), []
+        whole, self._open, self.length = b"\n".join(self._open), [], 0
         return whole or None
-
-    @property
-    def length(self) -> int:
-        return sum(map(len, self.open))
