@@ -26,7 +26,7 @@ PROGRAMS = ROOT / "tests" / "peers"
 PLANTED = r'\.has\(\s*"([a-z0-9-]+)"'
 GAMES_LIVE = {"maexchen": 6, "schafkopf": 2, "catan": 1, "okey": 1, "cgml": 3}
 MOVES = {
-    "maexchen": (b"ROLL", b"SEE", b"ANNOUNCE"),
+    "maexchen": (b"JOIN", b"ROLL", b"SEE", b"ANNOUNCE"),
     "schafkopf": (b"!MODEL",),
     "catan": (b'{"Bauen', '{"Würfeln'.encode()),
     "okey": (b"DRAW", b"PUTT"),
@@ -41,21 +41,21 @@ STALLED_S = 70.0
 # The table of faults.
 
 
-def sources(peer: str) -> str:
-    protocol, _, role = peer.partition("-")
-    names = ["program.py", f"{peer.replace('-', '_')}.py"]
-    names += [f"{protocol}_table.py", f"{protocol}_hand.py"] if role == "server" else []
-    return "".join((PROGRAMS / name).read_text() for name in names if (PROGRAMS / name).exists())
+def planted(*names: str) -> list[str]:
+    """The faults in these modules, as often as they stand there."""
+    modules = [PROGRAMS / name for name in names]
+    return [fault for path in modules if path.exists() for fault in re.findall(PLANTED, path.read_text())]
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_each_fault_is_planted_in_one_place(peer: str) -> None:
-    planted = re.findall(PLANTED, sources(peer))
+def test_the_table_and_the_programs_agree(peer: str) -> None:
+    protocol, _, role = peer.partition("-")
+    parts = [f"{protocol}_table.py", f"{protocol}_hand.py"] if role == "server" else []
+    own, shared = planted(f"{protocol}_{role}.py", *parts), planted("program.py")
     listed = [fault.name for fault in FAULTS if fault.peer == peer]
     assert len({*listed}) == len(listed) >= 3
-    assert {*listed} <= {*planted}
-    shared = {*re.findall(PLANTED, (PROGRAMS / "program.py").read_text())}
-    assert {*planted} - shared <= {*listed}
+    assert len({*own}) == len(own), "each fault is one place"
+    assert {*own} <= {*listed} <= {*own, *shared}
 
 
 def test_there_are_many() -> None:
@@ -162,7 +162,8 @@ def test_a_game_goes_on_whatever_a_stranger_says(protocol: str, seed: int) -> No
 
     def overhears(seat: Seat, data: bytes) -> list[bytes]:
         """A stranger says the same, spoilt, before Bert says it."""
-        if data.startswith(MOVES[protocol]) and chance.random() < 0.3 and len(strangers) < 30:
+        is_heard = not strangers or (chance.random() < 0.3 and len(strangers) < 30)
+        if data.startswith(MOVES[protocol]) and is_heard:
             if not strangers or strangers[-1].is_closed:
                 strangers.append(seat.bench.connect(host="127.0.0.2", door=seat.door))
             for piece in spoilt(chance, data):
@@ -297,3 +298,19 @@ def test_a_program_survives_rude_connections(protocol: str) -> None:
         with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
             sock.sendall(b"<no></xml>\r\n\r\n")
             assert sock.recv(1)
+
+
+def test_a_program_that_dies_is_gone() -> None:
+    port = free_port("tcp")
+    command = program("okey-server", "--port", str(port), "--fault", "dies-on-an-empty-line")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            assert "listening on" in server.stderr.readline()
+            with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
+                sock.sendall(b"\r\n")
+                _, said = server.communicate(timeout=PATIENCE_S)
+        finally:
+            server.kill()
+    assert server.returncode == 1
+    assert "Died: an empty line" in said

@@ -98,6 +98,9 @@ class Table(RandomGame):
         if not allowed:
             raise Refused(why)
 
+    def _require_place(self, is_free: bool) -> None:
+        self._require(is_free or self._program.has("builds-anywhere"), "Dort kann nicht gebaut werden")
+
     def _afford(self, player: int, costs: Counts) -> None:
         if not self._program.has("builds-without-paying"):
             self._require(self._can_pay(player, costs), "Zu wenig Rohstoffe")
@@ -199,8 +202,7 @@ class Table(RandomGame):
         assert isinstance(typ, str)
         costs = COSTS[typ]
         self._afford(player, costs)
-        if not self._program.has("builds-anywhere"):
-            self._require(at in self._places(player, typ), "Dort kann nicht gebaut werden")
+        self._require_place(at in self._places(player, typ))
         if self._program.has("charges-too-much"):
             has_more = self.truth.hands[player]["Lehm"] > costs.get("Lehm", 0)
             costs = {**costs, "Lehm": costs.get("Lehm", 0) + 1} if has_more else costs
@@ -211,7 +213,7 @@ class Table(RandomGame):
         self.may(player, f"{typ} bauen")
         free = [road for road in ROADS_AT.get(self._village, ()) if road not in self.truth.buildings]
         is_free = at in ROADS_AT and self._is_free(at) if typ == "Dorf" else at in free
-        self._require(is_free or self._program.has("builds-anywhere"), "Dort kann nicht gebaut werden")
+        self._require_place(is_free)
         with self.server.asked(player, "Bauen", {"Typ": typ, "Ort": self.server.where(at)}):
             self.server.built(player, str(typ), at)
             if typ == "Dorf":
@@ -258,7 +260,7 @@ class Table(RandomGame):
         laid: list[Spot] = []
         try:
             for road in roads:
-                self._require(road in self._free_roads(player), "Dort kann nicht gebaut werden")
+                self._require_place(road in self._free_roads(player))
                 built[road] = player, "Straße"
                 laid.append(road)
         finally:

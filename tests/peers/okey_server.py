@@ -8,7 +8,7 @@ from functools import partial
 from kiebitz.dissectors.okey.tiles import SEATS
 from peers.okey_table import Table
 from peers.okey_wire import listed, message, tokens
-from peers.program import Died, Lines, Link, Server, Setup
+from peers.program import Died, Link, Server, Setup
 
 PING_S = 1.0
 SILENCE_S = 15.0
@@ -21,6 +21,8 @@ MOST_LOBBIES = 64
 class OkeyServer(Server):
     """Every lobby begins once its four players are ready."""
 
+    bare_cr = True
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._names: dict[Link, str] = {}
@@ -30,9 +32,6 @@ class OkeyServer(Server):
         self._finished: dict[int, str] = {}
 
     # Connections.
-
-    def lines(self) -> Lines:
-        return Lines(bare_cr=True, slow=self.has("is-quadratic"))
 
     def welcome(self, link: Link) -> None:
         self._heard[link] = self.now

@@ -160,6 +160,8 @@ class Server(Program):
 
     transport: Transport = "tcp"
     doors = 1
+    bare_cr = False
+    """Whether CR alone ends a line, too."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -224,7 +226,7 @@ class Server(Program):
 
     def lines(self) -> Lines:
         """How this protocol's bytes are cut."""
-        return Lines(slow=self.has("is-quadratic"))
+        return Lines(self.bare_cr, slow=self.has("is-quadratic"))
 
     def welcome(self, link: Link) -> None:
         """A client is there."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kiebitz.dissectors.schafkopf.cards import MODI, PACK, TO_WIN, Mode, mode, points
 from peers import schafkopf_choices as choices
-from peers.program import Died, Lines, Link, Server, Setup
+from peers.program import Died, Link, Server, Setup
 from peers.schafkopf_wire import NOTHING, Model, Pakete, card_of, cards_of, model, paket
 
 PAUSE_S = 0.05
@@ -60,16 +60,13 @@ class SchafkopfServer(Server):
         self._guests[link] = Guest(link, Pakete(lambda flag, fields: self._paket(link, flag, fields)))
         self._send(link, paket("NAME", NOTHING))
 
-    def lines(self) -> Lines:
-        return Lines(slow=self.has("is-quadratic"))
-
     def line(self, link: Link, line: bytes) -> None:
         self._guests[link].pakete.line(self.text(line))
 
     def leave(self, link: Link) -> None:
-        self._guests.pop(link)
         if self.has("waits-for-who-is-gone"):
             return
+        del self._guests[link]
         if self._wanted is not None and self._wanted[0] is link:
             self._go_on(None)
 
@@ -152,17 +149,12 @@ class SchafkopfServer(Server):
 
     def _ask(self, seat: int, flag: str) -> Asking:
         guest = self._seats[seat]
-        if guest is None or guest.link not in self._links_kept():
+        if guest is None or guest.link not in self._guests:
             return None
         self._wanted = guest.link, flag
         answer = yield
         self._wanted = None
         return answer
-
-    def _links_kept(self) -> list[Link]:
-        if self.has("waits-for-who-is-gone"):
-            return [guest.link for guest in self._seats if guest is not None]
-        return [*self._guests]
 
     def _refuse(self, seat: int, why: str) -> None:
         """A seat has broken a rule: it is given up, and a bot plays on."""
