@@ -1,0 +1,74 @@
+"""Games of the programs in `peers/`, in memory: with a planted fault in the server, or in a player."""
+
+from __future__ import annotations
+
+from peers.bench import Bench, Spoils
+from peers.planted import PEERS
+from peers.program import Player, Server, Setup
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.records import Diagnostic
+from kiebitz.dissectors.registry import dissector_of
+
+NAMES = ("Anna", "Bert", "Cleo", "Dora")
+SEATS = {"maexchen": 3, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}
+GAMES = {"maexchen": 6, "schafkopf": 4, "catan": 1, "okey": 2, "cgml": 6}
+"""So many show most of what can happen."""
+
+PATIENCE_S = 30.0
+"""Of the bench's own time; nobody waits for it."""
+
+
+def server_of(protocol: str, fault: str = "", games: int = 0, seed: int = 1, players: int = 0) -> Server:
+    """A server; with a fault, if one is named."""
+    server = PEERS[f"{protocol}-server"](
+        Setup(fault=fault, seed=seed, games=games, players=players, points=5)
+    )
+    assert isinstance(server, Server)
+    return server
+
+
+def player_of(protocol: str, name: str, fault: str = "", seed: int = 1) -> Player:
+    player = PEERS[f"{protocol}-player"](Setup(fault=fault, seed=seed, name=name))
+    assert isinstance(player, Player)
+    return player
+
+
+def seated(
+    protocol: str,
+    fault: str = "",
+    berts: str = "",
+    spoils: Spoils | None = None,
+    seed: int = 1,
+    games: int | None = None,
+) -> Bench:
+    """A table where everybody has sat down. Bert has the fault `berts`, or what he says is spoilt."""
+    seats = SEATS[protocol]
+    count = GAMES[protocol] if games is None else games
+    bench = Bench(server_of(protocol, fault, count, seed, seats))
+    for name in NAMES[:seats]:
+        is_bert = name == "Bert"
+        player = player_of(protocol, name, berts if is_bert else "", seed)
+        bench.connect(player, spoils=spoils if is_bert else None)
+    return bench
+
+
+def played(
+    protocol: str,
+    fault: str = "",
+    berts: str = "",
+    spoils: Spoils | None = None,
+    seed: int = 1,
+    seconds: float = PATIENCE_S,
+) -> Bench:
+    """A table where all that could be played was played."""
+    bench = seated(protocol, fault, berts, spoils, seed)
+    bench.run(seconds)
+    return bench
+
+
+def flaws(protocol: str, bench: Bench) -> list[Diagnostic]:
+    """What Kiebitz finds wrong."""
+    dissector = dissector_of(protocol)
+    assert isinstance(dissector, Dissector)
+    return bench.findings(dissector).diagnostics

@@ -1,0 +1,297 @@
+"""What all servers and players share: they are told what happened, and leave what is to be sent in an outbox.
+
+Neither has a socket, a thread or a clock. Who carries the bytes tells the time with `run_until`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+
+from kiebitz.dissectors.records import Transport
+
+LONGEST = 262_144
+"""Bytes of a message without an end that are kept; who sends more is no player."""
+
+MOST_CLIENTS = 64
+
+BREATH_S = 0.003
+"""So long a program waits after a broadcast, so that all who listen agree on the order."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a program is to play. `games` is how many, 0 for as many as come; a server waits for `players`.
+
+    `points` is what wins a game of Catan; `url` is where CGML players are sent.
+    """
+
+    fault: str = ""
+    seed: int = 1
+    games: int = 0
+    name: str = "Anna"
+    players: int = 0
+    points: int = 10
+    url: str = ""
+
+
+class Died(Exception):
+    """A planted fault ends the program; nothing catches it."""
+
+
+class TooLong(Exception):
+    """A message has no end."""
+
+
+class Lines:
+    """Bytes of a stream, cut into lines without their ends: LF or CR LF, and CR alone where `bare_cr`.
+
+    A `slow` one looks at all that it has once more with each byte.
+    """
+
+    def __init__(self, bare_cr: bool = False, slow: bool = False) -> None:
+        self.rest = b""
+        self._bare_cr = bare_cr
+        self._slow = slow
+        self._after_cr = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are whole now. Raises TooLong."""
+        if self._bare_cr:
+            data = self._without_bare_cr(data)
+        lines: list[bytes] = []
+        for piece in (data[at : at + 1] for at in range(len(data))) if self._slow else (data,):
+            *whole, last = piece.split(b"\n")
+            if whole:
+                lines += [self.rest + whole[0], *whole[1:]]
+                self.rest = last
+            else:
+                # Bytes that are put together one by one are copied again and again.
+                self.rest = self.rest + last
+        if len(self.rest) > LONGEST:
+            raise TooLong
+        return [line.removesuffix(b"\r") for line in lines]
+
+    def _without_bare_cr(self, data: bytes) -> bytes:
+        """The same with LF for each line end; a CR LF may come in two pieces."""
+        if self._after_cr and data.startswith(b"\n"):
+            data = data[1:]
+        self._after_cr = data.endswith(b"\r") if data else self._after_cr
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+class Link:
+    """A client, as a server sees it: a connection, or over UDP an address; `door` is the port it came to."""
+
+    def __init__(self, number: int, host: str, outbox: Outbox, door: int = 0) -> None:
+        self.number = number
+        self.host = host
+        self.door = door
+        self.is_open = True
+        self._outbox = outbox
+
+    def send(self, data: bytes) -> None:
+        if self.is_open:
+            self._outbox.append((self, data))
+
+    def close(self) -> None:
+        """Close the connection once all is sent."""
+        if self.is_open:
+            self.is_open = False
+            self._outbox.append((self, None))
+
+
+Outbox = list[tuple[Link | None, bytes | None]]
+"""What is to be sent, in order, and to whom. No bytes are the end of the connection, no link is a breath."""
+
+
+class Program:
+    """Chance, the time, and what is to be done later."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.random = random.Random(f"{setup.seed} {setup.name}")
+        self.now = 0.0
+        self.games = 0
+        """How many are over."""
+        self.over = False
+        """Whether it has played enough, and ends."""
+        self._later: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    def has(self, fault: str) -> bool:
+        """Whether this fault is planted in it."""
+        return self.setup.fault == fault
+
+    def text(self, data: bytes) -> str:
+        """Bytes as text; where they are no UTF-8 there is U+FFFD."""
+        if self.has("dies-on-bad-utf8"):
+            try:
+                data.decode()
+            except UnicodeDecodeError as problem:
+                raise Died from problem
+        return data.decode("utf-8", "replace")
+
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._later, (self.now + seconds, next(self._numbers), act))
+
+    @property
+    def due(self) -> float | None:
+        """When something is to be done."""
+        return self._later[0][0] if self._later else None
+
+    def run_until(self, now: float) -> None:
+        """It is so late now: what is due is done."""
+        self.now = max(self.now, now)
+        while self._later and self._later[0][0] <= self.now:
+            heapq.heappop(self._later)[2]()
+
+    def count_game(self) -> None:
+        self.games += 1
+        self.over = 0 < self.setup.games <= self.games
+
+
+class Server(Program):
+    """Serves any number of clients, at so many `doors` (ports); what it says stands in `outbox`."""
+
+    transport: Transport = "tcp"
+    doors = 1
+    bare_cr = False
+    """Whether CR alone ends a line, too."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.outbox: Outbox = []
+        self.links: list[Link] = []
+        """Who is connected (over TCP)."""
+        self._lines: dict[Link, Lines] = {}
+        self._postponed: list[tuple[Link, bytes]] = []
+
+    def breathe(self) -> None:
+        self.outbox.append((None, None))
+
+    # What the carrier tells of connections.
+
+    def greet(self, link: Link) -> None:
+        """A client has connected."""
+        if len(self.links) >= MOST_CLIENTS:
+            link.close()
+            return
+        self.links.append(link)
+        self._lines[link] = self.lines()
+        self.welcome(link)
+
+    def hear(self, link: Link, data: bytes) -> None:
+        """A client has sent something."""
+        if link not in self._lines:
+            return
+        if self.has("waits-for-the-rest") and any(
+            lines.rest and other is not link for other, lines in self._lines.items()
+        ):
+            self._postponed.append((link, data))
+            return
+        try:
+            lines = self._lines[link].feed(data)
+        except TooLong:
+            self.give_up(link, "a message without end")
+            return
+        for line in lines:
+            if link.is_open and link in self._lines:
+                self.line(link, line)
+
+    def end(self, link: Link) -> None:
+        """A client will send nothing more; it may still listen, but cannot play."""
+        if self.has("ignores-half-close"):
+            return
+        if link in self._lines and link.is_open and self._lines[link].rest:
+            self.unended(link, self._lines[link].rest)
+        self.lose(link)
+        link.close()
+
+    def lose(self, link: Link) -> None:
+        """A client's connection is gone."""
+        if link in self._lines:
+            self.links.remove(link)
+            del self._lines[link]
+            self.leave(link)
+            waiting, self._postponed = self._postponed, []
+            for other, data in waiting:
+                self.hear(other, data)
+
+    # What a protocol does about it.
+
+    def lines(self) -> Lines:
+        """How this protocol's bytes are cut."""
+        return Lines(self.bare_cr, slow=self.has("is-quadratic"))
+
+    def welcome(self, link: Link) -> None:
+        """A client is there."""
+
+    def line(self, link: Link, line: bytes) -> None:
+        """A client has said a line."""
+        raise NotImplementedError
+
+    def unended(self, link: Link, rest: bytes) -> None:
+        """A client has ended in the middle of a line."""
+
+    def leave(self, link: Link) -> None:
+        """A client is gone."""
+
+    def farewell(self, link: Link, why: str) -> None:
+        """Say why a connection is going to be closed."""
+
+    def give_up(self, link: Link, why: str) -> None:
+        """End the connection of a client with which nothing can be played."""
+        for each in [*self.links] if self.has("closes-all") else [link]:
+            self.farewell(each, why)
+            self.lose(each)
+            each.close()
+
+    def close_all(self) -> None:
+        for link in [*self.links]:
+            self.lose(link)
+            link.close()
+
+
+class Player(Program):
+    """Plays one client's side; what it says stands in `says`. `calls` asks for a new connection, to `url`."""
+
+    transport: Transport = "tcp"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.says: list[bytes] = []
+        self.calls = False
+        self.url = ""
+        self._lines = self.lines()
+
+    def connected(self) -> None:
+        """The server is reached."""
+        self._lines = self.lines()
+        self.begin()
+
+    def hear(self, data: bytes) -> None:
+        """The server has sent something."""
+        try:
+            lines = self._lines.feed(data)
+        except TooLong:
+            self.over = True
+            return
+        for line in lines:
+            # What a server says that makes no sense is left alone.
+            with suppress(KeyError, IndexError, TypeError, ValueError, AssertionError, AttributeError):
+                self.line(line)
+
+    def lines(self) -> Lines:
+        return Lines()
+
+    def begin(self) -> None:
+        """A connection begins."""
+
+    def line(self, line: bytes) -> None:
+        """The server has said a line."""
+        raise NotImplementedError
