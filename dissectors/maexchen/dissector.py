@@ -8,6 +8,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.maexchen.player import MaexchenPlayer
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.maexchen.reactions import REACTIONS
 from kiebitz.dissectors.maexchen.table import MaexchenTable
@@ -32,6 +33,7 @@ class Maexchen(Dissector):
     framer_class = DatagramFramer
     table_class = MaexchenTable
     reactions = REACTIONS
+    player = MaexchenPlayer
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))

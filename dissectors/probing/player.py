@@ -1,0 +1,162 @@
+"""Simple players: what one side of a game says, message by message, for the way to a case's place.
+
+A player works on decoded messages. It has no socket and no clock: it is told what is heard and how late it is,
+and asked what it says next. It plays by the rules as the table knows them, and need not play well. The same
+seed plays the same game, as far as the peer does.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+Fields = Mapping[str, Any]
+
+MOST_TURNS = 1000
+"""So much may wait to be said; of a peer that asks more than that, the rest is left unanswered."""
+
+# What a message of a peer raises that makes no sense where it comes.
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration)
+
+
+class Say(msgspec.Struct, frozen=True):
+    """Say a message. A host says it on this connection, by number."""
+
+    name: str
+    fields: dict[str, Any]
+    to: int = 0
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Hang up, and call the server that is at this address, as it told it (`127.0.0.1:7002`)."""
+
+    url: str
+
+
+class Hang(msgspec.Struct, frozen=True):
+    """Hang up."""
+
+    to: int = 0
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Nothing is to be said until the peer speaks, or until this time (seconds) if there is one."""
+
+    until: float | None = None
+
+
+class Done(msgspec.Struct, frozen=True):
+    """It has played as much as it was to play, and says nothing more."""
+
+
+Act = Say | Call | Hang
+Step = Act | Wait | Done
+
+Wanted = Callable[[Say], bool]
+"""Whether a message is one of those for which a place is looked for."""
+
+
+class _Turn(msgspec.Struct, frozen=True):
+    """Something to be done, one of several ways; not before it is due."""
+
+    ways: tuple[Act, ...]
+    due: float
+
+
+class Side(ABC):
+    """One side of a conversation: what it is told, and what it does next.
+
+    `next` does nothing yet. `did` says that it was done, or that something else was in its place: so whoever
+    plays it can stop just before a message and do what a case does there.
+    """
+
+    def __init__(self, seed: int = 1, games: int = 0) -> None:
+        """It plays so many games, or for ever if that is 0."""
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.games = 0
+        """How many are over."""
+        self._most_games = games
+        self._turns: deque[_Turn] = deque()
+
+    @property
+    def had_enough(self) -> bool:
+        """Whether it has played as many games as it was to play."""
+        return 0 < self._most_games <= self.games
+
+    def ways(self, now: float) -> tuple[Act, ...]:
+        """What could be done now, all of it right by the rules; what it would do by itself comes first."""
+        self.now = max(self.now, now)
+        turn = self._turns[0] if self._turns else None
+        return turn.ways if turn is not None and turn.due <= self.now else ()
+
+    def next(self, now: float, wanted: Wanted | None = None) -> Step:
+        """What to do next; a wanted message, if the rules allow one now."""
+        ways = self.ways(now)
+        if ways:
+            says = (way for way in ways if isinstance(way, Say))
+            return next(filter(wanted, says), ways[0]) if wanted is not None else ways[0]
+        if self._turns:
+            return Wait(self._turns[0].due)
+        return Done() if self.had_enough else Wait()
+
+    def did(self, act: Act) -> None:
+        """This was done of what could be done."""
+        self._turns.popleft()
+        if isinstance(act, Say):
+            with suppress(*_NONSENSE):
+                self._said(act)
+
+    def _may(self, *ways: Act, after_s: float = 0.0) -> None:
+        """One of these is to be done, after what is to be done already."""
+        if ways and len(self._turns) < MOST_TURNS:
+            self._turns.append(_Turn(ways, self.now + after_s))
+
+    def _said(self, said: Say) -> None:
+        """What follows from having said something."""
+
+
+class Player(Side):
+    """Plays a client, on one connection at a time."""
+
+    def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
+        super().__init__(seed, games)
+        self.name = name
+
+    def connected(self, now: float) -> None:
+        """The server is reached."""
+        self.now = max(self.now, now)
+        self._turns.clear()
+        self._begin()
+
+    def hear(self, name: str, fields: Fields, now: float) -> None:
+        """The server has said something. A message that makes no sense here changes nothing more than it has
+        to: the peer's faults are for others to find."""
+        self.now = max(self.now, now)
+        with suppress(*_NONSENSE):
+            self._hear(name, fields)
+
+    def _begin(self) -> None:
+        """A connection begins."""
+
+    @abstractmethod
+    def _hear(self, name: str, fields: Fields) -> None:
+        """The server has said something."""
+
+    def _say(self, name: str, /, **fields: Any) -> None:
+        """There is one thing to be said."""
+        self._may(Say(name, fields))
+
+    def _choose(self, ways: Sequence[Say]) -> None:
+        """Any of these, by chance."""
+        self._may(*self.random.sample(ways, len(ways)))
+
+
+PlayerMaker = Callable[[str, int, int], Player]
+"""Makes a player of a name, with a seed, for so many games."""
