@@ -7,6 +7,7 @@ from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
+from kiebitz.dissectors.schafkopf.player import SchafkopfPlayer
 from kiebitz.dissectors.schafkopf.reactions import REACTIONS
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.state import State
@@ -23,6 +24,7 @@ class Schafkopf(Dissector):
     framer_class = SchafkopfFramer
     table_class = SchafkopfTable
     reactions = REACTIONS
+    player = SchafkopfPlayer
     counts = "account"
 
     def scores(self, state: State) -> dict[str, int]:
