@@ -8,6 +8,7 @@ from kiebitz.dissectors.catan.codec import CatanCodec
 from kiebitz.dissectors.catan.framer import CatanFramer
 from kiebitz.dissectors.catan.grammar import GRAMMAR
 from kiebitz.dissectors.catan.objects import OBJECTS
+from kiebitz.dissectors.catan.player import CatanPlayer
 from kiebitz.dissectors.catan.reactions import REACTIONS
 from kiebitz.dissectors.catan.table import CatanTable
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
@@ -27,6 +28,7 @@ class Catan(Dissector):
     framer_class = CatanFramer
     table_class = CatanTable
     reactions = REACTIONS
+    player = CatanPlayer
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kiebitz.dissectors.catan.board import Board, Spot
-from kiebitz.dissectors.catan.game import Building, CatanGame
+from kiebitz.dissectors.catan.game import Building
 from kiebitz.dissectors.catan.words import DORF, STADT, STRASSE
 
 THROUGH = "it goes on behind another player's building"
 
 
-def objection(game: CatanGame, board: Board, owner: int, typ: str, where: Spot) -> str | None:
+class Built(Protocol):
+    """What is built; `in_setup` while the first villages and roads are."""
+
+    buildings: dict[Spot, Building]
+    in_setup: bool
+
+
+def objection(game: Built, board: Board, owner: int, typ: str, where: Spot) -> str | None:
     """Why a building must not stand there; None if it may."""
     there = game.buildings.get(where)
     if not (board.is_edge(where) if typ == STRASSE else board.is_corner(where)):

@@ -8,6 +8,7 @@ from typing import Any
 from kiebitz.dissectors.cgml.codec import CgmlCodec
 from kiebitz.dissectors.cgml.framer import CgmlFramer
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
+from kiebitz.dissectors.cgml.player import CgmlPlayer
 from kiebitz.dissectors.cgml.reactions import REACTIONS
 from kiebitz.dissectors.cgml.table import CgmlTable
 from kiebitz.dissectors.cgml.values import renamed
@@ -28,6 +29,7 @@ class Cgml(Dissector):
     framer_class = CgmlFramer
     table_class = CgmlTable
     reactions = REACTIONS
+    player = CgmlPlayer
     counts = "money"
 
     def scores(self, state: State) -> dict[str, int]:

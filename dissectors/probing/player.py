@@ -7,11 +7,13 @@ seed plays the same game, as far as the peer does.
 
 from __future__ import annotations
 
+import heapq
 import random
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -63,10 +65,10 @@ Wanted = Callable[[Say], bool]
 
 
 class _Turn(msgspec.Struct, frozen=True):
-    """Something to be done, one of several ways; not before it is due."""
+    """Something to be done, one of several ways; an `optional` thing only if it is wanted."""
 
     ways: tuple[Act, ...]
-    due: float
+    optional: bool
 
 
 class Side(ABC):
@@ -84,6 +86,8 @@ class Side(ABC):
         """How many are over."""
         self._most_games = games
         self._turns: deque[_Turn] = deque()
+        self._planned: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
 
     @property
     def had_enough(self) -> bool:
@@ -93,17 +97,24 @@ class Side(ABC):
     def ways(self, now: float) -> tuple[Act, ...]:
         """What could be done now, all of it right by the rules; what it would do by itself comes first."""
         self.now = max(self.now, now)
-        turn = self._turns[0] if self._turns else None
-        return turn.ways if turn is not None and turn.due <= self.now else ()
+        while not self._turns and self._planned and self._planned[0][0] <= self.now:
+            _, _, plan = heapq.heappop(self._planned)
+            with suppress(*_NONSENSE):
+                plan()
+        return self._turns[0].ways if self._turns else ()
 
     def next(self, now: float, wanted: Wanted | None = None) -> Step:
         """What to do next; a wanted message, if the rules allow one now."""
-        ways = self.ways(now)
-        if ways:
+        while ways := self.ways(now):
             says = (way for way in ways if isinstance(way, Say))
-            return next(filter(wanted, says), ways[0]) if wanted is not None else ways[0]
-        if self._turns:
-            return Wait(self._turns[0].due)
+            found = next(filter(wanted, says), None) if wanted is not None else None
+            if found is not None:
+                return found
+            if not self._turns[0].optional:
+                return ways[0]
+            self._turns.popleft()
+        if self._planned:
+            return Wait(self._planned[0][0])
         return Done() if self.had_enough else Wait()
 
     def did(self, act: Act) -> None:
@@ -113,10 +124,15 @@ class Side(ABC):
             with suppress(*_NONSENSE):
                 self._said(act)
 
-    def _may(self, *ways: Act, after_s: float = 0.0) -> None:
+    def _may(self, *ways: Act, optional: bool = False) -> None:
         """One of these is to be done, after what is to be done already."""
         if ways and len(self._turns) < MOST_TURNS:
-            self._turns.append(_Turn(ways, self.now + after_s))
+            self._turns.append(_Turn(ways, optional))
+
+    def _plan(self, seconds: float, plan: Callable[[], None]) -> None:
+        """Think of something again after so long."""
+        if len(self._planned) < MOST_TURNS:
+            heapq.heappush(self._planned, (self.now + seconds, next(self._numbers), plan))
 
     def _said(self, said: Say) -> None:
         """What follows from having said something."""
@@ -133,6 +149,7 @@ class Player(Side):
         """The server is reached."""
         self.now = max(self.now, now)
         self._turns.clear()
+        self._planned.clear()
         self._begin()
 
     def hear(self, name: str, fields: Fields, now: float) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from kiebitz.dissectors.okey.tiles import SEATS
 from peers.okey_table import Table
-from peers.okey_wire import listed, message, tokens
+from peers.okey_wire import listed, message, quoted, tokens
 from peers.program import Died, Link, Server, Setup
 
 PING_S = 1.0
@@ -131,7 +131,7 @@ class OkeyServer(Server):
         return [
             text
             for number, table in self._tables.items()
-            for text in (f"Lobby {number}", listed(self._names.get(link, "") for link in table.present()))
+            for text in (quoted(f"Lobby {number}"), listed(self._names.get(link, "") for link in table.present()))
         ]
 
     def _games(self, link: Link, status: str) -> None:
