@@ -131,7 +131,7 @@ class OkeyServer(Server):
         return [
             text
             for number, table in self._tables.items()
-            for text in (quoted(f"Lobby {number}"), listed(self._names.get(link, "") for link in table.present()))
+            for text in (quoted(f"Lobby {number}"), listed(map(self.name_of, table.present())))
         ]
 
     def _games(self, link: Link, status: str) -> None:
