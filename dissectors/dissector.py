@@ -27,7 +27,7 @@ from kiebitz.dissectors.grammar import (
     to_json,
 )
 from kiebitz.dissectors.probing.demands import NO_REACTIONS, Reactions
-from kiebitz.dissectors.probing.player import PlayerMaker
+from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
 from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
@@ -170,7 +170,10 @@ class Dissector(ABC):
     """What its specification wants of a peer that is sent something odd, and how its rules are broken."""
 
     player: PlayerMaker | None = None
-    """What makes a simple player of it; None if there is none. Then only a record leads to a case's place."""
+    """What makes simple players of it; None if there are none. Then only a record leads to a case's place."""
+
+    host: HostMaker | None = None
+    """The same for a simple server."""
 
     introductions: frozenset[str] = frozenset()
     """The messages by which a client says what it is called; from the others nobody learns it."""

@@ -1,57 +1,85 @@
-"""Kiebitz's own simple players, at the bench of the programs in `peers/`."""
+"""Kiebitz's own simple players and hosts, at the bench of the programs in `peers/`."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
+from peers.program import Link, Server, Setup
 from peers.program import Player as Program
-from peers.program import Setup
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import Framer
-from kiebitz.dissectors.probing.player import Call, Done, Hang, Player, Say, Wait, Wanted
+from kiebitz.dissectors.probing.company import Company
+from kiebitz.dissectors.probing.manner import Manner
+from kiebitz.dissectors.probing.player import Aim, Call, Done, Hang, Host, Player, Say, Wait
+from kiebitz.dissectors.records import Direction
+
+
+class Ear:
+    """Cuts and reads what one side of a connection says; of what is sound it gives names and fields."""
+
+    def __init__(self, dissector: Dissector, direction: Direction, heard: Counter[str]) -> None:
+        self._dissector = dissector
+        self._direction: Direction = direction
+        self._framer: Framer = dissector.framer(direction)
+        self._heard = heard
+        self._came = 0
+
+    def hear(self, data: bytes, manner: Manner) -> list[tuple[str, dict[str, Any]]]:
+        frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
+        self._came += len(data)
+        found = []
+        for frame in frames:
+            decoded = self._dissector.decode(frame.data, self._direction)
+            if decoded.row is not None and decoded.sound:
+                manner.heard(frame.data, self._direction)
+                self._heard[decoded.row.name] += 1
+                found.append((decoded.row.name, decoded.fields))
+        return found
 
 
 class Seated(Program):
-    """A simple player with a framer and a codec around it; each sound message is counted, in and out."""
+    """A simple player with a framer and a codec around it. With an `aim` it stops when it gets there."""
 
     def __init__(
-        self, dissector: Dissector, name: str, seed: int, games: int = 0, wanted: Wanted | None = None
+        self, dissector: Dissector, name: str, seed: int, games: int = 0, aim: Aim | None = None
     ) -> None:
         assert dissector.player is not None
         self.simple: Player = dissector.player(name, seed, games)
         self.transport = dissector.transport
         self.said: Counter[str] = Counter()
         self.heard: Counter[str] = Counter()
+        self.place: Say | None = None
+        self._alarm = -1.0
         self._dissector = dissector
-        self._wanted = wanted
-        self._framer: Framer = dissector.framer("s2c")
-        self._came = 0
+        self._manner = Manner(dissector)
+        self._aim = aim
+        self._ear = Ear(dissector, "s2c", self.heard)
         super().__init__(Setup(name=name, seed=seed, games=games))
 
     def begin(self) -> None:
-        self._framer, self._came = self._dissector.framer("s2c"), 0
+        self._ear = Ear(self._dissector, "s2c", self.heard)
         self.simple.connected(self.now)
         self._go_on()
 
     def hear(self, data: bytes) -> None:
-        frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
-        self._came += len(data)
-        for frame in frames:
-            decoded = self._dissector.decode(frame.data, "s2c")
-            if decoded.row is not None and decoded.sound:
-                self.heard[decoded.row.name] += 1
-                self.simple.hear(decoded.row.name, decoded.fields, self.now)
+        for name, fields in self._ear.hear(data, self._manner):
+            self.simple.hear(name, fields, self.now)
         self._go_on()
 
     def _go_on(self) -> None:
-        while True:
-            match self.simple.next(self.now, self._wanted):
-                case Say(name, fields) as step:
-                    self.says.append(self._dissector.encode(name, "c2s", fields))
+        while self.place is None:
+            step = self.simple.next(self.now, self._aim)
+            match step:
+                case Say(name, fields):
+                    if self._aim is not None and self._aim.is_met(step):
+                        self.place = step
+                        return
+                    self.says.append(self._manner.written(name, "c2s", fields))
                     self.said[name] += 1
                     self.simple.did(step)
-                case Call(url) as step:
+                case Call(url):
                     self.calls, self.url = True, url
                     self.simple.did(step)
                     return
@@ -61,6 +89,84 @@ class Seated(Program):
                     return
                 case Wait(until):
                     self.games = self.simple.games
-                    if until is not None:
+                    if until is not None and until != self._alarm:
+                        self._alarm = until
                         self.after(max(until - self.now, 0), self._go_on)
+                    return
+
+
+class Hosting(Server):
+    """A simple host with framers and a codec around it. With an `aim` it stops when it gets there."""
+
+    def __init__(
+        self, dissector: Dissector, host: Host | Company, doors: int = 1, aim: Aim | None = None
+    ) -> None:
+        self.host = host
+        self.transport = dissector.transport
+        self.doors = doors
+        self.said: Counter[str] = Counter()
+        self.heard: Counter[str] = Counter()
+        self._dissector = dissector
+        self._manner = Manner(dissector)
+        self.place: Say | None = None
+        self._aim = aim
+        self._ears: dict[Link, Ear] = {}
+        self._link_of: dict[int, Link] = {}
+        self._alarm = -1.0
+        super().__init__(Setup())
+
+    def greet(self, link: Link) -> None:
+        self._ears[link] = Ear(self._dissector, "c2s", self.heard)
+        self._link_of[link.number] = link
+        self.host.came(link.number, self.now, link.door)
+        self._go_on()
+
+    def hear(self, link: Link, data: bytes) -> None:
+        if link not in self._ears:
+            if self.transport == "tcp":
+                return
+            self.greet(link)
+        for name, fields in self._ears[link].hear(data, self._manner):
+            self.host.hear(link.number, name, fields, self.now)
+        self._go_on()
+
+    def end(self, link: Link) -> None:
+        self.lose(link)
+        link.close()
+
+    def lose(self, link: Link) -> None:
+        if self._ears.pop(link, None) is not None:
+            self.host.gone(link.number, self.now)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        last = 0
+        while self.place is None:
+            step = self.host.next(self.now, self._aim)
+            match step:
+                case Say(name, fields, to):
+                    if self._aim is not None and self._aim.is_met(step):
+                        self.place = step
+                        return
+                    if to != last:
+                        # What is said on several connections is heard in this order.
+                        self.breathe()
+                        last = to
+                    self.said[name] += 1
+                    self.host.did(step)
+                    if to in self._link_of:
+                        self._link_of[to].send(self._manner.written(name, "s2c", fields))
+                case Hang(to):
+                    self.host.did(step)
+                    if to in self._link_of:
+                        link = self._link_of[to]
+                        if self._ears.pop(link, None) is not None:
+                            self.host.gone(to, self.now)
+                        link.close()
+                case Wait(until):
+                    if until is not None and until != self._alarm:
+                        self._alarm = until
+                        self.after(max(until - self.now, 0), self._go_on)
+                    return
+                case _:
                     return

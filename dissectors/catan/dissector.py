@@ -7,6 +7,7 @@ from typing import Any
 from kiebitz.dissectors.catan.codec import CatanCodec
 from kiebitz.dissectors.catan.framer import CatanFramer
 from kiebitz.dissectors.catan.grammar import GRAMMAR
+from kiebitz.dissectors.catan.host import CatanHost
 from kiebitz.dissectors.catan.objects import OBJECTS
 from kiebitz.dissectors.catan.player import CatanPlayer
 from kiebitz.dissectors.catan.reactions import REACTIONS
@@ -29,6 +30,7 @@ class Catan(Dissector):
     table_class = CatanTable
     reactions = REACTIONS
     player = CatanPlayer
+    host = CatanHost
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})

@@ -8,7 +8,7 @@ from typing import Any
 from kiebitz.dissectors.catan.board import Board, Place, Spot, at, spot
 from kiebitz.dissectors.catan.game import PIECES, Building
 from kiebitz.dissectors.catan.placing import objection
-from kiebitz.dissectors.catan.words import STADT, STRASSE
+from kiebitz.dissectors.catan.words import DORF, STADT, STRASSE
 
 
 class Island:
@@ -36,14 +36,14 @@ class Island:
         spots = self._edges if typ == STRASSE else self._corners
         return [where for where in spots if objection(self, self.board, player, typ, where) is None]
 
-    def owned(self, player: int, *types: str) -> list[Spot]:
-        """Where a player has such buildings."""
-        wanted = [Building(player, typ) for typ in types]
+    def owned(self, owner: int, *types: str) -> list[Spot]:
+        """Where a player's buildings of these types stand."""
+        wanted = [Building(owner, typ) for typ in types]
         return sorted(where for where, building in self.buildings.items() if building in wanted)
 
     def towns(self, player: int) -> list[Spot]:
         """Where a player has villages and cities."""
-        return self.owned(player, "Dorf", STADT)
+        return self.owned(player, DORF, STADT)
 
     def robbable(self, player: int, field: Place) -> list[int]:
         """Who else has a village or city beside a field."""

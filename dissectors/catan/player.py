@@ -14,6 +14,7 @@ from kiebitz.dissectors.catan.words import (
     DORF,
     DORF_BAUEN,
     FARBEN,
+    GRÖSSTE_RITTERMACHT,
     ROHSTOFFE,
     RÄUBER_VERSETZEN,
     SPIEL_STARTEN,
@@ -23,7 +24,7 @@ from kiebitz.dissectors.catan.words import (
     WARTET_AUF_BEGINN,
     WÜRFELN,
 )
-from kiebitz.dissectors.probing.player import Fields, Player, Say
+from kiebitz.dissectors.probing.player import Aim, Fields, Player, Say
 
 _SETTLING_S = 0.01
 """So long after an answer nothing more is told of what came of it, whether that comes before or after."""
@@ -63,6 +64,8 @@ class CatanPlayer(Player):
         self._refusals = 0
         self._has_played = False
         self._village: Spot = ()
+        self._says_whether = False
+        """Whether the server is one where an offer is accepted, or refused, by a word."""
 
     def _begin(self) -> None:
         self._id, self._asked, self._island, self._colour = None, None, None, None
@@ -107,6 +110,9 @@ class CatanPlayer(Player):
                 island.built(building)
                 if building["Typ"] == DORF and building["Eigentümer"] == self._id:
                     self._village = spot(map(at, building["Ort"]))
+            case "Straßenbaukarte ausspielen":
+                for road in (fields[key] for key in ("Straße 1", "Straße 2") if key in fields):
+                    island.built({"Eigentümer": fields["Spieler"], "Typ": STRASSE, "Ort": road})
             case "Räuber versetzt" | "Ritter ausspielen":
                 island.robber = at(fields["Ort"])
             case "Entwicklungskarte gekauft" if is_mine:
@@ -188,9 +194,7 @@ class CatanPlayer(Player):
         if self._colour is None:
             taken = {*self._colours.values()}
             free = [colour for colour in FARBEN if colour not in taken] or [*FARBEN]
-            self._ask(
-                *(Say("Spieler", {"Name": self.name, "Farbe": c}) for c in self.random.sample(free, len(free)))
-            )
+            self._choose([Say("Spieler", {"Name": self.name, "Farbe": colour}) for colour in free])
         else:
             self._ask(Say(SPIEL_STARTEN, {}))
 
@@ -288,6 +292,15 @@ class CatanPlayer(Player):
                 found.append(Say("Seehandel", {"Angebot": {kind: rate}, "Nachfrage": {wanted: 1}}))
         return found
 
+    def _leads(self, aim: Aim, way: Say) -> bool:
+        if aim.name in _CARDS or aim.name == GRÖSSTE_RITTERMACHT:
+            if self._hand >= Counter(CARD_COST):
+                return way.name == "Entwicklungskarte kaufen"
+            # Who wants cards builds nothing, and exchanges what there is.
+            return way.name == ("Handel anbieten" if self._acts == 1 else "Zug beenden")
+        # Who keeps resources will have too many of them.
+        return aim.name == "Karten abgeben" and way.name == "Zug beenden"
+
     # Trade.
 
     def _consider(self, fields: Fields) -> None:
@@ -296,14 +309,20 @@ class CatanPlayer(Player):
             self._offered = trade
             self._plan(_DECISION_S, lambda: self._withdraw(trade))
         elif self._hand >= Counter(fields["Nachfrage"]):
-            self._may(Say("Handel annehmen", {"Handel id": trade}), optional=self.random.random() < 0.5)
+            yes = {"Annehmen": True} if self._says_whether else {}
+            is_shy = self.random.random() < 0.5
+            self._may(Say("Handel annehmen", {"Handel id": trade, **yes}), optional=is_shy)
 
     def _conclude(self, fields: Fields) -> None:
-        is_free = self._asked is None and not self._turns
-        if is_free and fields["Handel id"] == self._offered and fields["Spieler"] != self._id:
-            self._ask(
-                Say("Handel abschließen", {"Handel id": self._offered, "Mitspieler": fields["Spieler"]})
-            )
+        self._says_whether = "Annehmen" in fields
+        trade, partner = fields["Handel id"], fields["Mitspieler" if self._says_whether else "Spieler"]
+        if trade == self._offered and partner != self._id and fields.get("Annehmen", True):
+            # The others may be thinking about it, too.
+            self._plan(_DECISION_S / 2, lambda: self._deal(trade, partner))
+
+    def _deal(self, trade: int, partner: int) -> None:
+        if self._offered == trade and self._asked is None and not self._turns:
+            self._ask(Say("Handel abschließen", {"Handel id": trade, "Mitspieler": partner}))
 
     def _withdraw(self, trade: int) -> None:
         if self._offered == trade and self._asked is None:

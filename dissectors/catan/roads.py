@@ -5,12 +5,23 @@ A road may be gone along once; another player's building on a corner ends the wa
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kiebitz.dissectors.catan.board import Board, Spot
-from kiebitz.dissectors.catan.game import PIECES, CatanGame
+from kiebitz.dissectors.catan.game import PIECES, Building
 from kiebitz.dissectors.catan.words import STRASSE
 
 
-def longest_road(game: CatanGame, board: Board, owner: int) -> int | None:
+class Built(Protocol):
+    """What is built, and what of it is a player's."""
+
+    buildings: dict[Spot, Building]
+
+    def owned(self, owner: int, *types: str) -> list[Spot]:
+        """Where a player's buildings of these types stand."""
+
+
+def longest_road(game: Built, board: Board, owner: int) -> int | None:
     """The length of a player's longest road; None if he has more roads than there are.
 
     The ways that are looked at are few only as long as the roads are. What is no edge leads nowhere.

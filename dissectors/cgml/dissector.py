@@ -8,6 +8,7 @@ from typing import Any
 from kiebitz.dissectors.cgml.codec import CgmlCodec
 from kiebitz.dissectors.cgml.framer import CgmlFramer
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
+from kiebitz.dissectors.cgml.host import CgmlHost
 from kiebitz.dissectors.cgml.player import CgmlPlayer
 from kiebitz.dissectors.cgml.reactions import REACTIONS
 from kiebitz.dissectors.cgml.table import CgmlTable
@@ -30,6 +31,7 @@ class Cgml(Dissector):
     table_class = CgmlTable
     reactions = REACTIONS
     player = CgmlPlayer
+    host = CgmlHost
     counts = "money"
 
     def scores(self, state: State) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A simple CGML player: logs in, goes where it is sent, bids little, and plays what the eleven steps allow."""
+"""A simple CGML player: logs in, goes where it is sent, bids little, plays what the eleven steps allow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any
 
 from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, TALON, WITH_TWO_SEVENS, Rules, has_trumps
-from kiebitz.dissectors.probing.player import Call, Fields, Player, Say
+from kiebitz.dissectors.probing.player import Aim, Call, Fields, Player, Say
 
 _GAME = "licitovany_marias"
 _HIGHEST_BID = LADDER.index("B7")
@@ -50,6 +50,8 @@ class CgmlPlayer(Player):
                 self._hand += [card for card in fields["card"] if card is not None]
                 if fields["from"] == "talon":
                     self._discard()
+                else:
+                    self._may(_leaving("I must go"), optional=True)
             case "licite", "ask":
                 self._bid(fields.get("licite"))
             case "licite", "info" if fields["licite"] in LADDER[1:]:
@@ -73,8 +75,7 @@ class CgmlPlayer(Player):
     def _new_hand(self) -> None:
         self._hand, self._table, self._standing = [], [], LADDER[0]
         yes, no = (Say("newgame", {"status": word, "player": self._self}) for word in ("accept", "reject"))
-        leave = Say("disconnect", {"disconnect": "Good bye"})
-        self._may(*((no, leave) if self.had_enough else (yes, no, leave)))
+        self._may(*((no, _leaving("Good bye")) if self.had_enough else (yes, no, _leaving("Good bye"))))
         self._may(Say("pause", {"type": "start", "message": "One moment"}), optional=True)
 
     def _said(self, said: Say) -> None:
@@ -86,6 +87,13 @@ class CgmlPlayer(Player):
                 self._hand = [card for card in self._hand if card not in cards]
                 if said.fields["to"] == "desk":
                     self._table += cards
+
+    def _leads(self, aim: Aim, way: Say) -> bool:
+        if aim.name == "abort":
+            return way == _leaving("I must go")
+        # Without a bid there is no game.
+        is_bid = way.name == "licite" and way.fields["licite"] not in ("PASS", "NO")
+        return is_bid and aim.name in ("gametype", "flek", "playcard")
 
     def _answer(self, name: str, words: Sequence[str]) -> None:
         self._may(*(Say(name, {"type": "answer", name: word}) for word in words))
@@ -125,3 +133,7 @@ class CgmlPlayer(Player):
 
 def _played(cards: Sequence[str], to: str) -> Say:
     return Say("playcard", {"type": "cards", "from": "hand", "to": to, "card": [*cards]})
+
+
+def _leaving(why: str) -> Say:
+    return Say("disconnect", {"disconnect": why})

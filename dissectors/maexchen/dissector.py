@@ -8,6 +8,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.maexchen.host import MaexchenHost
 from kiebitz.dissectors.maexchen.player import MaexchenPlayer
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.maexchen.reactions import REACTIONS
@@ -34,6 +35,7 @@ class Maexchen(Dissector):
     table_class = MaexchenTable
     reactions = REACTIONS
     player = MaexchenPlayer
+    host = MaexchenHost
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))

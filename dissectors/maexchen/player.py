@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats, rank
-from kiebitz.dissectors.probing.player import Fields, Player, Say
+from kiebitz.dissectors.probing.player import Aim, Fields, Player, Say
 
 _HARD_TO_BEAT = 14
 """The place among the 21 rolls from which on an announcement is doubted."""
@@ -31,8 +31,8 @@ class MaexchenPlayer(Player):
                 self._turn(fields["token"])
             case "ROLLED":
                 self._announce(fields["dice"], fields["token"])
-            case "SCORE" | "ROUND CANCELED":
-                self.games += name == "SCORE"
+            case "SCORE":
+                self.games += 1
 
     def _turn(self, token: Any) -> None:
         roll, see = (Say(name, {"token": token}) for name in ("ROLL", "SEE"))
@@ -51,3 +51,6 @@ class MaexchenPlayer(Player):
             higher = [roll for roll in ROLLS if beats(roll, self._to_beat) and roll != MIA]
             claim = self.random.choice(higher) if higher else MIA
         self._say("ANNOUNCE", dice=claim, token=token)
+
+    def _leads(self, aim: Aim, way: Say) -> bool:
+        return aim.name == "ANNOUNCE" and way.name == "ROLL"

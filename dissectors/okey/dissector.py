@@ -10,6 +10,7 @@ from kiebitz.dissectors.grammar import Follows
 from kiebitz.dissectors.okey.codec import OkeyCodec
 from kiebitz.dissectors.okey.framer import OkeyFramer
 from kiebitz.dissectors.okey.grammar import GRAMMAR
+from kiebitz.dissectors.okey.host import OkeyHost
 from kiebitz.dissectors.okey.player import OkeyPlayer
 from kiebitz.dissectors.okey.reactions import REACTIONS
 from kiebitz.dissectors.okey.table import OkeyTable
@@ -37,6 +38,7 @@ class Okey(Dissector):
     table_class = OkeyTable
     reactions = REACTIONS
     player = OkeyPlayer
+    host = OkeyHost
 
     def follows(self, event: Event) -> Follows | None:
         # A put that is not valid is told to nobody else, whatever comes next.

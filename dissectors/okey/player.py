@@ -4,7 +4,7 @@ protocol lets it."""
 from __future__ import annotations
 
 from kiebitz.dissectors.okey.tiles import DECK, is_won, tiles
-from kiebitz.dissectors.probing.player import Fields, Player, Say
+from kiebitz.dissectors.probing.player import Aim, Fields, Player, Say
 
 _LOBBY = 1
 _CHEATS = 0.02
@@ -41,6 +41,7 @@ class OkeyPlayer(Player):
             case "STRT":
                 self._deck, self._seat = tiles(fields["startdeck"]), fields["playeridx"]
                 self._waits = False
+                self._may(Say("CATC", {"messagetype": "l", "msg": "Viel Glück"}), optional=True)
                 if len(self._deck) > DECK:
                     self._put()
             case "STAT":
@@ -108,6 +109,16 @@ class OkeyPlayer(Player):
         if said.name == "PUTT":
             self._deck = [*said.fields["deck"]]
             self._waits = True
+
+    def _leads(self, aim: Aim, way: Say) -> bool:
+        if aim.name in ("EMPT", "+EMPT"):
+            # Nobody wins as long as nobody can, and who draws from the pile empties it.
+            is_safe = way.name == "PUTT" and not is_won(way.fields["deck"])
+            return is_safe or way == Say("DRAW", {"drawstack": "m"})
+        if aim.name in ("CATS", "+CATS"):
+            return way.name == "CATC"
+        # Who wins by cheating ends the game soon.
+        return aim.name in ("PWIN", "+PWIN", "LOGO", "+LOGO") and way.name == "WINC"
 
     def _game_over(self) -> None:
         self._deck = []

@@ -26,6 +26,7 @@ from kiebitz.dissectors.probing.demands import (
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.probing.player import Aim, Fields
 from kiebitz.dissectors.probing.spoiling import Spoiler
 from kiebitz.dissectors.records import Transport
 
@@ -71,6 +72,17 @@ class Case:
             return True
         # A dialect's message is made of the specification's.
         return decoded.row is self.of or (self.kind == "dialect" and _is_same_message(decoded.row, self.of))
+
+    def aim(self, dissector: Dissector) -> Aim:
+        """What a simple player or host has to aim at, to get to its place."""
+        name, direction = self.message, HEARS[self.role]
+        if name is None:
+            return Aim(None)
+
+        def fits(fields: Fields) -> bool:
+            return self.fits(dissector.decode(dissector.encode(name, direction, fields), direction))
+
+        return Aim(name, fits)
 
     def acts(self, at: Situation) -> Acts:
         """What is to be done at a place. Raises NotHere where the message there is not made for it."""

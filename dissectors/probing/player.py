@@ -1,8 +1,8 @@
-"""Simple players: what one side of a game says, message by message, for the way to a case's place.
+"""Simple players and hosts: what one side of a game says, message by message, for the way to a case's place.
 
-A player works on decoded messages. It has no socket and no clock: it is told what is heard and how late it is,
-and asked what it says next. It plays by the rules as the table knows them, and need not play well. The same
-seed plays the same game, as far as the peer does.
+They work on decoded messages, and have no socket and no clock: they are told what is heard and how late it is
+(seconds), and asked what they say next. They play by the rules as the table knows them, and need not play
+well. The same seed plays the same game, as far as the peer does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError
 
 
 class Say(msgspec.Struct, frozen=True):
-    """Say a message. A host says it on this connection, by number."""
+    """Say a message; a host says it on the connection of this number."""
 
     name: str
     fields: dict[str, Any]
@@ -36,13 +36,13 @@ class Say(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Hang up, and call the server that is at this address, as it told it (`127.0.0.1:7002`)."""
+    """Hang up, and call the server at this address, as it was told (`127.0.0.1:7002`)."""
 
     url: str
 
 
 class Hang(msgspec.Struct, frozen=True):
-    """Hang up."""
+    """Hang up; a host does on the connection of this number."""
 
     to: int = 0
 
@@ -54,24 +54,35 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """It has played as much as it was to play, and says nothing more."""
+    """As much was played as was to be played, and nothing more is said."""
 
 
 Act = Say | Call | Hang
 Step = Act | Wait | Done
 
-Wanted = Callable[[Say], bool]
-"""Whether a message is one of those for which a place is looked for."""
+
+class Aim(msgspec.Struct, frozen=True):
+    """The message before which a place is looked for: of this name, any if it is None, with fields that fit.
+
+    Whoever else plays has the same aim, and leads to it as well as they can.
+    """
+
+    name: str | None
+    fits: Callable[[Fields], bool] = lambda fields: True
+
+    def is_met(self, act: Act) -> bool:
+        """Whether this is such a message."""
+        return isinstance(act, Say) and self.name in (None, act.name) and self.fits(act.fields)
 
 
 class _Turn(msgspec.Struct, frozen=True):
-    """Something to be done, one of several ways; an `optional` thing only if it is wanted."""
+    """Something to be done, one of several ways; an `optional` thing only where it is aimed at."""
 
     ways: tuple[Act, ...]
     optional: bool
 
 
-class Side(ABC):
+class Side:
     """One side of a conversation: what it is told, and what it does next.
 
     `next` does nothing yet. `did` says that it was done, or that something else was in its place: so whoever
@@ -103,11 +114,10 @@ class Side(ABC):
                 plan()
         return self._turns[0].ways if self._turns else ()
 
-    def next(self, now: float, wanted: Wanted | None = None) -> Step:
-        """What to do next; a wanted message, if the rules allow one now."""
+    def next(self, now: float, aim: Aim | None = None) -> Step:
+        """What to do next: what is aimed at, if the rules allow it now, or else what leads there."""
         while ways := self.ways(now):
-            says = (way for way in ways if isinstance(way, Say))
-            found = next(filter(wanted, says), None) if wanted is not None else None
+            found = self._towards(aim, ways) if aim is not None else None
             if found is not None:
                 return found
             if not self._turns[0].optional:
@@ -117,9 +127,16 @@ class Side(ABC):
             return Wait(self._planned[0][0])
         return Done() if self.had_enough else Wait()
 
+    def _towards(self, aim: Aim, ways: Sequence[Act]) -> Act | None:
+        met = next(filter(aim.is_met, ways), None)
+        if met is not None:
+            return met
+        return next((way for way in ways if isinstance(way, Say) and self._leads(aim, way)), None)
+
     def did(self, act: Act) -> None:
         """This was done of what could be done."""
-        self._turns.popleft()
+        if self._turns:
+            self._turns.popleft()
         if isinstance(act, Say):
             with suppress(*_NONSENSE):
                 self._said(act)
@@ -130,15 +147,19 @@ class Side(ABC):
             self._turns.append(_Turn(ways, optional))
 
     def _plan(self, seconds: float, plan: Callable[[], None]) -> None:
-        """Think of something again after so long."""
+        """Think of something once so long has passed."""
         if len(self._planned) < MOST_TURNS:
             heapq.heappush(self._planned, (self.now + seconds, next(self._numbers), plan))
 
     def _said(self, said: Say) -> None:
         """What follows from having said something."""
 
+    def _leads(self, aim: Aim, way: Say) -> bool:
+        """Whether saying this leads to what is aimed at, sooner than what it would say by itself."""
+        return False
 
-class Player(Side):
+
+class Player(Side, ABC):
     """Plays a client, on one connection at a time."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
@@ -153,12 +174,13 @@ class Player(Side):
         self._begin()
 
     def hear(self, name: str, fields: Fields, now: float) -> None:
-        """The server has said something. A message that makes no sense here changes nothing more than it has
-        to: the peer's faults are for others to find."""
+        """The server has said something. What makes no sense here is left alone: the peer's faults are for
+        others to find."""
         self.now = max(self.now, now)
         with suppress(*_NONSENSE):
             self._hear(name, fields)
 
+    @abstractmethod
     def _begin(self) -> None:
         """A connection begins."""
 
@@ -175,5 +197,55 @@ class Player(Side):
         self._may(*self.random.sample(ways, len(ways)))
 
 
+class Host(Side, ABC):
+    """Plays a server, for as many players as it is made for. Connections have numbers, which others give."""
+
+    def __init__(self, players: int, seed: int = 1, games: int = 0) -> None:
+        """It begins once so many players are there."""
+        super().__init__(seed, games)
+        self.players = players
+
+    def came(self, connection: int, now: float, door: int = 0) -> None:
+        """A client has connected, at this one of the server's addresses."""
+        self.now = max(self.now, now)
+        self._came(connection, door)
+
+    def hear(self, connection: int, name: str, fields: Fields, now: float) -> None:
+        """A client has said something. What makes no sense here is left alone."""
+        self.now = max(self.now, now)
+        with suppress(*_NONSENSE):
+            self._hear(connection, name, fields)
+
+    def gone(self, connection: int, now: float) -> None:
+        """A client's connection is over."""
+        self.now = max(self.now, now)
+        kept = (turn for turn in self._turns if not any(_goes_to(way, connection) for way in turn.ways))
+        self._turns = deque(kept)
+        self._gone(connection)
+
+    @abstractmethod
+    def _came(self, connection: int, door: int) -> None:
+        """A client has connected."""
+
+    @abstractmethod
+    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+        """A client has said something."""
+
+    @abstractmethod
+    def _gone(self, connection: int) -> None:
+        """A client's connection is over."""
+
+    def _tell(self, to: int, name: str, /, **fields: Any) -> None:
+        """Tell one client something."""
+        self._may(Say(name, fields, to))
+
+
+def _goes_to(act: Act, connection: int) -> bool:
+    return not isinstance(act, Call) and act.to == connection
+
+
 PlayerMaker = Callable[[str, int, int], Player]
 """Makes a player of a name, with a seed, for so many games."""
+
+HostMaker = Callable[[int, int, int], Host]
+"""Makes a host for so many players, with a seed, for so many games."""

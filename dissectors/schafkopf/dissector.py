@@ -7,6 +7,7 @@ from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
+from kiebitz.dissectors.schafkopf.host import SchafkopfHost
 from kiebitz.dissectors.schafkopf.player import SchafkopfPlayer
 from kiebitz.dissectors.schafkopf.reactions import REACTIONS
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
@@ -25,6 +26,7 @@ class Schafkopf(Dissector):
     table_class = SchafkopfTable
     reactions = REACTIONS
     player = SchafkopfPlayer
+    host = SchafkopfHost
     counts = "account"
 
     def scores(self, state: State) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.probing.player import Fields, Player, Say
+from kiebitz.dissectors.probing.player import Aim, Fields, Player, Say
 from kiebitz.dissectors.schafkopf.cards import HAND, SEATS, Mode, mode
 from kiebitz.dissectors.schafkopf.grammar import EMPTY
 from kiebitz.dissectors.schafkopf.legal import HOCHZEIT, NICHTS, bids, playable
@@ -24,6 +24,10 @@ class SchafkopfPlayer(Player):
         self._hand: list[str] = []
         self._gives_later = False
         """Whether the server is one to which the card of a Hochzeit is said in a message of its own."""
+
+    def _begin(self) -> None:
+        """The server speaks first."""
+        self._gives_later = False
 
     def _hear(self, name: str, fields: Fields) -> None:
         match name:
@@ -78,6 +82,14 @@ class SchafkopfPlayer(Player):
         is_taken = said.name == HOCHZEIT and said.fields["nimmt"] == "JA" and "karte" not in said.fields
         if is_offer or is_taken:
             self._choose([Say("KARTE", {"karte": card}) for card in self._hand])
+
+    def _leads(self, aim: Aim, way: Say) -> bool:
+        if way.name != "SPIELSTDU":
+            return False
+        if aim.name in (HOCHZEIT, "KARTE"):
+            return bool(way.fields["modus"] == HOCHZEIT)
+        # Without a game nobody is asked for Kontra or for a card.
+        return aim.name in ("KONTRA", "MODEL") and way.fields["modus"] not in (NICHTS, HOCHZEIT)
 
     def _play(self, fields: Fields) -> None:
         table: list[str | None] = fields["tisch"]
