@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pytest
 from at_a_bench import GAMES, NAMES, SEATS, flaws, player_of, server_of
 from peers.bench import Bench
+from peers.planted import FAULTS, Fault
+from peers.program import Died
 from seated import Hosting, Seated
 from strength import a_few, times
 
@@ -253,6 +256,25 @@ def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
             side.did(step)
         else:
             pytest.fail("it never ends")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    a_few(FAULTS, lambda fault: fault.name.startswith("takes-any"), lambda fault: fault.peer + fault.name),
+)
+def test_a_fault_of_the_peer_makes_nobody_raise_or_speak_for_ever(fault: Fault) -> None:
+    protocol, seats = fault.protocol, SEATS[fault.protocol]
+    is_server = fault.role == "server"
+    with suppress(Died):
+        if is_server:
+            bench = Bench(server_of(protocol, fault.name, 1, 1, seats))
+        else:
+            bench, _ = hosting_of(protocol, 1, in_company=False)
+        for name in NAMES[:seats]:
+            simple = Seated(dissector(protocol), name, 1)
+            bench.connect(simple if is_server else player_of(protocol, name, fault.name))
+        # The bench fails where they never end.
+        bench.run(5.0)
 
 
 def test_nothing_is_done_until_it_is_said() -> None:
