@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
+import signal
 from collections.abc import Sequence
-from contextlib import ExitStack
+from typing import NamedTuple
 
 import click
 
@@ -13,7 +14,7 @@ from kiebitz.cli.options.addresses import Place, places_of
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, demanded, in_words
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
-from kiebitz.cli.terminal.console import tell, warn, write_json
+from kiebitz.cli.terminal.console import Styled, show_line, tell, warn, write_json
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.screen import counting
 from kiebitz.cli.terminal.table import Column, batches, show_table
@@ -23,7 +24,7 @@ from kiebitz.dissectors.probing.demands import ROLES, Role
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.modes import parse_endpoint
+from kiebitz.proxy.modes import endpoint, parse_endpoint
 
 _COLOURS = {"FAILED": "red", "NON-STRICT": "yellow", "OK": "green"}
 
@@ -47,6 +48,36 @@ _CASES = (
 
 _VERDICTS = {word.lower().replace(" ", "-"): word for word in WORDS}
 """By how they are written in options."""
+
+
+class _Asked(NamedTuple):
+    """What is to be probed, and how."""
+
+    role: Role
+    place: Place
+    dissector: Dissector
+    script: Script | None
+    like: str | None
+    restart: str | None
+    database: str | None
+    keep: str | None
+    wait_s: float
+    rate: float
+    most: int
+    seconds: float
+
+    @property
+    def address(self) -> str:
+        """Where it is, as it is written."""
+        return endpoint(*self.place)
+
+    @property
+    def command(self) -> str:
+        """The beginning of the shell command that tries a case of it again."""
+        words = ["kiebitz", "probe", self.role, self.address, "-d", self.dissector.protocol]
+        for option, value in (("--like", self.like), ("--restart", self.restart)):
+            words += [option, value] if value is not None else []
+        return shlex.join(words)
 
 
 def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
@@ -175,8 +206,20 @@ def probe(
         _show_list(cases, as_json)
         return
     assert place is not None
-    _run(ctx, role, place, dissector, script, cases, like, restart, as_json, report, keep, database,
-         (wait_s, rate, most, seconds), yes)  # fmt: skip
+    asked = _Asked(role, place, dissector, script, like, restart, database, keep, wait_s, rate, most, seconds)
+    results, left, is_interrupted = _tried(asked, cases, yes)
+    if as_json:
+        told = [result.as_json() for result in results]
+        write_json({"protocol": dissector.protocol, "role": role, "address": asked.address, "results": told,
+                    "left_out": left})  # fmt: skip
+    else:
+        _show_results(results)
+    if report is not None:
+        _write_report(report, asked, results)
+    tell(in_words(results))
+    if left is not None:
+        warn(f"left out: {left}")
+    ctx.exit(_status(results, is_interrupted))
 
 
 def _place(address: str) -> Place:
@@ -259,84 +302,70 @@ def _show_list(cases: Sequence[Case], as_json: bool) -> None:
     show(_CASES, batches(rows), "json" if as_json else None, "there are no cases")
 
 
-def _run(
-    ctx: click.Context,
-    role: Role,
-    place: Place,
-    dissector: Dissector,
-    script: Script | None,
-    cases: Sequence[Case],
-    like: str | None,
-    restart: str | None,
-    as_json: bool,
-    report: str | None,
-    keep: str | None,
-    database: str | None,
-    bounds: tuple[float, float, int, float],
-    is_agreed: bool,
-) -> None:
+def _tried(
+    asked: _Asked, cases: Sequence[Case], is_agreed: bool
+) -> tuple[list[Result], str | None, bool]:
+    """Try the cases: what came of them, why some were left out, and whether Ctrl-C has ended it."""
     # They take their time to load.
-    from kiebitz.cli.files import opened
     from kiebitz.cli.probing.asking import ask_first
-    from kiebitz.cli.probing.page import write_page
     from kiebitz.cli.probing.program import Program
     from kiebitz.cli.probing.samples import sample_of, script_in
     from kiebitz.cli.probing.series import Bounds, Series
     from kiebitz.cli.probing.trying import Conditions
 
-    ask_first(place, dissector, is_agreed)
-    wait_s, rate, most, seconds = bounds
-    with ExitStack() as stack:
-        if script is None:
-            script = script_in(stack.enter_context(sample_of(dissector.protocol)))
-        if role == "client":
-            script = script.only({script.roles[0].number})
-        address = f"{place[0]}:{place[1]}"
-        conditions = Conditions(dissector, script, places_of([address], script.servers), wait_s)
-        program = None
-        if restart is not None:
-            program = Program(restart, dissector.transport, place[1] if role == "server" else None)
-        series = Series(
-            conditions,
-            Bounds(most, rate, seconds),
-            _command(role, address, dissector, like, restart),
-            program=program,
-            database=database,
-            keep=keep,
-        )
-        results: list[Result] = []
-        is_interrupted = False
-        try:
-            with counting("cases") as progress:
-                bar = progress.add_task(dissector.protocol, total=min(len(cases), most))
-                for result in series.run(cases):
-                    results.append(result)
-                    progress.update(bar, completed=len(results))
-        except KeyboardInterrupt:
-            is_interrupted = True
-    if as_json:
-        write_json(
-            {
-                "protocol": dissector.protocol,
-                "role": role,
-                "address": address,
-                "results": [result.as_json() for result in results],
-                "left_out": series.left,
-            }
-        )
-    else:
-        show_table(_RESULTS, [[(each.verdict, each.case, each.why) for each in results]])
-    if report is not None:
-        with opened(report, database or "") as file:
-            write_page(f"kiebitz probe {role} {address}: {dissector.grammar.title}", results, file)
-    tell(in_words(results))
-    if series.left is not None:
-        warn(f"left out: {series.left}")
+    if asked.role == "server":
+        ask_first(asked.place, asked.dissector, is_agreed)
+    script = asked.script
+    if script is None:
+        with sample_of(asked.dissector.protocol) as sample:
+            script = script_in(sample)
+    if asked.role == "client":
+        # Of several players the one that is probed takes the first one's part.
+        script = script.only({script.roles[0].number})
+    program = None
+    if asked.restart is not None:
+        port = asked.place[1] if asked.role == "server" else None
+        program = Program(asked.restart, asked.dissector.transport, port)
+    series = Series(
+        Conditions(asked.dissector, script, places_of([asked.address], script.servers), asked.wait_s),
+        Bounds(asked.most, asked.rate, asked.seconds),
+        asked.command,
+        program=program,
+        database=asked.database,
+        keep=asked.keep,
+    )
+    results: list[Result] = []
+    # The program that was started ends with the probe, also where that is told to end.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with counting("cases") as progress:
+            bar = progress.add_task(asked.dissector.protocol, total=min(len(cases), asked.most))
+            for result in series.run(cases):
+                results.append(result)
+                progress.update(bar, completed=len(results))
+    except KeyboardInterrupt:
+        return results, "what was not tried when it was interrupted", True
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return results, series.left, False
+
+
+def _show_results(results: Sequence[Result]) -> None:
+    show_table(_RESULTS, [[(each.verdict, each.case, each.why) for each in results]])
     for result in results:
         if result.is_failed:
-            tell(f"{result.case}: {result.why}")
-            tell(f"  {result.command}")
-    ctx.exit(_status(results, is_interrupted))
+            show_line()
+            show_line(Styled(result.verdict, "red", bold=True), f" {result.case}: {result.why}")
+            show_line(f"  {result.command}")
+
+
+def _write_report(path: str, asked: _Asked, results: Sequence[Result]) -> None:
+    from kiebitz.cli.files import opened
+    from kiebitz.cli.probing.page import write_page
+
+    title = f"{asked.dissector.grammar.title}: the {asked.role} at {asked.address}"
+    with opened(path, asked.database or "") as file:
+        write_page(title, results, file)
 
 
 def _status(results: Sequence[Result], is_interrupted: bool) -> int:
@@ -346,10 +375,3 @@ def _status(results: Sequence[Result], is_interrupted: bool) -> int:
         return VIOLATIONS
     # Where no place was reached at all, nothing is known of the program.
     return 0 if any(result.reactions for result in results) else FAILED
-
-
-def _command(role: Role, address: str, dissector: Dissector, like: str | None, restart: str | None) -> str:
-    words = ["kiebitz", "probe", role, address, "-d", dissector.protocol]
-    words += ["--like", like] if like is not None else []
-    words += ["--restart", restart] if restart is not None else []
-    return shlex.join(words)

@@ -28,6 +28,9 @@ _END_S = 2.0
 
 _LOOK_S = 0.02
 
+ENDED_WELL = "exit status 0"
+"""How it is told that it has ended by itself."""
+
 MOST_OUTPUT = 1 << 16
 """So much of its latest output is kept (bytes)."""
 

@@ -16,6 +16,7 @@ from kiebitz.cli.probing.results import NOT_TRIED, Result, result_of
 from kiebitz.cli.probing.trying import Attempt, Conditions, Trial
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.peers import PeerError
 from kiebitz.storage.export import FORMATS
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.room import Room
@@ -60,6 +61,9 @@ class Series:
         self._database = database
         self._keep = keep
         self._room = Room(None)
+        self._was_heard = False
+        self._is_over = False
+        """Whether the server lets nobody in any more, and nobody starts it again."""
         self.left: str | None = None
 
     def run(self, cases: Sequence[Case]) -> Iterator[Result]:
@@ -68,20 +72,36 @@ class Series:
         Raises PeerError, ProgramError, RelayError and StorageError; the program is ended in any case.
         """
         begun = time.monotonic()
-        if len(cases) > self._bounds.most:
-            self.left = f"{len(cases) - self._bounds.most} cases more than the {self._bounds.most} of --most"
+        wanted = cases[: self._bounds.most]
         try:
-            for number, case in enumerate(cases[: self._bounds.most]):
-                due = begun + number / self._bounds.rate
-                time.sleep(max(due - time.monotonic(), 0.0))
-                if time.monotonic() - begun > self._bounds.seconds:
-                    count = len(cases) - number
-                    self.left = f"{count} cases, as the {self._bounds.seconds:g} s of --time are over"
+            for number, case in enumerate(wanted):
+                time.sleep(max(begun + number / self._bounds.rate - time.monotonic(), 0.0))
+                left_s = self._bounds.seconds - (time.monotonic() - begun)
+                if left_s <= 0:
+                    self._leave(len(cases) - number, f"the {self._bounds.seconds:g} s of --time are over")
                     return
-                yield self._tried(case, self._bounds.seconds - (time.monotonic() - begun))
+                try:
+                    result = self._tried(case, left_s)
+                except PeerError as error:
+                    # What is known by then is told.
+                    if not self._was_heard:
+                        raise
+                    self._leave(len(cases) - number, str(error))
+                    return
+                yield result
+                if self._is_over:
+                    why = "nobody gets in any more. Start the server anew, or say how with --restart"
+                    self._leave(len(cases) - number - 1, why)
+                    return
+            self._leave(len(cases) - len(wanted), f"no more than {self._bounds.most} are tried (--most)")
         finally:
             if self._program is not None:
                 self._program.stop()
+
+    def _leave(self, count: int, why: str) -> None:
+        """Note that so many cases are left out."""
+        if count:
+            self.left = f"{count} {'case' if count == 1 else 'cases'}: {why}"
 
     def _tried(self, case: Case, left_s: float) -> Result:
         """Try a case, for so many seconds at the most; with the server started anew, if it was only in no
@@ -110,6 +130,7 @@ class Series:
         )
         try:
             attempt = self._attempt(case, recorder, left_s)
+            self._look(attempt)
             reason = self._room.why_full(recorder)
             if reason is not None:
                 raise StorageError(f"{reason}; no more cases are tried")
@@ -126,6 +147,21 @@ class Series:
             # One in memory is still open.
             recorder.connection.close()
         return result
+
+    def _look(self, attempt: Attempt) -> None:
+        """See whether there is anybody to go on with. Raises PeerError if nobody has ever answered."""
+        seen = attempt.seen
+        if self._program is not None:
+            return
+        if attempt.case.role == "server" and not attempt.is_heard and not self._was_heard:
+            role = self._conditions.script.roles[0]
+            host, port = next(iter(self._conditions.places.values()))
+            raise PeerError(
+                f"{role.transport} {host}:{port} does not answer. Start the server first, or name another"
+                f" address; is it {self._conditions.dissector.grammar.title} that it speaks?"
+            )
+        self._was_heard = True
+        self._is_over = seen is not None and seen.lets_in is False
 
     def _attempt(self, case: Case, recorder: Recorder, left_s: float) -> Attempt:
         trial = Trial(case, self._conditions, recorder, self._program)

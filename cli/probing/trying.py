@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 import msgspec
 
 from kiebitz.cli.options.addresses import Place as Address
 from kiebitz.cli.playing.acting import Actor
-from kiebitz.cli.probing.program import Program
+from kiebitz.cli.probing.program import ENDED_WELL, Program
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.dissectors.probing.demands import HEARS, NotHere
@@ -66,6 +67,8 @@ class Attempt(msgspec.Struct, frozen=True):
     sent: tuple[Sent, ...]
     begun_ns: int
     seconds: float
+    is_heard: bool
+    """Whether the peer has said anything at all."""
 
 
 class Conditions(msgspec.Struct, frozen=True):
@@ -92,17 +95,10 @@ class Trial:
         self._conditions = conditions
         self._recorder = recorder
         self._program = program
-        self._hears: Direction = OPPOSITE[HEARS[case.role]]
-        self._witness = Witness(conditions.dissector, self._hears)
         plays = HEARS[case.role]
+        self._witness = Witness(conditions.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
-        self._way: Way = RecordedWay(
-            conditions.script,
-            plays,
-            {role.protocol: conditions.dissector for role in conditions.script.roles},
-            case.fits,
-            case.at_start,
-        )
+        self._way = _way(case, conditions)
         self._listening = _Listening(self._way)
         self._actor = Actor(
             self._listening, self._peers, conditions.places, 0.0, _REACH_S, self._on_divergence
@@ -133,6 +129,11 @@ class Trial:
             self._way.lost = str(reason)
         except TimeoutError:
             self._way.lost = "its place was not reached in time"
+        except PeerError as error:
+            # A program that is ours to start is started again.
+            if self._program is None:
+                raise
+            self._way.lost = str(error)
         finally:
             writing.cancel()
             with suppress(asyncio.CancelledError):
@@ -146,6 +147,7 @@ class Trial:
             tuple(self._sent),
             self._begun_ns,
             time.monotonic() - started,
+            self._witness.is_heard,
         )
 
     # What is recorded.
@@ -250,10 +252,11 @@ class Trial:
     async def _watch(self, place: Place) -> None:
         """Go on as recorded, and hear what comes, until it is clear how the peer reacts."""
         due = time.monotonic() + self._wait_s()
+        self._listening.is_enough = lambda: self._is_clear(place)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s()):
                 await self._actor.play()
-        await self._actor.hear_until(due, lambda: self._is_clear(place))
+        await self._actor.hear_until(due, self._listening.is_enough)
         await self._actor.hear_until(time.monotonic() + _LINGER_S)
 
     def _wait_s(self) -> float:
@@ -304,7 +307,7 @@ class Trial:
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None
-        died = self._program.died() if self._program is not None else None
+        died = self._died()
         # That nobody is there any more is no ending of a connection.
         is_gone = how is not None and how.startswith(_NOBODY_LISTENS)
         return Seen(
@@ -317,6 +320,12 @@ class Trial:
             others_go_on,
         )
 
+    def _died(self) -> str | None:
+        """How the program has ended, if it was not to end."""
+        died = None if self._program is None else self._program.died()
+        # A client may well end after its game.
+        return None if self._case.role == "client" and died == ENDED_WELL else died
+
     def _others_go_on(self, place: Place) -> bool | None:
         """Whether those who have done nothing are still served; None where there is nobody, or nothing."""
         innocent = [other for other in place.others if other not in self._used.values()]
@@ -327,7 +336,10 @@ class Trial:
     async def _newcomer(self, place: Place) -> bool:
         """Whether a new client gets in: it is let in, and answered as in the record."""
         ours = {place.connection, *place.others, *self._used.values()}
-        if self._is_unread:
+        if place.role.transport == "udp":
+            # Datagrams have no end, and what comes late is recorded, too.
+            pass
+        elif self._is_unread:
             for connection in ours:
                 self._peers.reset(connection)
         else:
@@ -347,15 +359,28 @@ class Trial:
         return bool(self._witness.said(connection))
 
 
+def _way(case: Case, conditions: Conditions) -> Way:
+    """The way to a case's place."""
+    dissector, plays = conditions.dissector, HEARS[case.role]
+    if only_answers(dissector, plays):
+        return AnsweringWay(conditions.script, dissector, case.fits, case.at_start)
+    known = {dissector.protocol: dissector}
+    return RecordedWay(conditions.script, plays, known, case.fits, case.at_start)
+
+
 class _Listening:
-    """A way, of which it is kept how connections have ended."""
+    """A way, of which it is kept how connections have ended; it is over as soon as it `is_enough`."""
 
     def __init__(self, way: Way) -> None:
         self.ends: dict[int, str] = {}
+        self.is_enough: Callable[[], bool] = lambda: False
         self._way = way
 
     def actions(self) -> Iterator[Action]:
-        return self._way.actions()
+        for action in self._way.actions():
+            if self.is_enough():
+                return
+            yield action
 
     def accepted(self, connection: int, server: Role) -> None:
         self._way.accepted(connection, server)

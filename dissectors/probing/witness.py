@@ -36,6 +36,8 @@ class Witness:
         """By stream what stands in its messages' names."""
         self._tables: dict[int, str] = {}
         self._states: dict[str, State] = {}
+        self.is_heard = False
+        """Whether the peer has said anything."""
         self._since = False
         self._said: list[tuple[int, Said]] = []
         self._flawed: list[tuple[int, str]] = []
@@ -47,6 +49,7 @@ class Witness:
         self._streams[item.stream.id] = item.stream
         if not isinstance(item, Chunk):
             return
+        self.is_heard = self.is_heard or item.direction == self._hears
         framer = self._framer(item.stream.id, item.direction)
         for frame in (*framer.feed(item.offset, item.data), *framer.settle()):
             self._read(item.stream.id, item.direction, frame)
