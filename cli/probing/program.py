@@ -129,6 +129,11 @@ class Program:
             return f"signal {-status}"
 
     @property
+    def number(self) -> int | None:
+        """The number of its process, and of the group of all that it has started; None if it was not."""
+        return None if self._process is None else self._process.pid
+
+    @property
     def is_running(self) -> bool:
         """Whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.cli.probing.trying import Attempt
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.storage.in_full import InFull, MessageInFull
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import messages
+
+# Where cases are only listed, nothing that tries them is needed.
+if TYPE_CHECKING:
+    from kiebitz.cli.probing.trying import Attempt
 
 MOST_MESSAGES = 24
 """So many messages of a case are told."""
