@@ -218,10 +218,17 @@ def test_a_program_that_does_not_listen_is_told() -> None:
         Program("/nowhere/server", "udp", port).start()
 
 
-def test_what_a_program_has_started_ends_with_it() -> None:
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
     port = free_port("udp")
-    listens = f"import socket, time; s = socket.socket(type=2); s.bind(('127.0.0.1', {port})); time.sleep(60)"
-    program = Program(f"sh -c 'sleep 61 & {sys.executable} -c \"{listens}\"; wait'", "udp", port)
+    script = tmp_path / "server.py"
+    script.write_text(
+        "import socket, subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(61)'])\n"
+        "listening = socket.socket(type=socket.SOCK_DGRAM)\n"
+        f"listening.bind(('127.0.0.1', {port}))\n"
+        "time.sleep(60)\n"
+    )
+    program = Program(shlex.join([sys.executable, str(script)]), "udp", port)
     program.start()
     group = program.number
     assert group is not None
@@ -237,7 +244,7 @@ def test_what_a_program_has_started_ends_with_it() -> None:
     raise AssertionError("something of it is left")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
 def test_an_interrupted_probe_tells_what_it_knows_and_ends_the_program(number: int, tmp_path: Path) -> None:
     port = free_port("udp")
     command = [*KIEBITZ, "probe", "server", str(port), "-d", "maexchen", "--restart", server(port), "--json"]

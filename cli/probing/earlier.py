@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import closing
 
 from kiebitz.cli.probing.results import WORDS
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.sessions import load
 from kiebitz.dissectors.probing.demands import Role
 from kiebitz.storage.timeline import sessions
 
@@ -18,10 +19,12 @@ def earlier(database: str, role: Role, verdict: str) -> Sequence[str]:
     """The cases whose latest verdict was this one. Raises StorageError."""
     if not os.path.exists(database):
         return ()
-    timeline = open_session(database, is_told=False)
     latest: dict[str, str] = {}
-    for session in sessions(timeline.connection):
-        form = _NAME.fullmatch(session.name)
-        if form is not None and form[1] == role:
-            latest[form[2]] = form[3]
+    connection, _ = load(database)
+    # Before anything is recorded there: while a connection is open, none may be closed.
+    with closing(connection):
+        for session in sessions(connection):
+            form = _NAME.fullmatch(session.name)
+            if form is not None and form[1] == role:
+                latest[form[2]] = form[3]
     return [case for case, word in latest.items() if word == verdict]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -137,7 +138,7 @@ class Series:
             timeline = Timeline(recorder.connection, sessions(recorder.connection)[-1])
             session = f"{self._database}:{recorder.session_id}" if self._database is not None else None
             output = self._program.output if self._program is not None else None
-            command = f"{self._command} --only {case.name}"
+            command = f"{self._command} --only {shlex.quote(case.name)}"
             result = result_of(attempt, timeline, session, output, command)
             recorder.rename(f"{PROBE} {case.role} {case.name}: {result.verdict}")
             if self._keep is not None and result.is_failed:

@@ -107,6 +107,8 @@ class Trial:
         self._sent: list[Sent] = []
         self._used: dict[By, int] = {}
         """By whom the acts were done, and on which connections."""
+        self._gone: set[int] = set()
+        """Connections that we have ended."""
         self._is_unread = False
         self._begun_ns = 0
 
@@ -172,6 +174,9 @@ class Trial:
 
     async def _open(self) -> None:
         """Be the server for a client, which is started then if it is ours to start."""
+        if self._program is not None:
+            # It would come back before it is started anew.
+            self._program.stop()
         for role, address in await self._actor.listen():
             self._way.moved(role, address)
         if self._program is not None:
@@ -235,8 +240,10 @@ class Trial:
         elif isinstance(act, HalfClose):
             self._peers.half_close(connection)
         elif isinstance(act, Close):
+            self._gone.add(connection)
             await self._peers.hang(connection)
         elif isinstance(act, Reset):
+            self._gone.add(connection)
             self._peers.reset(connection)
 
     async def _connection(self, by: By, place: Place) -> int:
@@ -247,7 +254,8 @@ class Trial:
     async def _call(self, role: Role) -> int:
         """A new connection to a role's server, which is nobody's."""
         host, port = self._servers[role.server_key]
-        return await _PEERS[role.transport].call(self._peers, host, port)
+        number: int = await _PEERS[role.transport].call(self._peers, host, port)
+        return number
 
     async def _watch(self, place: Place) -> None:
         """Go on as recorded, and hear what comes, until it is clear how the peer reacts."""
@@ -267,7 +275,8 @@ class Trial:
 
     def _is_clear(self, place: Place) -> bool:
         """Whether nothing more is to be waited for."""
-        return self._is_as_usual(place) or self._is_refused() or self._ending() is not None
+        is_answered = self._is_as_usual(place) or self._is_refused()
+        return is_answered or self._ending() is not None or self._died() is not None
 
     def _is_as_usual(self, place: Place) -> bool:
         if self._way.is_as_usual:
@@ -296,7 +305,8 @@ class Trial:
 
     def _ending(self) -> str | None:
         """How the peer has ended a connection by which the acts were done."""
-        ends = (self._listening.ends.get(connection) for connection in self._used.values())
+        still_ours = (connection for connection in self._used.values() if connection not in self._gone)
+        ends = (self._listening.ends.get(connection) for connection in still_ours)
         return next((how for how in ends if how is not None), None)
 
     async def _seen(self, place: Place) -> Seen:
