@@ -21,7 +21,7 @@ from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.dissectors.probing.demands import HEARS, NotHere
-from kiebitz.dissectors.probing.verdict import Seen, Verdict, judged
+from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
 from kiebitz.dissectors.probing.ways import Place, RecordedWay, Way
 from kiebitz.dissectors.probing.witness import Witness
 from kiebitz.dissectors.records import OPPOSITE, Direction, Item
@@ -109,6 +109,8 @@ class Trial:
         """By whom the acts were done, and on which connections."""
         self._gone: set[int] = set()
         """Connections that we have ended."""
+        self._said: tuple[Said, ...] | None = None
+        """What the peer had said by the time that it was clear how it reacts."""
         self._is_unread = False
         self._begun_ns = 0
 
@@ -218,9 +220,10 @@ class Trial:
         self._begun_ns = now_ns()
         self._witness.begin()
         self._used["self"] = place.connection
+        # An answer may come while the acts are done.
+        self._way.acted(self._case.uses)
         for act in acts:
             await self._do(act, place)
-        self._way.acted(self._case.uses)
         await self._watch(place)
         return await self._seen(place)
 
@@ -276,6 +279,9 @@ class Trial:
     def _is_clear(self, place: Place) -> bool:
         """Whether nothing more is to be waited for."""
         is_answered = self._is_as_usual(place) or self._is_refused()
+        if is_answered and self._said is None:
+            # A refusal that comes later is one of something else.
+            self._said = self._witness.said(*self._used.values())
         return is_answered or self._ending() is not None or self._died() is not None
 
     def _is_as_usual(self, place: Place) -> bool:
@@ -312,7 +318,7 @@ class Trial:
     async def _seen(self, place: Place) -> Seen:
         how = self._ending()
         is_as_usual = self._is_as_usual(place)
-        said = self._witness.said(*self._used.values())
+        said = self._said if self._said is not None else self._witness.said(*self._used.values())
         flawed = self._witness.flawed()
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
