@@ -163,9 +163,10 @@ class RecordedWay(Way):
     def _later(self, line: Line, direction: Direction) -> Iterator[Line]:
         """What is said later on the same stream in a direction, but for heartbeats."""
         for step in self._script.steps:
-            if isinstance(step, Line) and step.number > line.number and step.role is line.role:
-                if step.direction == direction and not self._is_heartbeat(step):
-                    yield step
+            if not isinstance(step, Line) or step.number <= line.number or step.role is not line.role:
+                continue
+            if step.direction == direction and step.whole and not self._is_heartbeat(step):
+                yield step
 
     def _is_heartbeat(self, line: Line) -> bool:
         grammar = self._dissectors[line.role.protocol].grammar
