@@ -290,13 +290,25 @@ class Trial:
         expected = place.expected
         if expected is None:
             return False
-        # Who has sent it is answered, though it was to be another.
         said = self._witness.decode(expected.data)
+        if self._renames() and any(
+            each.message == said.message for each in self._witness.said(place.connection)
+        ):
+            # Who is called otherwise is spoken of otherwise.
+            return True
+        # Who has sent it is answered, though it was to be another.
         return any(
             self._witness.has_said(said, connection)
             for by, connection in self._used.items()
             if by != "self" and self._is_sender(by)
         )
+
+    def _renames(self) -> bool:
+        """Whether the case changes what a player is called."""
+        row = self._case.of
+        fields = row.fields if row is not None else ()
+        spoilt = (field for field in fields if field.name == self._case.field)
+        return any(handle.of_player for field in spoilt for handle in field.type.handles())
 
     def _is_sender(self, by: By) -> bool:
         return any(each.by == by for each in self._sent)
