@@ -1,4 +1,4 @@
-"""`kiebitz probe`: a right program passes, each planted fault is found by the right case, and nobody is bothered."""
+"""`kiebitz probe`: right programs pass, planted faults are found by the right cases, nobody is bothered."""
 
 from __future__ import annotations
 
@@ -24,14 +24,22 @@ from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.probing.cases import cases_of
 
 WINDOW_S = 0.3
-"""So long the server of Mäxchen waits for an answer; the specification has 250 ms, but this machine is busy."""
+"""So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
 
 
 def server(port: int, fault: str = "", protocol: str = "maexchen") -> str:
     """The shell command of a server with a planted fault."""
     players = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}[protocol]
     words = [sys.executable, str(ROOT / "tests" / "peers"), f"{protocol}-server", "--port", str(port)]
-    words += ["--players", str(players), "--points", "5", "--window", str(WINDOW_S), *(["--fault", fault] if fault else [])]
+    words += [
+        "--players",
+        str(players),
+        "--points",
+        "5",
+        "--window",
+        str(WINDOW_S),
+        *(["--fault", fault] if fault else []),
+    ]
     return shlex.join(words)
 
 
@@ -43,7 +51,9 @@ def probed(*only: str, fault: str = "", protocol: str = "maexchen", more: tuple[
     done = kiebitz(*arguments, "--json", *more)
     assert "Traceback" not in done.err
     found = done.json
-    assert done.status == (3 if any(each["verdict"] == "FAILED" for each in found["results"]) else 0), done.err
+    assert done.status == (3 if any(each["verdict"] == "FAILED" for each in found["results"]) else 0), (
+        done.err
+    )
     return found["results"]
 
 

@@ -181,10 +181,11 @@ def probe(
 ) -> None:
     """Try on a server, or on a client, what its protocol's specification demands, recommends and leaves open.
 
-    Each case sends one thing at one place of a game: a message whole, byte by byte, spelt in another way, with
-    a field left out, too long or of another type, at the wrong moment, twice, never. What the program does
-    then is compared with the specification. Only what that demands can be FAILED; to live on, to let others in
-    and to say only what the grammar allows is demanded always. The exit status is 3 if a case failed.
+    Each case sends one thing at one place of a game: a message whole, byte by byte, spelt in another way,
+    with a field left out, too long or of another type, at the wrong moment, twice, never. What the program
+    does then is compared with the specification. Only what that demands can be FAILED; to live on, to let
+    others in and to say only what the grammar allows is demanded always. The exit status is 3 if a case
+    failed.
 
     A server is called at ADDRESS; a client is to be told to connect there. Nothing is sent anywhere else.
 
@@ -302,9 +303,7 @@ def _show_list(cases: Sequence[Case], as_json: bool) -> None:
     show(_CASES, batches(rows), "json" if as_json else None, "there are no cases")
 
 
-def _tried(
-    asked: _Asked, cases: Sequence[Case], is_agreed: bool
-) -> tuple[list[Result], str | None, bool]:
+def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[Result], str | None, bool]:
     """Try the cases: what came of them, why some were left out, and whether Ctrl-C has ended it."""
     # They take their time to load.
     from kiebitz.cli.probing.asking import ask_first

@@ -48,8 +48,8 @@ def recognised(place: Place) -> Dissector:
         pass
     known = ", ".join(installed().dissectors)
     raise click.UsageError(
-        f"it is not known what {host}:{port} speaks, and nothing is sent before that is clear: say -d PROTOCOL,"
-        f" one of {known}"
+        f"it is not known what {host}:{port} speaks, and nothing is sent before that is clear: say"
+        f" -d PROTOCOL, one of {known}"
     )
 
 
@@ -67,7 +67,7 @@ def ask_first(place: Place, dissector: Dissector, is_agreed: bool) -> None:
         return
     if not has_keyboard():
         raise click.UsageError(
-            f"{host} is another machine: probe only what is yours, or what you may probe, and say so with --yes"
+            f"{host} is another machine: probe only what is yours or what you may probe, and say so: --yes"
         )
     if not confirmed(f"{host} is another machine. Is it yours, or may you send it what is wrong on purpose?"):
         raise click.Abort

@@ -38,9 +38,7 @@ def _pieces(title: str, results: Sequence[Result]) -> Iterator[str]:
     # What matters most comes first.
     order = [word for word, _ in counted(results)]
     for result in sorted(results, key=lambda each: order.index(each.verdict)):
-        yield (
-            f"<tr><td>{_word(result)}</td><td>{_link(result)}</td><td>{_text(result.why)}</td></tr>\n"
-        )
+        yield (f"<tr><td>{_word(result)}</td><td>{_link(result)}</td><td>{_text(result.why)}</td></tr>\n")
     yield "</tbody>\n</table>\n"
     for result in results:
         if result.messages or result.output:

@@ -1,4 +1,4 @@
-"""The program under test, where Kiebitz starts it itself: its output is kept, and all that it started ends."""
+"""The program under test, where Kiebitz starts it itself: its output is kept, and all it started ends."""
 
 from __future__ import annotations
 

@@ -24,7 +24,6 @@ from kiebitz.storage.room import Room
 from kiebitz.storage.schema import MEMORY, StorageError
 from kiebitz.storage.timeline import Timeline, sessions
 
-
 PROBE = "probe"
 """With this word the names of sessions of cases begin: `probe server maexchen/JOIN/lost: OK`."""
 
@@ -40,9 +39,9 @@ class Bounds(msgspec.Struct, frozen=True):
 class Series:
     """Tries cases, each in a session of its own.
 
-    `command` is the beginning of the shell command that tries one again. `database` keeps the sessions, `keep`
-    is a folder for the captures of those that failed; None keeps nothing. `left` says, when it is over, why
-    cases were left out, if some were.
+    `command` is the beginning of the shell command that tries one again. `database` keeps the sessions,
+    `keep` is a folder for the captures of those that failed; None keeps nothing. `left` says, when it is
+    over, why cases were left out, if some were.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ from kiebitz.cli.playing.acting import Actor
 from kiebitz.cli.probing.program import ENDED_WELL, Program
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
+from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.dissectors.probing.demands import HEARS, NotHere
 from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
@@ -72,7 +72,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """Where and how cases are tried: by which record, at which addresses, and how long is waited (seconds)."""
+    """Where and how cases are tried: by which record, at which addresses, how long is waited (seconds)."""
 
     dissector: Dissector
     script: Script

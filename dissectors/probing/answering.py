@@ -19,6 +19,10 @@ from kiebitz.dissectors.replay.part import Action, Call, Listen, Reaction, Say
 from kiebitz.dissectors.replay.script import Line, Role, Script
 
 
+MOST_PLACES = 6
+"""After so many places at which a case cannot be tried it is given up: they are all alike."""
+
+
 def only_answers(dissector: Dissector, plays: Direction) -> bool:
     """Whether all that this side says, but for how it comes in, answers a message of the other."""
     rows = [row for row in dissector.grammar.rows if row.direction == plays and row.deviation is None]
@@ -57,6 +61,8 @@ class AnsweringWay(Way):
         """By connection and question how often it was answered."""
         self._due: deque[Say] = deque()
         self._held: Say | None = None
+        self._passed = 0
+        """So many places were passed by."""
         self._has_acted = False
         self._is_as_usual = False
 
@@ -87,6 +93,10 @@ class AnsweringWay(Way):
     # What is to be done.
 
     def actions(self) -> Iterator[Action]:
+        if self._early is None:
+            self.lost = "the record has no place for it"
+        elif self._passed > MOST_PLACES:
+            self.lost = f"it can be tried at none of {self._passed} places"
         held, self._held = self._held, None
         if held is not None:
             yield held
@@ -138,6 +148,7 @@ class AnsweringWay(Way):
 
     def pass_by(self) -> None:
         self.place = None
+        self._passed += 1
 
     def acted(self, uses: int) -> None:
         self._has_acted = True
@@ -149,6 +160,9 @@ class AnsweringWay(Way):
         return self._is_as_usual
 
     # What the server does.
+
+    def moved(self, server: Role, address: str) -> None:
+        """Servers are played by no such way."""
 
     def accepted(self, connection: int, server: Role) -> None:
         """Nobody comes to a client."""
@@ -166,7 +180,7 @@ class AnsweringWay(Way):
         framer = self._framers[connection]
         frames = [*framer.feed(self._came[connection], data), *framer.settle()]
         self._came[connection] += len(data)
-        replies = []
+        replies: list[Say] = []
         for frame in frames:
             decoded = self._dissector.decode(frame.data, "s2c")
             if decoded.row is None or not decoded.sound:

@@ -1,8 +1,8 @@
 """The way to a case's place: what is said until a message comes up that the case is about, and after it.
 
 A way has no socket and no clock, as `replay.part` has none: whoever goes it does its actions one after the
-other, and tells it what the peer does. `RecordedWay` goes by a recorded game. A player that plays by the rules
-is another way: all that is asked of it stands in `Way`.
+other, and tells it what the peer does. `RecordedWay` goes by a recorded game. A player that plays by the
+rules is another way: all that is asked of it stands in `Way`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class Place(msgspec.Struct, frozen=True):
 class Way(ABC):
     """Goes to places that fit a case, one after the other, and on from there.
 
-    `actions` ends when a `place` is reached. Then either `pass_by` or `acted` is called, and `actions` goes on:
-    to the next place, or up to what is to come after the acts. If it ends without a place, `lost` says why.
+    `actions` ends when a `place` is reached. Then either `pass_by` or `acted` is called, and `actions` goes
+    on: to the next place, or up to what is to come after the acts. If it ends without a place, `lost` says
+    why.
     """
 
     place: Place | None = None
@@ -63,6 +64,7 @@ class Way(ABC):
     def is_as_usual(self) -> bool:
         """Whether the peer has gone on after the acts as if the message had been sent as it is."""
 
+    @abstractmethod
     def moved(self, server: Role, address: str) -> None:
         """The server that this role is of, which we play, is at this address."""
 

@@ -1,7 +1,7 @@
 """What is seen of a conversation in which a case is tried: who is who, the table, and what the peer says.
 
-It is told all that is said, as items. So it knows at a place what a case may need (`Situation`), and afterwards
-what the peer has said since.
+It is told all that is said, as items. So it knows at a place what a case may need (`Situation`), and
+afterwards what the peer has said since.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ class Witness:
                 continue
             for handle, values in handles.items():
                 others.setdefault(handle, []).extend(values)
-        state = self._states.get(self._streams[place.connection].server, {})
+        # Over UDP a conversation begins with the first that is said in it.
+        stream = self._streams.get(place.connection) or next(iter(self._streams.values()), None)
+        state = {} if stream is None else self._states.get(stream.server, {})
         player = self._names.get(place.connection)
         return Situation(place.frame, place.following, place.waits, deepcopy(state), player, others)
 
