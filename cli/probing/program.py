@@ -49,6 +49,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
         self._output: deque[bytes] = deque()
         self._kept = 0
+        self._reader: threading.Thread | None = None
         self.is_fresh = False
         """Whether nothing was said to it since it was started."""
 
@@ -74,7 +75,8 @@ class Program:
             reason = getattr(error, "strerror", None) or "there is no command"
             raise ProgramError(f"--restart {self._command}: {reason}") from error
         assert self._process.stdout is not None
-        threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True).start()
+        self._reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
         self._wait()
         self.is_fresh = True
 
@@ -100,7 +102,7 @@ class Program:
             time.sleep(_LOOK_S)
 
     def _keep(self, output: IO[bytes]) -> None:
-        with suppress(OSError, ValueError):
+        with output, suppress(OSError, ValueError):
             while data := output.read1(4096) if hasattr(output, "read1") else output.read(4096):
                 self._output.append(data)
                 self._kept += len(data)
@@ -152,6 +154,9 @@ class Program:
             process.wait(_END_S)
         except subprocess.TimeoutExpired:
             warn(f"{self._command} does not end: its process number is {process.pid}")
+        if self._reader is not None:
+            # What is no longer of its group may still hold the pipe.
+            self._reader.join(_END_S)
 
     def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:
         # The group may be gone with its first process.

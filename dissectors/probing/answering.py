@@ -18,7 +18,6 @@ from kiebitz.dissectors.replay.binding import Bindings
 from kiebitz.dissectors.replay.part import Action, Call, Listen, Reaction, Say
 from kiebitz.dissectors.replay.script import Line, Role, Script
 
-
 MOST_PLACES = 6
 """After so many places at which a case cannot be tried it is given up: they are all alike."""
 
