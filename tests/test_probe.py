@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from command import ROOT, kiebitz
-from live import KIEBITZ, free_port
+from live import KIEBITZ, free_port, until
 from strength import a_few
 
 from kiebitz.cli.probing.page import write_page
@@ -244,7 +244,7 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
     assert group is not None
     assert len(living(group)) == 2
     program.stop()
-    assert not living(group)
+    until(lambda: not living(group), "all of it has ended", 10)
 
 
 def living(group: int) -> list[str]:

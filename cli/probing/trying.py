@@ -361,8 +361,8 @@ class Trial:
             return False
         return True if any(self._witness.said(other) for other in innocent) else None
 
-    async def _newcomer(self, place: Place) -> bool:
-        """Whether a new client gets in: it is let in, and answered as in the record."""
+    async def _newcomer(self, place: Place) -> bool | None:
+        """Whether a new client gets in; None where it is accepted, but the server says nothing to it."""
         ours = {place.connection, *place.others, *self._used.values()}
         if place.role.transport == "udp":
             # Datagrams have no end, and what comes late is recorded, too.
@@ -384,7 +384,10 @@ class Trial:
         await self._actor.hear_until(
             due, lambda: bool(self._witness.said(connection)) or connection in self._listening.ends
         )
-        return bool(self._witness.said(connection))
+        if self._witness.said(connection):
+            return True
+        # Over TCP a server may well wait for more players before it says anything.
+        return False if role.transport == "udp" or connection in self._listening.ends else None
 
 
 def _way(case: Case, conditions: Conditions) -> Way:
