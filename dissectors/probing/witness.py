@@ -104,8 +104,8 @@ class Witness:
             for handle, values in handles.items():
                 others.setdefault(handle, []).extend(values)
         # Over UDP a conversation begins with the first that is said in it.
-        stream = self._streams.get(place.connection) or next(iter(self._streams.values()), None)
-        state = {} if stream is None else self._states.get(stream.server, {})
+        known = self._streams.get(place.connection) or next(iter(self._streams.values()), None)
+        state = {} if known is None else self._states.get(known.server, {})
         player = self._names.get(place.connection)
         return Situation(place.frame, place.following, place.waits, deepcopy(state), player, others)
 
