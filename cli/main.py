@@ -49,6 +49,9 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Play it again": {
         "replay": ("cli.commands.replay:replay", "A game again, in the terminal or to a live peer."),
     },
+    "Test a program": {
+        "probe": ("cli.commands.probe:probe", "Is my server, is my client right? Case by case."),
+    },
     "Keep it": {
         "export": ("cli.commands.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
         "redissect": ("cli.commands.redissect:redissect", "Read the recorded bytes anew."),

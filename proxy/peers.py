@@ -45,6 +45,10 @@ class Gone(msgspec.Struct, frozen=True):
     how: str
 
 
+RESET = "has reset the connection"
+"""How a peer goes that does not hang up."""
+
+
 Happening = Came | Said | Gone
 
 
@@ -68,6 +72,10 @@ class Connection(ABC):
     @abstractmethod
     def hang(self) -> None:
         """Say that nothing more is said."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """End it as if this machine were gone, where its transport knows that."""
 
     @abstractmethod
     def close(self) -> None:
@@ -165,6 +173,18 @@ class Peers:
         except TimeoutError:
             pass
         self._end(connection, "closed")
+
+    def half_close(self, number: int) -> None:
+        """Say nothing more on a connection, and go on hearing what comes."""
+        if number in self._connections:
+            self._connections[number].hang()
+
+    def reset(self, number: int) -> None:
+        """End a connection as if this machine were gone."""
+        connection = self._connections.pop(number, None)
+        if connection is not None:
+            connection.reset()
+            self._end(connection, "reset")
 
     def close(self) -> None:
         """Close everything; what is still open ends with the session."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import struct
+from contextlib import suppress
 from typing import cast
 
 from kiebitz.proxy.endpoints import bind, endpoint_text, resolve
-from kiebitz.proxy.peers import Connection, PeerError, Peers
+from kiebitz.proxy.peers import RESET, Connection, PeerError, Peers
 
 CONNECT_SECONDS = 10.0
 """How long a server may take to accept a connection."""
@@ -45,6 +47,8 @@ class _Wire(asyncio.Protocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, ConnectionResetError):
+            self._connection.gone(RESET)
         self._connection.gone()
         self._connection.writable.set()
 
@@ -69,6 +73,12 @@ class _TcpConnection(Connection):
     def hang(self) -> None:
         if not self.transport.is_closing():
             self.transport.write_eof()
+
+    def reset(self) -> None:
+        sock = self.transport.get_extra_info("socket")
+        with suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def close(self) -> None:
         self.transport.close()

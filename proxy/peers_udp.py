@@ -34,6 +34,9 @@ class _UdpConnection(Connection):
         # Datagrams have no end.
         self.over.set()
 
+    def reset(self) -> None:
+        """Nobody would be told."""
+
     def close(self) -> None:
         """The socket may be others', too."""
 

@@ -219,6 +219,14 @@ class Recorder:
         self.release()
         return found
 
+    def rename(self, name: str) -> None:
+        """Call the session something else from now on. Raises StorageError."""
+        try:
+            with self.connection:
+                self.connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, self.session_id))
+        except sqlite3.Error as error:
+            raise StorageError(sentence(self.path, error)) from error
+
     def release(self) -> None:
         """Let go of the file. A database in memory stays open for whoever has its connection."""
         self._inspection.close()

@@ -12,7 +12,7 @@ import pytest
 
 from kiebitz.dissectors.records import Chunk, Direction, End, Item
 from kiebitz.proxy import peers_tcp, peers_udp
-from kiebitz.proxy.peers import Came, Gone, Happening, PeerError, Peers, Said
+from kiebitz.proxy.peers import RESET, Came, Gone, Happening, PeerError, Peers, Said
 
 PATIENCE_S = 30.0
 
@@ -165,5 +165,36 @@ def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPa
             assert not client.items
             for sock in waiting:
                 sock.close()
+
+    run(trial)
+
+
+def test_a_half_closed_connection_still_hears() -> None:
+    async def trial() -> None:
+        server, client = Recorded("s2c"), Recorded("c2s")
+        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
+        number = await peers_tcp.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        came = await server.happens()
+        client.peers.half_close(number)
+        assert await server.happens() == Gone(came.connection, "has hung up")
+        server.peers.say(came.connection, b"still here")
+        assert await client.happens() == Said(number, b"still here")
+        server.peers.close()
+        client.peers.close()
+
+    run(trial)
+
+
+def test_a_reset_is_told_from_an_end() -> None:
+    async def trial() -> None:
+        server, client = Recorded("s2c"), Recorded("c2s")
+        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
+        number = await peers_tcp.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        came = await server.happens()
+        client.peers.reset(number)
+        assert await server.happens() == Gone(came.connection, RESET)
+        assert client.ends == ["reset"]
+        server.peers.close()
+        client.peers.close()
 
     run(trial)

@@ -47,6 +47,10 @@ RUNS: dict[str, list[list[str]]] = {
     "whatif": [["game.db", "--drop", "#3"]],
     "follow": [["game.db", "1"]],
     "replay": [["game.db", "--speed", "100000"], ["game.db", "--connect", "127.0.0.1:{udp}"]],
+    "probe": [
+        ["server", "-d", "maexchen", "--list"],
+        ["server", "127.0.0.1:{udp}", "-d", "maexchen", "--only", "maexchen/REGISTER/whole"],
+    ],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
         for form in ("pcapng", "jsonl", "csv", "parquet", "html")

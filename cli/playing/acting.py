@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from kiebitz.cli.options.addresses import Place
-from kiebitz.dissectors.replay.part import Call, Divergence, Hang, Listen, Part, Reaction, Say
+from kiebitz.dissectors.replay.part import Action, Call, Divergence, Hang, Listen, Reaction, Say
 from kiebitz.dissectors.replay.script import Role
 from kiebitz.proxy import peers_tcp, peers_udp
 from kiebitz.proxy.peers import Came, Happening, Peers, Said
@@ -21,6 +21,28 @@ reads them together, as a relay does, would see no order in what came within one
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
+class Playable(Protocol):
+    """What an actor needs of a part, or of what else says what is to be done; see `Part`."""
+
+    def actions(self) -> Iterator[Action]:
+        """What is to be done next."""
+
+    def accepted(self, connection: int, server: Role) -> None:
+        """A client has come."""
+
+    def connected(self, connection: int, role: Role) -> None:
+        """A call has been taken."""
+
+    def heard(self, connection: int, data: bytes) -> Reaction:
+        """The peer has sent bytes."""
+
+    def ended(self, connection: int, how: str) -> Reaction:
+        """The peer says nothing more."""
+
+    def overdue(self, listened: Listen) -> Reaction:
+        """What was listened for has not come in time."""
+
+
 class Actor:
     """Plays `part` by the pace of the record times `speed`, or, if that is 0, as fast as the peer.
 
@@ -30,7 +52,7 @@ class Actor:
 
     def __init__(
         self,
-        part: Part,
+        part: Playable,
         peers: Peers,
         places: Mapping[Role, Place],
         speed: float,
@@ -73,8 +95,11 @@ class Actor:
     async def _pace(self, since_ns: int, apart: bool) -> None:
         """Wait until an action is due, and hear meanwhile."""
         wait_s = since_ns / 1e9 / self._speed if self._speed else 0.0
-        due = self._last + max(wait_s, APART_SECONDS if apart else 0.0)
-        while (left := due - time.monotonic()) > 0:
+        await self.hear_until(self._last + max(wait_s, APART_SECONDS if apart else 0.0))
+
+    async def hear_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
+        """Hear what the peers do until a moment of the monotonic clock, or until it is enough."""
+        while not is_enough() and (left := due - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._hear(await self._peers.happened.get())

@@ -29,6 +29,7 @@ __all__ = [
     "accept_any_letter",
     "candidates",
     "colour_is_forced",
+    "confirmed",
     "ellipsis",
     "errors_are_seen",
     "flush",
@@ -116,6 +117,12 @@ def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
         for word, note in words
         if printable(word) == word
     ]
+
+
+def confirmed(question: str) -> bool:
+    """Ask on stderr, and read a line of stdin: whether it says yes."""
+    tell(f"{question} [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 # For programs.

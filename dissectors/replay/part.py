@@ -35,12 +35,14 @@ class Say(msgspec.Struct, frozen=True):
     """Send bytes on a connection, `since_ns` after the step before it if the pace is the record's.
 
     What is `apart` follows another stream's at once: for both to arrive in order, a moment must lie between.
+    `line` is the record's, None for what is only answered.
     """
 
     connection: int
     data: bytes
     since_ns: int = 0
     apart: bool = False
+    line: Line | None = None
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -200,16 +202,21 @@ class Part:
             return
         yield from self._await_client(played)
         if played.connection is not None and not self.stopped:
-            yield Say(played.connection, self._worded(played, line), since_ns, self._act(line))
+            yield Say(played.connection, self.worded(line), since_ns, self._act(line), line)
 
-    def _worded(self, played: _Played, line: Line) -> bytes:
-        """A line with the live names in it."""
+    def worded(self, line: Line) -> bytes:
+        """A line with the live names in it; a name that is not bound yet is bound to itself."""
+        played = self._played[line.role.number]
         dissector = played.cues.dissector
         decoded = dissector.decode(line.data, line.direction)
         if decoded.row is None or not line.whole:
             return line.data
         fields = self._bindings.told(dissector, decoded.row, decoded.fields, played.role.number)
         return dissector.rewrite(line.data, line.direction, fields)
+
+    def awaits(self, line: Line) -> bool:
+        """Whether a line of the peer's is yet to come."""
+        return self._played[line.role.number].cues.awaits(line)
 
     def _act(self, step: Step) -> bool:
         """Note that we act, and say whether something else was just done on another stream.

@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument(
         "--url", default="", help="where CGML players are sent; else the server's second port"
     )
+    parser.add_argument("--window", type=float, default=1.0, help="how long a Mäxchen server waits (seconds)")
     options = parser.parse_args()
     if options.list:
         for fault in FAULTS:
@@ -50,6 +51,7 @@ def main() -> int:
         players=options.players,
         points=options.points,
         url=options.url,
+        window=options.window,
     )
     program = PEERS[options.peer]
     try:

@@ -5,11 +5,11 @@ The same programs with the same seeds play the same game.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Ids, Stream
+from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Ids, Item, Stream
 from peers.program import BREATH_S, Link, Player, Server
 
 STEP_S = 0.001
@@ -197,13 +197,11 @@ class Bench:
 
     # What Kiebitz makes of it.
 
-    def findings(self, dissector: Dissector) -> Findings:
-        """What an inspector finds in all that was said."""
-        transport = self.server.transport
+    def items(self) -> Iterator[Item]:
+        """What was said, as a relay would have it."""
         ports = range(FIRST_PORT, FIRST_PORT + self.server.doors)
-        inspector = Inspector([dissector], Ids(), {(transport, port): dissector for port in ports})
         streams = {
-            seat: Stream(number, transport, seat.name, f"127.0.0.1:{ports[seat.door]}", 0)
+            seat: Stream(number, self.server.transport, seat.name, f"127.0.0.1:{ports[seat.door]}", 0)
             for number, seat in enumerate(self.seats, 1)
         }
         offsets: dict[tuple[Seat, Direction], int] = {}
@@ -213,15 +211,26 @@ class Bench:
             if data is None:
                 if seat not in ended:
                     ended.add(seat)
-                    inspector.feed(End(streams[seat], now_ns, "closed"))
+                    yield End(streams[seat], now_ns, "closed")
                 continue
             if seat in ended:
                 continue
             at = offsets.get((seat, direction), 0)
             offsets[seat, direction] = at + len(data)
-            inspector.feed(Chunk(streams[seat], direction, now_ns, at, data))
+            yield Chunk(streams[seat], direction, now_ns, at, data)
         for seat, stream in streams.items():
             if seat not in ended:
-                inspector.feed(End(stream, int(self.now * 1e9), "end"))
+                yield End(stream, int(self.now * 1e9), "end")
+
+    def decode_as(self, dissector: Dissector) -> dict[tuple[str, int], Dissector]:
+        """The protocol of the server's ports."""
+        ports = range(FIRST_PORT, FIRST_PORT + self.server.doors)
+        return {(self.server.transport, port): dissector for port in ports}
+
+    def findings(self, dissector: Dissector) -> Findings:
+        """What an inspector finds in all that was said."""
+        inspector = Inspector([dissector], Ids(), self.decode_as(dissector))
+        for item in self.items():
+            inspector.feed(item)
         inspector.finish()
         return inspector.drain()

@@ -11,9 +11,6 @@ from kiebitz.dissectors.maexchen.dice import MIA, beats, rank, written
 from kiebitz.dissectors.records import Transport
 from peers.program import MOST_CLIENTS, Died, Link, Server, Setup
 
-WINDOW_S = 1.0
-"""So long an answer is waited for."""
-
 PAUSE_S = 0.05
 IDLE_S = 1.0
 """Between rounds, and between those that nobody wants to play."""
@@ -95,7 +92,7 @@ class MaexchenServer(Server):
     def _wait(self) -> None:
         self._questions += 1
         if not self.has("waits-for-ever"):
-            self.after(WINDOW_S, partial(self._too_late, self._questions))
+            self.after(self.setup.window, partial(self._too_late, self._questions))
 
     def _too_late(self, question: int) -> None:
         if question == self._questions:

@@ -27,7 +27,8 @@ BREATH_S = 0.003
 class Setup:
     """How a program is to play. `games` is how many, 0 for as many as come; a server waits for `players`.
 
-    `points` is what wins a game of Catan; `url` is where CGML players are sent.
+    `points` is what wins a game of Catan; `url` is where CGML players are sent. `window` is how long a
+    Mäxchen server waits for an answer (seconds).
     """
 
     fault: str = ""
@@ -37,6 +38,7 @@ class Setup:
     players: int = 0
     points: int = 10
     url: str = ""
+    window: float = 1.0
 
 
 class Died(Exception):

@@ -1,0 +1,441 @@
+"""One case, tried on a live server: the way to its place, its acts there, and what comes of them.
+
+All of it is recorded as one session. What we say goes to the address that was given, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from kiebitz.cli.options.addresses import Place as Address
+from kiebitz.cli.playing.acting import Actor
+from kiebitz.cli.probing.program import ENDED_WELL, Program
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
+from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
+from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.demands import HEARS, NotHere
+from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
+from kiebitz.dissectors.probing.ways import Place, RecordedWay, Way
+from kiebitz.dissectors.probing.witness import Witness
+from kiebitz.dissectors.records import OPPOSITE, Direction, Item
+from kiebitz.dissectors.replay.part import Action, Divergence, Listen, Reaction
+from kiebitz.dissectors.replay.script import Line, Role, Script
+from kiebitz.proxy import peers_tcp, peers_udp
+from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.peers import RESET, PeerError, Peers
+from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
+
+_REACH_S = 5.0
+"""So long a peer may take for each thing on the way to a case's place."""
+
+_LINGER_S = 0.05
+"""After the last answer so long is waited for an end."""
+
+_UNREAD_S = 2.0
+"""So long a peer may leave unread what is sent."""
+
+_NOBODY_LISTENS = "cannot be reached"
+"""How the system's word begins that a datagram found nobody."""
+
+_PEERS = {"tcp": peers_tcp, "udp": peers_udp}
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """Bytes that a case has sent, and by which of our connections."""
+
+    by: By
+    data: bytes
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What came of a case: the verdict, or `why_not` it could not be tried.
+
+    Its messages are those of its session from `begun_ns` on.
+    """
+
+    case: Case
+    verdict: Verdict | None
+    why_not: str | None
+    seen: Seen | None
+    sent: tuple[Sent, ...]
+    begun_ns: int
+    seconds: float
+    is_heard: bool
+    """Whether the peer has said anything at all."""
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """Where and how cases are tried: by which record, at which addresses, how long is waited (seconds)."""
+
+    dissector: Dissector
+    script: Script
+    places: Mapping[Role, Address]
+    wait_s: float
+
+    @property
+    def decode_as(self) -> DecodeAs:
+        """The protocol of the peer's ports."""
+        return {(role.transport, port): self.dissector for role, (_, port) in self.places.items()}
+
+
+class Trial:
+    """Tries a case once. What happens is recorded by `recorder`; `program` is the peer, if it is ours."""
+
+    def __init__(
+        self, case: Case, conditions: Conditions, recorder: Recorder, program: Program | None
+    ) -> None:
+        self._case = case
+        self._conditions = conditions
+        self._recorder = recorder
+        self._program = program
+        plays = HEARS[case.role]
+        self._witness = Witness(conditions.dissector, OPPOSITE[plays])
+        self._peers = Peers(plays, recorder.stream_ids, self._on_item)
+        self._way = _way(case, conditions)
+        self._listening = _Listening(self._way)
+        self._actor = Actor(
+            self._listening, self._peers, conditions.places, 0.0, _REACH_S, self._on_divergence
+        )
+        self._servers = {role.server_key: place for role, place in conditions.places.items()}
+        self._sent: list[Sent] = []
+        self._used: dict[By, int] = {}
+        """By whom the acts were done, and on which connections."""
+        self._gone: set[int] = set()
+        """Connections that we have ended."""
+        self._said: tuple[Said, ...] | None = None
+        """What the peer had said by the time that it was clear how it reacts."""
+        self._is_unread = False
+        self._begun_ns = 0
+
+    async def run(self, limit_s: float) -> Attempt:
+        """Go there, in that many seconds at the most, do it, and watch.
+
+        Raises PeerError, ProgramError, RelayError and StorageError.
+        """
+        started = time.monotonic()
+        writing = asyncio.create_task(self._write())
+        seen: Seen | None = None
+        try:
+            async with asyncio.timeout(limit_s):
+                if self._case.role == "client":
+                    await self._open()
+                place, acts = await self._reach()
+            if place is not None:
+                seen = await self._try(place, acts)
+        except NotHere as reason:
+            self._way.lost = str(reason)
+        except TimeoutError:
+            self._way.lost = "its place was not reached in time"
+        except PeerError as error:
+            # A program that is ours to start is started again.
+            if self._program is None:
+                raise
+            self._way.lost = str(error)
+        finally:
+            writing.cancel()
+            with suppress(asyncio.CancelledError):
+                await writing
+            self._peers.close()
+        return Attempt(
+            self._case,
+            None if seen is None else judged(self._case, seen),
+            self._way.lost if seen is None else None,
+            seen,
+            tuple(self._sent),
+            self._begun_ns,
+            time.monotonic() - started,
+            self._witness.is_heard,
+        )
+
+    # What is recorded.
+
+    def _on_item(self, item: Item) -> None:
+        self._recorder.record((item,))
+        self._witness.feed(item)
+
+    def _on_divergence(self, divergence: Divergence) -> None:
+        """The way itself takes note of it."""
+
+    def _gather(self) -> None:
+        self._witness.take(self._recorder.gather())
+
+    async def _write(self) -> None:
+        while True:
+            await asyncio.sleep(COMMIT_EVERY_S / 2)
+            self._gather()
+            self._recorder.write()
+
+    # The way there.
+
+    async def _open(self) -> None:
+        """Be the server for a client, which is started then if it is ours to start."""
+        if self._program is not None:
+            # It would come back before it is started anew.
+            self._program.stop()
+        for role, address in await self._actor.listen():
+            self._way.moved(role, address)
+        if self._program is not None:
+            self._program.start()
+
+    async def _reach(self) -> tuple[Place | None, tuple[Act, ...]]:
+        """Go to the first place where the case can be tried. Raises NotHere if there is none."""
+        reason: NotHere | None = None
+        while True:
+            await self._actor.play()
+            place = self._way.place
+            if place is None:
+                if reason is not None and self._way.lost is not None:
+                    raise NotHere(f"{self._way.lost}; before that: {reason}")
+                return None, ()
+            self._gather()
+            try:
+                acts = self._case.acts(self._witness.situation(place))
+                self._check(acts, place)
+            except NotHere as error:
+                reason = error
+                if self._case.at_start:
+                    raise
+                self._way.pass_by()
+            else:
+                return place, acts
+
+    def _check(self, acts: tuple[Act, ...], place: Place) -> None:
+        """Raise NotHere if there is nobody who would do these acts."""
+        senders = {act.by for act in acts if not isinstance(act, Pause)}
+        if "other" in senders and not place.others:
+            raise NotHere("no other player is there")
+        if "stranger" in senders and self._case.role == "client":
+            raise NotHere("to a client only its server speaks here")
+
+    # The acts, and what comes of them.
+
+    async def _try(self, place: Place, acts: tuple[Act, ...]) -> Seen:
+        self._begun_ns = now_ns()
+        self._witness.begin()
+        self._used["self"] = place.connection
+        # An answer may come while the acts are done.
+        self._way.acted(self._case.uses)
+        for act in acts:
+            await self._do(act, place)
+        await self._watch(place)
+        return await self._seen(place)
+
+    async def _do(self, act: Act, place: Place) -> None:
+        if isinstance(act, Pause):
+            await self._actor.hear_until(time.monotonic() + act.seconds)
+            return
+        connection = await self._connection(act.by, place)
+        if isinstance(act, Send):
+            self._sent.append(Sent(act.by, act.data))
+            if not self._peers.say(connection, act.data) and not self._is_unread:
+                try:
+                    await self._peers.flushed(connection, _UNREAD_S)
+                except PeerError:
+                    # A peer may stop to read; it is seen below what it does then.
+                    self._is_unread = True
+        elif isinstance(act, HalfClose):
+            self._peers.half_close(connection)
+        elif isinstance(act, Close):
+            self._gone.add(connection)
+            await self._peers.hang(connection)
+        elif isinstance(act, Reset):
+            self._gone.add(connection)
+            self._peers.reset(connection)
+
+    async def _connection(self, by: By, place: Place) -> int:
+        if by not in self._used:
+            self._used[by] = place.others[0] if by == "other" else await self._call(place.role)
+        return self._used[by]
+
+    async def _call(self, role: Role) -> int:
+        """A new connection to a role's server, which is nobody's."""
+        host, port = self._servers[role.server_key]
+        number: int = await _PEERS[role.transport].call(self._peers, host, port)
+        return number
+
+    async def _watch(self, place: Place) -> None:
+        """Go on as recorded, and hear what comes, until it is clear how the peer reacts."""
+        due = time.monotonic() + self._wait_s()
+        self._listening.is_enough = lambda: self._is_clear(place)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._wait_s()):
+                await self._actor.play()
+        await self._actor.hear_until(due, self._listening.is_enough)
+        await self._actor.hear_until(time.monotonic() + _LINGER_S)
+
+    def _wait_s(self) -> float:
+        """How long an answer is waited for. Where none is sent, the specification may say so."""
+        name = self._case.message
+        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._sent else 0.0
+        return max(self._conditions.wait_s, 2 * patience)
+
+    def _is_clear(self, place: Place) -> bool:
+        """Whether nothing more is to be waited for."""
+        is_answered = self._is_as_usual(place) or self._is_refused()
+        if is_answered and self._said is None:
+            # A refusal that comes later is one of something else.
+            self._said = self._witness.said(*self._used.values())
+        return is_answered or self._ending() is not None or self._died() is not None
+
+    def _is_as_usual(self, place: Place) -> bool:
+        if self._way.is_as_usual:
+            return True
+        expected = place.expected
+        if expected is None:
+            return False
+        said = self._witness.decode(expected.data)
+        if self._renames() and any(
+            each.message == said.message for each in self._witness.said(place.connection)
+        ):
+            # Who is called otherwise is spoken of otherwise.
+            return True
+        # Who has sent it is answered, though it was to be another.
+        return any(
+            self._witness.has_said(said, connection)
+            for by, connection in self._used.items()
+            if by != "self" and self._is_sender(by)
+        )
+
+    def _renames(self) -> bool:
+        """Whether the case changes what a player is called."""
+        row = self._case.of
+        fields = row.fields if row is not None else ()
+        spoilt = (field for field in fields if field.name == self._case.field)
+        return any(handle.of_player for field in spoilt for handle in field.type.handles())
+
+    def _is_sender(self, by: By) -> bool:
+        return any(each.by == by for each in self._sent)
+
+    def _is_refused(self) -> bool:
+        said = self._witness.said(*self._used.values())
+        return any(
+            refusal.is_said_in(each.message, each.fields)
+            for refusal in self._case.demand.refusals
+            for each in said
+        )
+
+    def _ending(self) -> str | None:
+        """How the peer has ended a connection by which the acts were done."""
+        still_ours = (connection for connection in self._used.values() if connection not in self._gone)
+        ends = (self._listening.ends.get(connection) for connection in still_ours)
+        return next((how for how in ends if how is not None), None)
+
+    async def _seen(self, place: Place) -> Seen:
+        how = self._ending()
+        is_as_usual = self._is_as_usual(place)
+        said = self._said if self._said is not None else self._witness.said(*self._used.values())
+        flawed = self._witness.flawed()
+        others_go_on = self._others_go_on(place)
+        # A client lets nobody in.
+        lets_in = await self._newcomer(place) if self._case.role == "server" else None
+        died = self._died()
+        # That nobody is there any more is no ending of a connection.
+        is_gone = how is not None and how.startswith(_NOBODY_LISTENS)
+        return Seen(
+            is_as_usual,
+            said,
+            flawed,
+            None if how is None or is_gone else "reset" if how == RESET else "closed",
+            died,
+            lets_in,
+            others_go_on,
+        )
+
+    def _died(self) -> str | None:
+        """How the program has ended, if it was not to end."""
+        died = None if self._program is None else self._program.died()
+        # A client may well end after its game.
+        return None if self._case.role == "client" and died == ENDED_WELL else died
+
+    def _others_go_on(self, place: Place) -> bool | None:
+        """Whether those who have done nothing are still served; None where there is nobody, or nothing."""
+        innocent = [other for other in place.others if other not in self._used.values()]
+        if any(other in self._listening.ends for other in innocent):
+            return False
+        return True if any(self._witness.said(other) for other in innocent) else None
+
+    async def _newcomer(self, place: Place) -> bool | None:
+        """Whether a new client gets in; None where it is accepted, but the server says nothing to it."""
+        ours = {place.connection, *place.others, *self._used.values()}
+        if place.role.transport == "udp":
+            # Datagrams have no end, and what comes late is recorded, too.
+            pass
+        elif self._is_unread:
+            for connection in ours:
+                self._peers.reset(connection)
+        else:
+            await asyncio.gather(*map(self._peers.hang, ours))
+        role = self._conditions.script.roles[0]
+        try:
+            connection = await self._call(role)
+        except PeerError:
+            return False
+        opening = _opening_of(self._conditions.script, role, HEARS[self._case.role])
+        for line in opening:
+            self._peers.say(connection, line.data)
+        due = time.monotonic() + self._conditions.wait_s
+        await self._actor.hear_until(
+            due, lambda: bool(self._witness.said(connection)) or connection in self._listening.ends
+        )
+        if self._witness.said(connection):
+            return True
+        # Over TCP a server may well wait for more players before it says anything.
+        return False if role.transport == "udp" or connection in self._listening.ends else None
+
+
+def _way(case: Case, conditions: Conditions) -> Way:
+    """The way to a case's place."""
+    dissector, plays = conditions.dissector, HEARS[case.role]
+    if only_answers(dissector, plays):
+        return AnsweringWay(conditions.script, dissector, case.fits, case.at_start)
+    known = {dissector.protocol: dissector}
+    return RecordedWay(conditions.script, plays, known, case.fits, case.at_start)
+
+
+class _Listening:
+    """A way, of which it is kept how connections have ended; it is over as soon as it `is_enough`."""
+
+    def __init__(self, way: Way) -> None:
+        self.ends: dict[int, str] = {}
+        self.is_enough: Callable[[], bool] = lambda: False
+        self._way = way
+
+    def actions(self) -> Iterator[Action]:
+        for action in self._way.actions():
+            if self.is_enough():
+                return
+            yield action
+
+    def accepted(self, connection: int, server: Role) -> None:
+        self._way.accepted(connection, server)
+
+    def connected(self, connection: int, role: Role) -> None:
+        self._way.connected(connection, role)
+
+    def heard(self, connection: int, data: bytes) -> Reaction:
+        return self._way.heard(connection, data)
+
+    def ended(self, connection: int, how: str) -> Reaction:
+        self.ends.setdefault(connection, how)
+        return self._way.ended(connection, how)
+
+    def overdue(self, listened: Listen) -> Reaction:
+        return self._way.overdue(listened)
+
+
+def _opening_of(script: Script, role: Role, plays: Direction) -> list[Line]:
+    """What a role says before the peer says anything."""
+    found: list[Line] = []
+    for step in script.steps:
+        if isinstance(step, Line) and step.role is role:
+            if step.direction != plays:
+                break
+            found.append(step)
+    return found

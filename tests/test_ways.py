@@ -1,0 +1,131 @@
+"""A way leads to each place of a record that a live server lets it come to, and on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from strength import a_few
+from walking import Walk, bench_of, sample
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import Decoded
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
+from kiebitz.dissectors.probing.ways import RecordedWay, Way
+from kiebitz.dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.dissectors.replay.script import Line
+
+
+def named(*names: str) -> Callable[[Decoded], bool]:
+    return lambda decoded: decoded.sound and decoded.row is not None and decoded.row.name in names
+
+
+def said_by_clients(protocol: str) -> list[str]:
+    lines = (step for step in sample(protocol).steps if isinstance(step, Line))
+    return [*dict.fromkeys(line.name for line in lines if line.direction == "c2s")]
+
+
+def recorded(dissector: Dissector, *names: str, at_start: bool = False) -> RecordedWay:
+    script = sample(dissector.protocol)
+    return RecordedWay(script, "c2s", {dissector.protocol: dissector}, named(*names), at_start)
+
+
+def name_of(dissector: Dissector, frame: bytes) -> str:
+    row = dissector.decode(frame, "c2s").row
+    assert row is not None
+    return row.name
+
+
+@pytest.mark.parametrize("protocol", a_few([each.protocol for each in BUILT_IN], ["schafkopf", "okey"]))
+def test_a_record_leads_to_each_message_in_it(protocol: str) -> None:
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    reached = 0
+    for name in said_by_clients(protocol):
+        if any(row.heartbeat for row in dissector.grammar.rows_named("c2s", name)):
+            continue
+        walk = Walk(recorded(dissector, name), bench_of(protocol))
+        place = walk.go()
+        assert place is not None, f"{name}: {walk.way.lost}"
+        assert name_of(dissector, place.frame) == name
+        assert place.others
+        reached += 1
+        if place.expected is None:
+            continue
+        # What was held back is said after acts that take nothing's place, and all goes on.
+        walk.way.acted(0)
+        walk.go()
+        assert walk.way.is_as_usual, f"after {name} comes no {place.expected.name}"
+    assert reached
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", ["REGISTER", "JOIN", "ROLL", "SEE", "ANNOUNCE"])
+def test_who_only_answers_comes_to_each_message_whatever_the_dice_are(name: str, seed: int) -> None:
+    assert only_answers(MAEXCHEN, "c2s")
+    walk = Walk(AnsweringWay(sample("maexchen"), MAEXCHEN, named(name)), bench_of("maexchen", seed))
+    place = walk.go()
+    assert place is not None, walk.way.lost
+    assert name_of(MAEXCHEN, place.frame) == name
+    assert len(place.others) == 1
+    walk.way.acted(0)
+    walk.go()
+    assert walk.way.is_as_usual
+
+
+def test_a_message_that_is_not_sent_does_not_go_on_as_usual() -> None:
+    walk = Walk(AnsweringWay(sample("maexchen"), MAEXCHEN, named("ROLL")), bench_of("maexchen"))
+    assert walk.go() is not None
+    walk.way.acted(1)
+    walk.go()
+    assert not walk.way.is_as_usual
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AnsweringWay(sample("maexchen"), MAEXCHEN, named("ROLL"), at_start=True),
+        lambda: recorded(MAEXCHEN, "ROLL", at_start=True),
+    ],
+    ids=["answering", "recorded"],
+)
+def test_at_the_start_a_message_comes_before_all_others(make: Callable[[], Way]) -> None:
+    bench = bench_of("maexchen")
+    walk = Walk(make(), bench)
+    place = walk.go()
+    assert place is not None
+    assert name_of(MAEXCHEN, place.frame) == "ROLL"
+    # The first player has come in, and the second has said nothing.
+    assert [len(seat.said) for seat in bench.seats] == [1, 0]
+
+
+def test_a_place_that_is_passed_by_is_followed_by_the_next() -> None:
+    walk = Walk(recorded(MAEXCHEN, "ROLL"), bench_of("maexchen"))
+    frames = set()
+    for _ in range(3):
+        place = walk.go()
+        assert place is not None
+        frames.add(place.frame)
+        walk.way.pass_by()
+    assert len(frames) == 3
+
+
+def test_where_the_server_gives_other_dice_a_record_leads_nowhere() -> None:
+    walk = Walk(recorded(MAEXCHEN, "SEE"), bench_of("maexchen", seed=2))
+    assert walk.go() is None
+    assert walk.way.lost is not None
+    assert "the server says" in walk.way.lost
+
+
+def test_a_record_without_such_a_message_has_no_place() -> None:
+    walk = Walk(recorded(MAEXCHEN, "REGISTER_SPECTATOR"), bench_of("maexchen"))
+    assert walk.go() is None
+    assert walk.way.lost == "the record has no place for it"
+
+
+@pytest.mark.parametrize("protocol", ["schafkopf", "catan", "okey", "cgml"])
+def test_in_other_games_clients_say_things_unasked(protocol: str) -> None:
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    assert not only_answers(dissector, "c2s")

@@ -1,0 +1,84 @@
+"""Goes a way to a case's place at a server of `peers/` in memory: no socket, and no time passes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from make_samples import SAMPLES, SEATS
+from peers.bench import FIRST_PORT, Bench, Seat
+from peers.planted import PEERS
+from peers.program import Server, Setup
+
+from kiebitz.cli.probing.samples import script_in
+from kiebitz.dissectors.probing.ways import Place, Way
+from kiebitz.dissectors.records import port_of
+from kiebitz.dissectors.replay.part import Call, Hang, Listen, Say
+from kiebitz.dissectors.replay.script import Script
+
+STEP_S = 0.05
+MOST_STEPS = 100
+"""So often a server is waited for."""
+
+
+@cache
+def sample(protocol: str) -> Script:
+    """The game of a protocol that comes with Kiebitz."""
+    return script_in(str(SAMPLES / f"{protocol}.pcapng.gz"))
+
+
+def bench_of(protocol: str, seed: int = 1, fault: str = "") -> Bench:
+    """A server of the kind that has played the sample; of another seed it plays another game."""
+    server = PEERS[f"{protocol}-server"](Setup(fault=fault, seed=seed, players=SEATS[protocol], points=5))
+    assert isinstance(server, Server)
+    return Bench(server)
+
+
+class Walk:
+    """A way, gone at a bench."""
+
+    def __init__(self, way: Way, bench: Bench) -> None:
+        self.way = way
+        self._bench = bench
+        self._seats: dict[int, Seat] = {}
+        self._told: dict[int, int] = {}
+        """By connection how much of what was heard the way knows."""
+
+    def go(self) -> Place | None:
+        """Go to the next place, or, after the acts, on to their end."""
+        steps = 0
+        for action in self.way.actions():
+            if isinstance(action, Call):
+                seat = self._bench.connect(door=port_of(action.role.server) - FIRST_PORT)
+                number = len(self._seats) + 1
+                self._seats[number], self._told[number] = seat, 0
+                self.way.connected(number, action.role)
+            elif isinstance(action, Say):
+                self.say(action.connection, action.data)
+            elif isinstance(action, Hang):
+                self._bench.half_close(self._seats[action.connection])
+            elif not self._tell() and isinstance(action, Listen):
+                steps += 1
+                self._bench.run(STEP_S)
+                if steps > MOST_STEPS:
+                    self.way.overdue(action)
+                    if self.way.is_as_usual or self.way.place is not None:
+                        return self.way.place
+            self._tell()
+        return self.way.place
+
+    def say(self, connection: int, data: bytes) -> None:
+        """Say something on a connection."""
+        self._bench.say(self._seats[connection], data)
+        self._tell()
+
+    def _tell(self) -> bool:
+        """Tell the way what was heard since; whether there was anything."""
+        was_any = False
+        for number, seat in self._seats.items():
+            while self._told[number] < len(seat.heard):
+                data = seat.heard[self._told[number]]
+                self._told[number] += 1
+                was_any = True
+                for reply in self.way.heard(number, data).replies:
+                    self._bench.say(self._seats[reply.connection], reply.data)
+        return was_any
