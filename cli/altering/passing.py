@@ -99,6 +99,7 @@ class Way(msgspec.Struct, eq=False):
     """Whether its end has been passed on."""
     unfinished: tuple[int, int] | None = None
     """Where in the stream bytes begin that wait for the rest of their message, and since when they do."""
+    unfinished_bytes: int = 0
     passed: int = 0
     """How many bytes have been passed on."""
     counts: dict[int, int] = msgspec.field(default_factory=dict)
