@@ -169,8 +169,7 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
         # Before a whole message has come it is not known what is spoken, and bytes pass.
         talk.says(b"NAME x\n")
         assert talk.hears() == b"NAME x\n"
-        talk.says(b"LOGI a")
-        talk.says(b"lice\nPING\n")
+        talk.says(b"LOGI alice\nPING\n")
         (number,) = waits(client, "LOGI")
         talk.hears_nothing()
         client.ask("change", number, "nickname=bob").result(QUICK_S)

@@ -271,7 +271,7 @@ BAD = {
     ),
     "closes everything": ("import os; os.closerange(0, 1000)", ""),
     "says what it wants": (
-        "import os\n    for number in range(3, 20):\n        try: os.write(number, b'x' * 99)\n"
+        "import os\n    for number in range(3, 1024):\n        try: os.write(number, b'x' * 99)\n"
         "        except OSError: pass",
         "",
     ),

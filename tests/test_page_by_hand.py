@@ -52,7 +52,13 @@ def opened(look: Look, page: Served, relay: Relay, count: int = 2, **size: int) 
     sight.until(lambda: sight.is_seen("#held-strip"), "it is said that something waits")
     sight.press("h")
     sight.until(lambda: rows(sight) == count, "all are listed")
+    keys_act(sight)
     return sight
+
+
+def keys_act(sight: Sight) -> None:
+    """Wait until keys go to the list."""
+    sight.until(lambda: sight.tell("document.activeElement.role") == "listbox", "keys act")
 
 
 def rows(sight: Sight) -> int:
@@ -204,6 +210,7 @@ def test_what_peers_say_is_only_text(page: Served, relay: Relay, look: Look) -> 
     sight.press("h")
     sight.until(lambda: rows(sight) == 1, "it is listed")
     for key in ("e", "r"):
+        keys_act(sight)
         sight.press(key)
         sight.until(lambda: sight.is_seen("#held-dialog"), "a dialog")
         assert sight.tell("document.querySelectorAll('main img, dialog img').length") == 0
