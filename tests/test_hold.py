@@ -214,6 +214,7 @@ def test_a_relay_that_is_killed(tmp_path: Path) -> None:
             client.ask("let-go", number).result(QUICK_S)
 
 
+@pytest.mark.full
 def test_the_page_decides(tmp_path: Path) -> None:
     with Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER" [2nd]') as talk:
         talk.says(b"REGISTER;alice")
