@@ -68,7 +68,10 @@ def test_readers_that_never_read_cost_little_and_disturb_nobody(
 # Who connects and says nothing, or is gone without a word.
 
 
-@pytest.mark.parametrize("greeted", [False, True], ids=["silent server", "server that speaks first"])
+@pytest.mark.parametrize(
+    "greeted",
+    [pytest.param(False, id="silent server", marks=pytest.mark.full), pytest.param(True, id="speaks first")],
+)
 def test_the_silent_make_room_and_those_who_play_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeted: bool
 ) -> None:
