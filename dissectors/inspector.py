@@ -37,7 +37,6 @@ from kiebitz.dissectors.records import (
     TableInfo,
     port_of,
 )
-from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
 
 UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
@@ -167,11 +166,6 @@ class Inspector:
             server.streams -= 1
             if not server.streams:
                 self._left_alone(item.stream)
-
-    def state_of(self, stream: Stream) -> State | None:
-        """The state of a stream's table after all that was fed; None if it has none. Not to be changed."""
-        server = self._servers.get((stream.transport, stream.server))
-        return server.table.context.state if server is not None and server.table is not None else None
 
     def finish(self) -> None:
         """Nothing more comes: decide what is undecided and let the tables give their last verdicts."""
