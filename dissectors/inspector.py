@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from kiebitz.dissectors import remembered
 from kiebitz.dissectors.aftermath import WRITTEN, OwnDoing
 from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.dissector import Dissector, recognise
@@ -37,6 +38,7 @@ from kiebitz.dissectors.records import (
     TableInfo,
     port_of,
 )
+from kiebitz.dissectors.remembered import Memo
 from kiebitz.dissectors.table import GameTable
 
 UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
@@ -51,12 +53,6 @@ UNDECIDED_BYTES = 8 << 20
 
 MOST_SERVERS = 1024
 """So many servers are remembered that nobody is speaking to; the one longest left alone is forgotten."""
-
-MEMO_SIZE = 4096
-"""How many decoded frames of a protocol's direction are remembered: a server says the same to each client."""
-
-MEMO_FRAME = 512
-"""Frames longer than this (bytes) are not remembered."""
 
 CUT_OFF = "cut-off"
 GAP = "gap"
@@ -128,7 +124,7 @@ class Inspector:
         self._conversations: dict[int, _Conversation] = {}
         self._contexts: dict[str, list[GameContext]] = {}
         """By protocol, those of all tables; what one server says may be about another."""
-        self._memo: dict[tuple[str, Direction], dict[bytes, Decoded]] = defaultdict(dict)
+        self._memo: dict[tuple[str, Direction], Memo] = defaultdict(dict)
         self._latest_ns = 0
         self._is_catching_up = False
         """Whether what is read has waited for the message by which the protocol was recognised."""
@@ -502,7 +498,9 @@ class Inspector:
             # The guess was taken back at a frame before.
             return
         if frame.cut is None:
-            decoded = self._decode(server, direction, frame.data)
+            assert server.dissector is not None
+            memo = self._memo[server.dissector.protocol, direction]
+            decoded = remembered.decoded(memo, server.dissector, frame.data, direction)
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row
@@ -575,18 +573,6 @@ class Inspector:
                 message.id,
             )
         )
-
-    def _decode(self, server: _Server, direction: Direction, frame: bytes) -> Decoded:
-        assert server.dissector is not None
-        memo = self._memo[server.dissector.protocol, direction]
-        decoded = memo.get(frame)
-        if decoded is None:
-            decoded = server.dissector.decode(frame, direction)
-            if len(frame) <= MEMO_FRAME and (decoded.row is None or not decoded.row.is_fresh):
-                if len(memo) >= MEMO_SIZE:
-                    memo.clear()
-                memo[frame] = decoded
-        return decoded
 
 
 def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:

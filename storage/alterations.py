@@ -107,6 +107,14 @@ def alterations(
     return (AlterationRow(*row) for row in increasing(rows))
 
 
+def deed(row: AlterationRow, said: str) -> str:
+    """What was done to a message, by which rule, and what had been sent, of which `said` are the fields."""
+    done = f"{IN_WORDS[row.action]} by {row.rule}"
+    if row.original is None:
+        return done
+    return f"{done}; as it was sent: {row.name or UNREADABLE} {said}".rstrip()
+
+
 def count_alterations(timeline: Timeline) -> int:
     """How often something was altered in a session."""
     found: int = timeline.connection.execute(

@@ -11,9 +11,9 @@ from kiebitz.cli.altering.impairment import Impairment
 from kiebitz.cli.altering.passing import Copy, Passage, Slot, Way
 from kiebitz.cli.altering.picks import chance
 from kiebitz.cli.altering.rules import Change, Delay, Double, Drop, Hold, Impair, Insert, Rule, Script
+from kiebitz.dissectors import remembered
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import UNREADABLE
-from kiebitz.dissectors.inspector import MEMO_FRAME, MEMO_SIZE
 from kiebitz.dissectors.records import OPPOSITE, Action, Direction, Message
 from kiebitz.proxy.endpoints import Notice
 from kiebitz.storage.assignments import AssignmentError
@@ -306,15 +306,7 @@ def read(passage: Passage, direction: Direction, data: bytes, ts_ns: int) -> Mes
     dissector = passage.server.dissector
     if dissector is None:
         return None
-    known = passage.server.decoded
-    decoded = known.get((direction, data))
-    if decoded is None:
-        decoded = dissector.decode(data, direction)
-        if len(data) <= MEMO_FRAME and (decoded.row is None or not decoded.row.is_fresh):
-            # A server says the same to each client.
-            if len(known) >= MEMO_SIZE:
-                known.clear()
-            known[direction, data] = decoded
+    decoded = remembered.decoded(passage.server.memo[direction], dissector, data, direction)
     row = decoded.row
     way: Way = passage.ways[direction]
     return Message(
