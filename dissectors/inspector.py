@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from kiebitz.dissectors import remembered
 from kiebitz.dissectors.aftermath import WRITTEN, OwnDoing
 from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.dissector import Dissector, recognise
@@ -37,7 +38,7 @@ from kiebitz.dissectors.records import (
     TableInfo,
     port_of,
 )
-from kiebitz.dissectors.state import State
+from kiebitz.dissectors.remembered import Memo
 from kiebitz.dissectors.table import GameTable
 
 UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
@@ -52,12 +53,6 @@ UNDECIDED_BYTES = 8 << 20
 
 MOST_SERVERS = 1024
 """So many servers are remembered that nobody is speaking to; the one longest left alone is forgotten."""
-
-MEMO_SIZE = 4096
-"""How many decoded frames of a protocol's direction are remembered: a server says the same to each client."""
-
-MEMO_FRAME = 512
-"""Frames longer than this (bytes) are not remembered."""
 
 CUT_OFF = "cut-off"
 GAP = "gap"
@@ -129,7 +124,7 @@ class Inspector:
         self._conversations: dict[int, _Conversation] = {}
         self._contexts: dict[str, list[GameContext]] = {}
         """By protocol, those of all tables; what one server says may be about another."""
-        self._memo: dict[tuple[str, Direction], dict[bytes, Decoded]] = defaultdict(dict)
+        self._memo: dict[tuple[str, Direction], Memo] = defaultdict(dict)
         self._latest_ns = 0
         self._is_catching_up = False
         """Whether what is read has waited for the message by which the protocol was recognised."""
@@ -167,11 +162,6 @@ class Inspector:
             server.streams -= 1
             if not server.streams:
                 self._left_alone(item.stream)
-
-    def state_of(self, stream: Stream) -> State | None:
-        """The state of a stream's table after all that was fed; None if it has none. Not to be changed."""
-        server = self._servers.get((stream.transport, stream.server))
-        return server.table.context.state if server is not None and server.table is not None else None
 
     def finish(self) -> None:
         """Nothing more comes: decide what is undecided and let the tables give their last verdicts."""
@@ -508,7 +498,9 @@ class Inspector:
             # The guess was taken back at a frame before.
             return
         if frame.cut is None:
-            decoded = self._decode(server, direction, frame.data)
+            assert server.dissector is not None
+            memo = self._memo[server.dissector.protocol, direction]
+            decoded = remembered.decoded(memo, server.dissector, frame.data, direction)
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row
@@ -581,18 +573,6 @@ class Inspector:
                 message.id,
             )
         )
-
-    def _decode(self, server: _Server, direction: Direction, frame: bytes) -> Decoded:
-        assert server.dissector is not None
-        memo = self._memo[server.dissector.protocol, direction]
-        decoded = memo.get(frame)
-        if decoded is None:
-            decoded = server.dissector.decode(frame, direction)
-            if len(frame) <= MEMO_FRAME and (decoded.row is None or not decoded.row.is_fresh):
-                if len(memo) >= MEMO_SIZE:
-                    memo.clear()
-                memo[frame] = decoded
-        return decoded
 
 
 def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:

@@ -91,11 +91,6 @@ class Detour:
         self._held_back -= {(number, direction) for direction in DIRECTIONS}
         self._mind_all()
 
-    def passed(self, number: int, direction: Direction) -> int:
-        """How many bytes have been passed on."""
-        bend = self._bends.get(number)
-        return bend.passed[direction] if bend is not None else 0
-
     def _tick(self) -> None:
         self._due_ns = None
         self._carry_out(self._altering.due(now_ns()))

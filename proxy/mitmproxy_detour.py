@@ -7,6 +7,7 @@ layer as events of their own, so that TLS around it stays in order.
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -141,40 +142,39 @@ class _Detoured(Layer):
                 if self._to(given.direction).state & ConnectionState.CAN_WRITE:
                     yield SendData(self._to(given.direction), given.data)
             elif isinstance(given, _Ended):
-                yield from self._pass_end_on(ConnectionClosed(self._from(given.direction)))
+                yield from self._as_ever(ConnectionClosed(self._from(given.direction)))
             else:
                 for connection in (self.context.client, self.context.server):
                     if connection.state is not ConnectionState.CLOSED:
                         yield CloseConnection(connection)
         return True
 
-    def _pass_end_on(self, event: ConnectionClosed) -> CommandGenerator[None]:
-        raise NotImplementedError
+    def relay_messages(self, event: Event) -> CommandGenerator[None]:
+        """Where mitmproxy has what comes in passed on."""
+        if not (yield from self._altered(event)):
+            yield from self._as_ever(event)
+
+    def done(self, event: Event) -> CommandGenerator[None]:
+        """Nothing more is passed on, though the detour may give something back."""
+        yield from ()
+
+    @abstractmethod
+    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+        """What is done without a detour."""
 
 
 class _DetouredTcp(_Detoured, TCPLayer):
     """A byte stream on its detour."""
 
-    def relay_messages(self, event: Event) -> CommandGenerator[None]:
-        if not (yield from self._altered(event)):
-            yield from super().relay_messages(event)
-
-    def _pass_end_on(self, event: ConnectionClosed) -> CommandGenerator[None]:
-        yield from super().relay_messages(event)
-
-    def done(self, event: Event) -> CommandGenerator[None]:
-        yield from ()
+    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+        yield from TCPLayer.relay_messages(self, event)
 
 
 class _DetouredUdp(_Detoured, UDPLayer):
     """Datagrams on their detour."""
 
-    def relay_messages(self, event: Event) -> CommandGenerator[None]:
-        if not (yield from self._altered(event)):
-            yield from super().relay_messages(event)
-
-    def done(self, event: Event) -> CommandGenerator[None]:
-        yield from ()
+    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+        yield from UDPLayer.relay_messages(self, event)
 
 
 def altered_layer(context: Context, streams: Streams, connections: Connections) -> Layer:

@@ -84,8 +84,7 @@ class Streams:
             assert address is not None
             names = endpoint_text(client.peername), endpoint_text(address)
             self.detour.opened(stream.number, transport, *names, now_ns(), outlet)
-        for start in range(0, len(data) or 1, MAX_PAYLOAD):
-            self.detour.came(stream.number, direction, now_ns(), data[start : start + MAX_PAYLOAD])
+        self.detour.came(stream.number, direction, now_ns(), data)
         return True
 
     def ended(self, key: str, direction: Direction) -> bool:

@@ -301,10 +301,7 @@ class UdpRelay:
             if self._detour is not None:
                 self._detour.came(association.number, "c2s", now, data)
                 continue
-            try:
-                association.upstream.send(data)
-            except OSError as error:
-                self._send_failed(association, "c2s", now, data, error)
+            self._forward(association, "c2s", now, data)
             self._journal.chunk(association.number, "c2s", now, association.c2s, data)
             association.c2s += len(data)
         association.active = self._time()
@@ -364,15 +361,7 @@ class UdpRelay:
 
     def pass_on(self, association: _Association, direction: Direction, data: bytes) -> None:
         """Send a datagram that was on a detour."""
-        now = now_ns()
-        outlet = association.up if direction == "c2s" else association.back
-        if outlet.waiting:
-            self._wait(association, direction, now, data)
-        else:
-            try:
-                self._send(association, direction, data)
-            except OSError as error:
-                self._send_failed(association, direction, now, data, error)
+        self._forward(association, direction, now_ns(), data)
         if direction == "c2s":
             association.c2s += len(data)
         else:
@@ -409,7 +398,18 @@ class UdpRelay:
                 self._end(longest_silent, now_ns(), "idle")
         self._sweeper = loop.call_later(max(wait, _MIN_SWEEP_SECONDS), self._sweep, loop)
 
-    # What follows is for the rare cases: a socket that takes no more, an error.
+    # What follows is for the rare cases: a detour, a socket that takes no more, an error.
+
+    def _forward(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
+        """Send a datagram, or let it wait behind those that a full socket did not take."""
+        outlet = association.up if direction == "c2s" else association.back
+        if outlet.waiting:
+            self._wait(association, direction, now, data)
+            return
+        try:
+            self._send(association, direction, data)
+        except OSError as error:
+            self._send_failed(association, direction, now, data, error)
 
     def _send(self, association: _Association, direction: Direction, data: bytes) -> None:
         if direction == "c2s":

@@ -107,6 +107,14 @@ def alterations(
     return (AlterationRow(*row) for row in increasing(rows))
 
 
+def deed(row: AlterationRow, said: str) -> str:
+    """What was done to a message, by which rule, and what had been sent, of which `said` are the fields."""
+    done = f"{IN_WORDS[row.action]} by {row.rule}"
+    if row.original is None:
+        return done
+    return f"{done}; as it was sent: {row.name or UNREADABLE} {said}".rstrip()
+
+
 def count_alterations(timeline: Timeline) -> int:
     """How often something was altered in a session."""
     found: int = timeline.connection.execute(
@@ -115,15 +123,15 @@ def count_alterations(timeline: Timeline) -> int:
     return found
 
 
-def message_numbers(timeline: Timeline) -> Mapping[int, int]:
-    """Alteration to the first message that its receiver got for it; those without one are left out."""
+def message_numbers(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
+    """Alteration above a number to the first message that its receiver got for it; without one left out."""
     if not count_alterations(timeline):
         return {}
     return dict(
         timeline.connection.execute(
             f"SELECT a.id, min(m.id) FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
-            f" WHERE m.{_OF_SESSION} GROUP BY a.id",
-            (timeline.session.id,),
+            f" WHERE a.id > ? AND m.{_OF_SESSION} GROUP BY a.id",
+            (after, timeline.session.id),
         ).fetchall()
     )
 

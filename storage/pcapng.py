@@ -17,9 +17,8 @@ from typing import BinaryIO
 import msgspec
 from scapy.utils import RawPcapNgWriter
 
-from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
-from kiebitz.storage.alterations import IN_WORDS, AlterationRow, AlteredMessages, alterations
+from kiebitz.storage.alterations import AlterationRow, AlteredMessages, alterations, deed
 from kiebitz.storage.escaping import field_words, printable
 from kiebitz.storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
 from kiebitz.storage.sentences import sentence
@@ -247,9 +246,7 @@ class _Turns:
 
 def _deed(row: AlterationRow) -> str:
     """What Kiebitz has done to a message."""
-    sent = "" if row.original is None else f"; as it was sent: {row.name or UNREADABLE}"
-    said = field_words(row.fields) if row.fields else ""
-    return f"Kiebitz: {IN_WORDS[row.action]} by {row.rule}{sent} {said}".rstrip()
+    return f"Kiebitz: {deed(row, field_words(row.fields) if row.fields else '')}"
 
 
 class _Comments:

@@ -313,7 +313,7 @@ class Session:
                 (self.timeline.session.id,),
             )
         }
-        numbers = message_numbers(self.timeline)
+        numbers = message_numbers(self.timeline, after)
         for row in alterations(self.timeline, after=after):
             stream = streams[row.stream_id]
             if passes is not None and not passes(self._asked(row, stream, player(stream.id))):

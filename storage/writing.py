@@ -6,6 +6,7 @@ Each reading of what somebody wrote is tried in turn, and the first that the gra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -28,11 +29,20 @@ def edited(
     # Names are listed as a session's listings have them.
     fields = msgspec.json.decode(decoded.fields_json)
     target = target_of(dissector, decoded.row.name, direction, fields)
+    return rewritten(dissector, frame, direction, target, assignments)
+
+
+def rewritten(
+    dissector: Dissector,
+    frame: bytes,
+    direction: Direction,
+    target: Target,
+    assignments: Sequence[Assignment],
+) -> bytes:
+    """A message's bytes with other values than those of `target`. Raises AssignmentError."""
     for values in target.readings(assignments):
-        try:
+        with suppress(ValueError):
             return dissector.rewrite(frame, direction, values)
-        except ValueError:
-            continue
     raise AssignmentError(target.refusal(assignments))
 
 

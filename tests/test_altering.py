@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.cli.altering import rules
+from kiebitz.cli.altering import reading, rules
 from kiebitz.cli.altering.engine import Engine
 from kiebitz.cli.altering.impairment import read_impairment
 from kiebitz.cli.altering.picks import ALL, Pick, PickError, split_pick
@@ -285,6 +285,19 @@ def test_half_a_message_waits_a_second_and_then_passes_as_it_is() -> None:
     # Its rest cannot be altered any more; the next one can.
     assert passed(table.came("c2s", b"ice\r\n")) == [b"ice\r\n"]
     assert passed(table.came("c2s", b"NAME alice\r\n")) == []
+
+
+def test_half_messages_of_all_streams_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_UNFINISHED", 1000)
+    table = Table(rules.drop('msg == "NAME"'), transport="tcp", streams=3)
+    table.came("c2s", b"LOGI alice\r\n")
+    half = b"NAME " + b"a" * 395
+    assert passed(table.came("c2s", half)) == []
+    assert passed(table.came("c2s", half, stream=2)) == []
+    assert passed(table.came("c2s", half, stream=3)) == [half]
+    # What was let go makes room for others.
+    assert passed(table.came("c2s", b"\r\n")) == []
+    assert passed(table.came("c2s", half)) == []
 
 
 def test_impairments_over_udp() -> None:

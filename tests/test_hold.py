@@ -169,8 +169,7 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
         # Before a whole message has come it is not known what is spoken, and bytes pass.
         talk.says(b"NAME x\n")
         assert talk.hears() == b"NAME x\n"
-        talk.says(b"LOGI a")
-        talk.says(b"lice\nPING\n")
+        talk.says(b"LOGI alice\nPING\n")
         (number,) = waits(client, "LOGI")
         talk.hears_nothing()
         client.ask("change", number, "nickname=bob").result(QUICK_S)
@@ -215,12 +214,18 @@ def test_a_relay_that_is_killed(tmp_path: Path) -> None:
             client.ask("let-go", number).result(QUICK_S)
 
 
+def alice_is_recorded(talk: Talk) -> None:
+    """She registers, so that there is something to look at."""
+    talk.says(b"REGISTER;alice")
+    assert talk.hears() == b"REGISTER;alice"
+    talk.answers(b"REGISTERED")
+    until(lambda: bool(rows(talk.database, "SELECT 1 FROM events")), "it is recorded", QUICK_S)
+
+
+@pytest.mark.full
 def test_the_page_decides(tmp_path: Path) -> None:
     with Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER" [2nd]') as talk:
-        talk.says(b"REGISTER;alice")
-        assert talk.hears() == b"REGISTER;alice"
-        talk.answers(b"REGISTERED")
-        until(lambda: bool(rows(talk.database, "SELECT 1 FROM events")), "it is recorded", QUICK_S)
+        alice_is_recorded(talk)
         with serving(str(talk.database)) as page:
             talk.says(b"REGISTER;bob")
             message = _told(page)
@@ -239,10 +244,7 @@ def _told(page: Serving) -> dict[str, object]:
 @pytest.mark.full
 def test_the_terminal_decides(tmp_path: Path) -> None:
     with Talk(tmp_path / "game.db", "--hold", 'msg == "REGISTER" [2nd]') as talk:
-        talk.says(b"REGISTER;alice")
-        assert talk.hears() == b"REGISTER;alice"
-        talk.answers(b"REGISTERED")
-        until(lambda: bool(rows(talk.database, "SELECT 1 FROM events")), "it is recorded", QUICK_S)
+        alice_is_recorded(talk)
         with Filled("watch", str(talk.database)) as watch:
             watch.until("alice is registered")
             talk.says(b"REGISTER;bob")

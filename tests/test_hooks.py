@@ -178,6 +178,7 @@ def test_what_does_not_fit_passes_as_it_was(tmp_path: Path, monkeypatch: pytest.
     assert len(hook.told) == len(REFUSED) + 1
 
 
+@pytest.mark.full
 def test_what_is_refused_again_and_again_is_counted(tmp_path: Path) -> None:
     with hooked(tmp_path, REFUSING) as hook:
         for _ in range(5):
@@ -271,7 +272,7 @@ BAD = {
     ),
     "closes everything": ("import os; os.closerange(0, 1000)", ""),
     "says what it wants": (
-        "import os\n    for number in range(3, 20):\n        try: os.write(number, b'x' * 99)\n"
+        "import os\n    for number in range(3, 1024):\n        try: os.write(number, b'x' * 99)\n"
         "        except OSError: pass",
         "",
     ),
@@ -358,6 +359,7 @@ def message(message, table):
 """
 
 
+@pytest.mark.full
 def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
     with hooked(tmp_path, WAITING) as hook:
         hook.passes(b"REGISTER;ada", "c2s")
@@ -647,6 +649,7 @@ def test_what_is_open_when_it_is_left_passes(tmp_path: Path) -> None:
         assert hook.asked(ROLLED) is None
 
 
+@pytest.mark.full
 def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook_process, "_FAREWELL_S", 0.2)
     source = "import time\ndef closed(stream): time.sleep(1000)\n"

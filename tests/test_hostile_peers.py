@@ -17,7 +17,7 @@ from live import KIEBITZ, PATIENCE_S, accept, free_port, rows, running
 from networks import GATEWAY_INSIDE, at, inside, network, skip_unless_possible
 from recorded import items_of
 from strength import a_few
-from test_relay_tcp import LOOPS, NewLoop, connect, connected, receive, serving
+from test_relay_tcp import MOSTLY_UVLOOP, NewLoop, connect, connected, receive, serving
 from test_relay_tcp import _resident_bytes as resident_bytes
 from test_relay_tcp import to as to_tcp
 from test_relay_udp import V4, Echo, ask, client_of, eventually, name, relaying, to
@@ -38,7 +38,7 @@ def open_files() -> int:
 # Readers that never read.
 
 
-@LOOPS
+@MOSTLY_UVLOOP
 @pytest.mark.parametrize("deaf", a_few(["client", "server"], ["client"]))
 def test_readers_that_never_read_cost_little_and_disturb_nobody(
     tmp_path: Path, deaf: str, new_loop: NewLoop
@@ -68,7 +68,10 @@ def test_readers_that_never_read_cost_little_and_disturb_nobody(
 # Who connects and says nothing, or is gone without a word.
 
 
-@pytest.mark.parametrize("greeted", [False, True], ids=["silent server", "server that speaks first"])
+@pytest.mark.parametrize(
+    "greeted",
+    [pytest.param(False, id="silent server", marks=pytest.mark.full), pytest.param(True, id="speaks first")],
+)
 def test_the_silent_make_room_and_those_who_play_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeted: bool
 ) -> None:

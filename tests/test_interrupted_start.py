@@ -22,7 +22,11 @@ from kiebitz.proxy.held_signals import Interrupted, held_signals, interruptible,
 
 SOON_S = 5.0
 
-SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+SIGNALS = pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)],
+    ids=["Ctrl-C", "SIGTERM"],
+)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pytest
 from command import kiebitz
 from live import KIEBITZ, OWN_PORTS, PATIENCE_S, free_port, rows, until
 from test_faults import run
-from test_relay_tcp import LOOPS, NewLoop, connect, receive, serving
+from test_relay_tcp import MOSTLY_UVLOOP, NewLoop, connect, receive, serving
 from test_relay_tcp import to as to_tcp
 from test_relay_udp import V4, Echo, Running, ask, client_of, eventually, relaying, to
 
@@ -143,7 +143,7 @@ def two_relays(folder: Path, transport: Transport, new_loop: NewLoop) -> Iterato
         yield first, second
 
 
-@LOOPS
+@MOSTLY_UVLOOP
 def test_a_datagram_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLoop) -> None:
     with two_relays(tmp_path, "udp", new_loop) as (first, second), client_of(first.address()) as client:
         for number in range(3):
@@ -163,7 +163,7 @@ def test_a_datagram_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLoop
     }
 
 
-@LOOPS
+@MOSTLY_UVLOOP
 def test_a_connection_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLoop) -> None:
     with two_relays(tmp_path, "tcp", new_loop) as (first, second), connect(first) as client:
         client.sendall(b"LOGI alice\r\n")

@@ -52,7 +52,13 @@ def opened(look: Look, page: Served, relay: Relay, count: int = 2, **size: int) 
     sight.until(lambda: sight.is_seen("#held-strip"), "it is said that something waits")
     sight.press("h")
     sight.until(lambda: rows(sight) == count, "all are listed")
+    keys_act(sight)
     return sight
+
+
+def keys_act(sight: Sight) -> None:
+    """Wait until keys go to the list."""
+    sight.until(lambda: sight.tell("document.activeElement.role") == "listbox", "keys act")
 
 
 def rows(sight: Sight) -> int:
@@ -85,10 +91,10 @@ def test_it_is_said_what_waits_and_for_how_long(page: Served, relay: Relay, look
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (["Enter"], ("let go", 1)),
+        pytest.param(["Enter"], ("let go", 1), marks=pytest.mark.full),
         (["ArrowDown", "Enter"], ("let go", 2)),
-        (["d"], ("drop", 1)),
-        (["g"], ("let all go", 1, 2)),
+        pytest.param(["d"], ("drop", 1), marks=pytest.mark.full),
+        pytest.param(["g"], ("let all go", 1, 2), marks=pytest.mark.full),
     ],
 )
 def test_what_a_key_does(
@@ -128,6 +134,7 @@ def test_a_message_is_edited_field_by_field(page: Served, relay: Relay, look: Lo
     sight.until(lambda: not sight.is_seen("#held-dialog"), "the dialog is left")
 
 
+@pytest.mark.full
 def test_the_sender_is_answered(page: Served, relay: Relay, look: Look) -> None:
     sight = opened(look, page, relay, 1)
     sight.expect(REFUSED)
@@ -145,6 +152,7 @@ def test_the_sender_is_answered(page: Served, relay: Relay, look: Look) -> None:
     assert rows(sight) == 1
 
 
+@pytest.mark.full
 def test_nobody_acts_on_another_message_because_theirs_is_gone(
     page: Served, relay: Relay, look: Look
 ) -> None:
@@ -158,6 +166,7 @@ def test_nobody_acts_on_another_message_because_theirs_is_gone(
     assert sight.tell("document.querySelectorAll('#pane-held [aria-selected=true]').length") == 0
 
 
+@pytest.mark.full
 def test_one_player_s_view_shows_nothing_of_it(page: Served, relay: Relay, look: Look) -> None:
     sight = opened(look, page, relay)
     sight.be(as_="alice")
@@ -174,6 +183,7 @@ def test_with_the_relay_it_goes(page: Served, database: str, look: Look) -> None
     assert sight.is_seen("#pane-events")
 
 
+@pytest.mark.full
 def test_a_page_that_only_shows(database: str, relay: Relay, look: Look) -> None:
     with served(database, "--read-only") as server:
         sight = opened(look, server, relay)
@@ -184,6 +194,7 @@ def test_a_page_that_only_shows(database: str, relay: Relay, look: Look) -> None
         sight.leave()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", a_few(SIZES, ["phone"]))
 def test_it_can_be_read_and_fits(size: str, page: Served, relay: Relay, look: Look) -> None:
     width, height = SIZES[size]
@@ -204,6 +215,7 @@ def test_what_peers_say_is_only_text(page: Served, relay: Relay, look: Look) -> 
     sight.press("h")
     sight.until(lambda: rows(sight) == 1, "it is listed")
     for key in ("e", "r"):
+        keys_act(sight)
         sight.press(key)
         sight.until(lambda: sight.is_seen("#held-dialog"), "a dialog")
         assert sight.tell("document.querySelectorAll('main img, dialog img').length") == 0

@@ -145,6 +145,7 @@ def test_it_takes_one_name_and_leaves_the_others_theirs(fresh: Environment) -> N
     assert fresh.run("python", "-I", "-m", "kiebitz", "protocols", "knobeln").stdout
 
 
+@pytest.mark.full
 def test_a_plug_in_passes_strict_type_checks_against_it(fresh: Environment) -> None:
     plugin = fresh.folder / "checked"
     shutil.copytree(PLUGIN / "kiebitz_knobeln", plugin / "kiebitz_knobeln")

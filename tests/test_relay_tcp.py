@@ -32,6 +32,13 @@ from kiebitz.proxy.relay import Forwarder
 LOOPS = pytest.mark.parametrize(
     "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
 )
+MOSTLY_UVLOOP = pytest.mark.parametrize(
+    "new_loop",
+    [uvloop.new_event_loop, pytest.param(asyncio.new_event_loop, marks=pytest.mark.full)],
+    ids=["uvloop", "asyncio"],
+)
+"""For what takes its time, and does not depend on the loop but by mistake."""
+
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 

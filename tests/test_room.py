@@ -29,7 +29,12 @@ SLACK = 4_000_000
 
 
 def files(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    size = 0
+    for path in folder.rglob("*"):
+        # A journal of SQLite's is gone in a moment.
+        with suppress(FileNotFoundError):
+            size += path.stat().st_size if path.is_file() else 0
+    return size
 
 
 def assert_ended(database: Path) -> None:
@@ -60,7 +65,9 @@ def relay_with(folder: Path, *options: str) -> Iterator[Echo]:
         echo.client.close()
 
 
-@pytest.mark.parametrize("rotating", [False, True], ids=["one database", "-b"])
+@pytest.mark.parametrize(
+    "rotating", [pytest.param(False, marks=pytest.mark.full), True], ids=["one database", "-b"]
+)
 def test_a_relay_records_no_more_than_it_is_told_and_forwards_on(tmp_path: Path, rotating: bool) -> None:
     options = ("--max-size", "10MB", *(("-b", "filesize:3000") if rotating else ()))
     most = 0

@@ -666,7 +666,7 @@ TIMES = st.one_of(st.integers(0, 400), st.integers(0, 8_000), st.integers(0, 20_
 
 
 @given(st.lists(st.tuples(TIMES, RUBBISH), max_size=40), st.sampled_from([1, 3, 100]))
-@settings(max_examples=times(300), deadline=None)
+@settings(max_examples=times(300, quick=10), deadline=None)
 def test_any_segments(segments: list[tuple[int, Segment]], streams: int) -> None:
     items = items_of(((ms * MILLISECOND, segment) for ms, segment in segments), by_word, streams=streams)
     check_order(items)

@@ -142,6 +142,7 @@ def test_a_message_is_edited_field_by_field(database: str) -> None:
     assert by_hand(database, script).engine.done == [("change", 1, b"ANNOUNCE;2,1;tokenx")]
 
 
+@pytest.mark.full
 def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
@@ -155,6 +156,7 @@ def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
     assert by_hand(database, script).engine.done == [("let go", 1)]
 
 
+@pytest.mark.full
 def test_the_sender_is_answered(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)

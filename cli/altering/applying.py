@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from kiebitz.cli.altering.forcing import forced
 from kiebitz.cli.altering.hook_records import Outcome
@@ -11,9 +11,9 @@ from kiebitz.cli.altering.impairment import Impairment
 from kiebitz.cli.altering.passing import Copy, Passage, Slot, Way
 from kiebitz.cli.altering.picks import chance
 from kiebitz.cli.altering.rules import Change, Delay, Double, Drop, Hold, Impair, Insert, Rule, Script
+from kiebitz.dissectors import remembered
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import UNREADABLE
-from kiebitz.dissectors.inspector import MEMO_FRAME, MEMO_SIZE
 from kiebitz.dissectors.records import OPPOSITE, Action, Direction, Message
 from kiebitz.proxy.endpoints import Notice
 from kiebitz.storage.assignments import AssignmentError
@@ -28,11 +28,8 @@ _PAUSE_NS = 10_000_000
 
 _CUT_INTO = 3
 
-Waits = Literal["hand", "hook"]
-"""Whose answer is waited for."""
-
-Asks = Callable[[Waits, Rule, Passage, Slot, Copy], bool]
-"""Has somebody say what is to become of a copy; False if nobody will."""
+Asks = Callable[[Hold | Script, Passage, Slot, Copy], bool]
+"""Has somebody say what is to become of a copy, as a rule has it; False if nobody will."""
 
 
 class Applying:
@@ -95,7 +92,7 @@ class Applying:
                 if not self._is_meant(number, rule, passage, copy):
                     continue
                 if isinstance(rule, Hold | Script):
-                    if self._asks("hand" if isinstance(rule, Hold) else "hook", rule, passage, slot, copy):
+                    if self._asks(rule, passage, slot, copy):
                         slot.waits += 1
                         return
                 else:
@@ -153,11 +150,10 @@ class Applying:
 
     def drop(self, slot: Slot, copy: Copy, rule: str) -> None:
         """A copy is not passed on: one that was sent leaves a mark, one that we made leaves nothing."""
+        copy.is_dropped = True
         if copy.is_original:
-            copy.is_dropped = True
             copy.deeds.append(("drop", rule))
         else:
-            copy.is_dropped = True
             slot.copies.remove(copy)
 
     def replace(self, passage: Passage, copy: Copy, data: bytes, rule: str) -> None:
@@ -310,15 +306,7 @@ def read(passage: Passage, direction: Direction, data: bytes, ts_ns: int) -> Mes
     dissector = passage.server.dissector
     if dissector is None:
         return None
-    known = passage.server.decoded
-    decoded = known.get((direction, data))
-    if decoded is None:
-        decoded = dissector.decode(data, direction)
-        if len(data) <= MEMO_FRAME and (decoded.row is None or not decoded.row.is_fresh):
-            # A server says the same to each client.
-            if len(known) >= MEMO_SIZE:
-                known.clear()
-            known[direction, data] = decoded
+    decoded = remembered.decoded(passage.server.memo[direction], dissector, data, direction)
     row = decoded.row
     way: Way = passage.ways[direction]
     return Message(

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import msgspec
 
-from kiebitz.cli.altering.applying import Applying, Waits, speaks
+from kiebitz.cli.altering.applying import Applying, speaks
 from kiebitz.cli.altering.hook_records import Outcome
 from kiebitz.cli.altering.passing import Copy, Passage, Slot
-from kiebitz.cli.altering.rules import Rule, Script
+from kiebitz.cli.altering.rules import Hold, Script
 from kiebitz.dissectors.records import Direction, Stream, Transport
 
 
@@ -18,11 +18,15 @@ class Ticket(msgspec.Struct, eq=False):
     """A message about which somebody is asked: by hand, or a hook."""
 
     number: int
-    waits_for: Waits
-    rule: str
+    rule: Hold | Script
     passage: Passage
     slot: Slot
     copy: Copy
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits for who decides by hand."""
+        return isinstance(self.rule, Hold)
 
 
 class Hook(Protocol):
@@ -67,7 +71,7 @@ class Asking:
     @property
     def held(self) -> Sequence[Ticket]:
         """The messages that are held, the oldest first."""
-        return [ticket for ticket in self._tickets.values() if ticket.waits_for == "hand"]
+        return [ticket for ticket in self._tickets.values() if ticket.is_held]
 
     def ticket(self, number: int) -> Ticket:
         """A message about which somebody is asked. Raises KeyError, as those below do."""
@@ -76,31 +80,30 @@ class Asking:
     def let_go(self, number: int) -> None:
         """Pass a message on; the rules behind the one that held it look at it."""
         ticket = self._tickets[number]
-        ticket.copy.deeds.append(("hold", ticket.rule))
+        ticket.copy.deeds.append(("hold", ticket.rule.text))
         self._decided(ticket)
 
     def drop(self, number: int) -> None:
         """Do not pass a message on."""
         ticket = self._tickets[number]
-        self.applying.drop(ticket.slot, ticket.copy, ticket.rule)
+        self.applying.drop(ticket.slot, ticket.copy, ticket.rule.text)
         self._decided(ticket)
 
     def replace(self, number: int, data: bytes) -> None:
         """Pass other bytes on in place of a message."""
         ticket = self._tickets[number]
-        self.applying.replace(ticket.passage, ticket.copy, data, ticket.rule)
+        self.applying.replace(ticket.passage, ticket.copy, data, ticket.rule.text)
         self.let_go(number)
 
-    def ask(self, waits_for: Waits, rule: Rule, passage: Passage, slot: Slot, copy: Copy) -> bool:
+    def ask(self, rule: Hold | Script, passage: Passage, slot: Slot, copy: Copy) -> bool:
         """Ask about a message; False if nobody will answer."""
         if self._is_over:
             return False
         number = self._last = self._last + 1
-        self._tickets[number] = Ticket(number, waits_for, rule.text, passage, slot, copy)
-        if waits_for == "hand":
+        self._tickets[number] = Ticket(number, rule, passage, slot, copy)
+        if isinstance(rule, Hold):
             self.on_held()
             return True
-        assert isinstance(rule, Script)
         stream, protocol = passage.stream, speaks(passage).protocol
         hook = self._hooks[rule.path]
         if hook.ask(number, stream.id, copy.direction, slot.sent_ns, protocol, copy.data):
@@ -133,7 +136,7 @@ class Asking:
         """Nobody is asked any more: what is held is let go, or dropped; the others pass as they are."""
         self._is_over = True
         for ticket in [*self._tickets.values()]:
-            if ticket.waits_for == "hook":
+            if not ticket.is_held:
                 self._decided(ticket)
             elif drops_held:
                 self.drop(ticket.number)
@@ -143,7 +146,7 @@ class Asking:
     def _decided(self, ticket: Ticket) -> None:
         """A message waits for nobody any more."""
         del self._tickets[ticket.number]
-        if ticket.waits_for == "hand":
+        if ticket.is_held:
             self.on_held()
         ticket.slot.waits -= 1
         self.applying.go_on(ticket.passage, ticket.slot, ticket.copy)
@@ -155,5 +158,5 @@ class Asking:
         if ticket is None:
             return
         if outcomes is not None:
-            self.applying.give_way(ticket.passage, ticket.slot, ticket.copy, outcomes, ticket.rule)
+            self.applying.give_way(ticket.passage, ticket.slot, ticket.copy, outcomes, ticket.rule.text)
         self._decided(ticket)

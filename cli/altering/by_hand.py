@@ -53,7 +53,7 @@ class ByHand:
             raise AssignmentError("write the answer's name first: NAME FIELD=VALUE …")
         back = OPPOSITE[ticket.copy.direction]
         direction, data = made(speaks(ticket.passage), name, (back,), parse_assignments(rest))
-        self._engine.put_in(ticket.passage, direction, data, ticket.rule)
+        self._engine.put_in(ticket.passage, direction, data, ticket.rule.text)
 
     def let_all_go(self) -> None:
         """Let everything go on."""
@@ -84,7 +84,7 @@ class ByHand:
             name,
             message.fields if message is not None else {},
             ticket.slot.sent_ns,
-            ticket.rule,
+            ticket.rule.text,
             copy.data,
             round(patience * 1e9) if patience is not None else None,
         )

@@ -377,7 +377,8 @@ class Engine:
 
     def _state(self, passage: Passage) -> Mapping[str, Any] | None:
         """The state of a stream's table after all that was passed on; None where there is none."""
-        return self._inspector.state_of(passage.stream) if self._inspector is not None else None
+        context = self._inspector.context_of(passage.stream) if self._inspector is not None else None
+        return context.state if context is not None else None
 
     def _schedule(self, passage: Passage, way: Way, at_ns: int) -> None:
         heapq.heappush(self._clock, (at_ns, self._number(passage), way.direction))

@@ -38,6 +38,11 @@ class Framing:
         """Where in the stream bytes begin that wait for the rest of their message; None if none do."""
         return self._start if self._held else None
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes wait for the rest of their message."""
+        return len(self._held)
+
     def feed(self, data: bytes) -> Iterator[Piece]:
         """Take bytes; gives what is whole now, and what need not, or is too long to, wait."""
         offset = self._upto

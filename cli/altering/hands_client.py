@@ -6,6 +6,7 @@ folder and a socket that are ours alone are entered. Where there is none nothing
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import socket
@@ -51,6 +52,10 @@ _PIECE = 1 << 16
 _Said = Hello | Waiting | Reply
 
 _SAID: msgspec.json.Decoder[_Said] = msgspec.json.Decoder(_Said)
+
+
+class NoAnswerError(HandsError):
+    """Nobody knows whether it was done."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -126,6 +131,13 @@ class HandsClient:
                 del self._asked[request.id]
                 future.set_exception(HandsError(f"the relay does not hear: {error.strerror or error}"))
         return future
+
+    async def have_done(self, do: Act, number: int | None = None, text: str = "") -> None:
+        """Have something done, and wait until it is. Raises HandsError; NoAnswerError if nobody says."""
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(self.ask(do, number, text)), PATIENCE_S)
+        except TimeoutError:
+            raise NoAnswerError(f"the relay has not answered for {PATIENCE_S:g} s") from None
 
     # In the thread.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from kiebitz.cli.altering.by_hand import ByHand
 from kiebitz.cli.altering.engine import Engine
@@ -18,12 +19,11 @@ from kiebitz.proxy.endpoints import Notice
 from kiebitz.proxy.relay import Attended
 
 
-class HandsOn:
+class HandsOn(NamedTuple):
     """An engine, and `beside` it what is to be looked after while the relay runs."""
 
-    def __init__(self, engine: Engine, beside: Sequence[Attended]) -> None:
-        self.engine = engine
-        self.beside = beside
+    engine: Engine
+    beside: Sequence[Attended]
 
 
 @contextmanager

@@ -131,9 +131,8 @@ def _redirect(output: Connection) -> None:
     for number in (1, 2):
         os.dup2(output.fileno(), number)
     output.close()
-    # The hook's own, which lead to the parent.
-    sys.stdout = _line_by_line(1)  # noqa: TID251
-    sys.stderr = _line_by_line(2)  # noqa: TID251
+    sys.stdout = _line_by_line(1)  # noqa: TID251  # the hook's own, which leads to the parent
+    sys.stderr = _line_by_line(2)  # noqa: TID251  # likewise
 
 
 def _line_by_line(number: int) -> io.TextIOWrapper:
@@ -271,7 +270,7 @@ class _Hook:
         given = self._call("message", lambda *given: gathered(function(*given)), which, message, table)
         found: list[Outcome] | None = None
         try:
-            found = outcomes(dissector, asked, given, self._is_forced)
+            found = outcomes(dissector, asked, decoded, given, self._is_forced)
         except AssignmentError as error:
             self._say(Refused(f"{self._path}: {which} passes as it was: {shortened(str(error), _SHOWN)}"))
         except Rubbish as error:

@@ -17,7 +17,7 @@ from kiebitz.storage.assigning import Target
 from kiebitz.storage.assignments import Assignment, AssignmentError
 from kiebitz.storage.escaping import json_text
 from kiebitz.storage.filters.fields import written
-from kiebitz.storage.writing import made, target_of
+from kiebitz.storage.writing import made, rewritten, target_of
 
 _SHOWN = 60
 """So much of a value or of a text is quoted (characters)."""
@@ -67,8 +67,10 @@ def _kind(value: object) -> str:
     return f"{'an' if name[:1] in 'aeio' else 'a'} {shortened(name, _SHOWN)}"
 
 
-def outcomes(dissector: Dissector, asked: Ask, messages: Sequence[Message], is_forced: bool) -> list[Outcome]:
-    """What is to be passed on for the messages that a hook gave back.
+def outcomes(
+    dissector: Dissector, asked: Ask, decoded: Decoded, messages: Sequence[Message], is_forced: bool
+) -> list[Outcome]:
+    """What is to be passed on for the messages that a hook gave back for one that was `decoded`.
 
     Raises AssignmentError where the grammar does not take one; Rubbish where they are too much.
     """
@@ -81,7 +83,8 @@ def outcomes(dissector: Dissector, asked: Ask, messages: Sequence[Message], is_f
                 f"a message of stream {message.stream.id} cannot be passed on in place of one of stream "
                 f"{asked.number}"
             )
-        data = _written(dissector, message, is_forced)
+        is_asked = (message.data, message.direction) == (asked.frame, asked.direction)
+        data = _written(dissector, message, decoded if is_asked else None, is_forced)
         size += len(data)
         if size > MOST_BYTES:
             raise Rubbish(f"gave back over {MOST_BYTES >> 20} MiB for one message")
@@ -96,12 +99,12 @@ def outcomes(dissector: Dissector, asked: Ask, messages: Sequence[Message], is_f
     return found
 
 
-def _written(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
-    """The bytes of a message. Raises AssignmentError."""
+def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is_forced: bool) -> bytes:
+    """The bytes of a message; `decoded` is what its data say, if that is known. Raises AssignmentError."""
     try:
         if message.is_new:
             return _new(dissector, message, is_forced)
-        decoded = dissector.decode(message.data, message.direction)
+        decoded = decoded or dissector.decode(message.data, message.direction)
         if decoded.row is None:
             if message.fields:
                 raise AssignmentError("this message could not be read: it can be dropped, but not edited")
@@ -144,14 +147,14 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
     # A field that may be left out may have been taken out.
     kept = {name: value for name, value in before.items() if name in message.fields}
     target: Target = target_of(dissector, decoded.row.name, message.direction, kept)
-    for values in target.readings(wanted):
-        with suppress(ValueError):
-            return dissector.rewrite(message.data, message.direction, values)
-    if is_forced:
-        for values in target.readings(wanted):
-            with suppress(*UNWRITABLE):
-                return dissector.codec.respelt(message.data, decoded.row, decoded.fields, values)
-    raise AssignmentError(target.refusal(wanted))
+    try:
+        return rewritten(dissector, message.data, message.direction, target, wanted)
+    except AssignmentError:
+        if is_forced:
+            for values in target.readings(wanted):
+                with suppress(*UNWRITABLE):
+                    return dissector.codec.respelt(message.data, decoded.row, decoded.fields, values)
+        raise
 
 
 def _assignments(fields: Mapping[str, Any]) -> list[Assignment]:

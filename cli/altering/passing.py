@@ -9,8 +9,8 @@ import msgspec
 
 from kiebitz.cli.altering.framing import Framing
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import Decoded
 from kiebitz.dissectors.records import Action, Direction, Message, Stream
+from kiebitz.dissectors.remembered import Memo
 from kiebitz.proxy.altering import Mark
 
 _GRAVEST: tuple[Action, ...] = get_args(Action)
@@ -99,13 +99,14 @@ class Way(msgspec.Struct, eq=False):
     """Whether its end has been passed on."""
     unfinished: tuple[int, int] | None = None
     """Where in the stream bytes begin that wait for the rest of their message, and since when they do."""
+    unfinished_bytes: int = 0
     passed: int = 0
     """How many bytes have been passed on."""
     counts: dict[int, int] = msgspec.field(default_factory=dict)
 
 
 class Server(msgspec.Struct, eq=False):
-    """A server, and what it speaks once that is known; `latest` has the last message of each name, `decoded`
+    """A server, and what it speaks once that is known; `latest` has the last message of each name, `memo`
     what frames say that came lately.
 
     `tried` counts how often it was looked for in vain; `streams` are those that are open.
@@ -114,7 +115,7 @@ class Server(msgspec.Struct, eq=False):
     dissector: Dissector | None = None
     is_no_game: bool = False
     tried: int = 0
-    decoded: dict[tuple[Direction, bytes], Decoded] = msgspec.field(default_factory=dict)
+    memo: dict[Direction, Memo] = msgspec.field(default_factory=lambda: {"c2s": {}, "s2c": {}})
     streams: list[Stream] = msgspec.field(default_factory=list)
     latest: dict[tuple[Direction, str], bytes] = msgspec.field(default_factory=dict)
 

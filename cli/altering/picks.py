@@ -47,11 +47,7 @@ class Pick(msgspec.Struct, frozen=True):
             return False
         if (count - self.first) % self.step:
             return False
-        return self.share >= 1.0 or self.chance(count, place, "pick") < self.share
-
-    def chance(self, count: int, place: str, purpose: str) -> float:
-        """A number from 0 up to 1; with a seed the same one in each run."""
-        return chance(self.seed, count, place, purpose)
+        return self.share >= 1.0 or chance(self.seed, count, place, "pick") < self.share
 
 
 ALL = Pick()

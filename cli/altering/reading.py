@@ -17,6 +17,9 @@ SETTLE_NS = 20_000_000
 PATIENCE_NS = 1_000_000_000
 """So long the beginning of a message waits for its end; then it is passed on as it is."""
 
+MOST_UNFINISHED = 16 << 20
+"""So many bytes of all streams wait for the rest of their messages."""
+
 Put = Callable[[Passage, Way, bytes, bool], None]
 """Takes bytes of a direction, in order; says whether they are a whole message."""
 
@@ -36,6 +39,7 @@ class Reading:
         self._schedule = schedule
         self._decode_as = decode_as
         self._servers: dict[tuple[Transport, str], Server] = {}
+        self._unfinished = 0
 
     def meet(self, stream: Stream) -> Server:
         """The server of a stream that begins."""
@@ -51,7 +55,10 @@ class Reading:
         return server
 
     def leave(self, stream: Stream) -> None:
-        """A stream is over. What a server speaks is remembered as long as somebody speaks to it."""
+        """A stream is over, and nothing of it waits.
+
+        What a server speaks is remembered as long as somebody speaks to it.
+        """
         server = self._servers[stream.transport, stream.server]
         server.streams.remove(stream)
         if not server.streams:
@@ -94,21 +101,31 @@ class Reading:
         if data:
             self._put(passage, way, data, False)
         way.unfinished = None
+        self._count(way, 0)
 
     def _settle(self, passage: Passage, way: Way) -> None:
         if way.framing is not None:
             for piece in way.framing.settle():
                 self._put(passage, way, *piece)
+            self._count(way, way.framing.waiting)
 
     def _watch(self, passage: Passage, way: Way, now_ns: int) -> None:
         """See to it that the beginning of a message does not wait for ever."""
-        start = way.framing.unfinished if way.framing is not None else None
+        assert way.framing is not None
+        start = way.framing.unfinished
+        self._count(way, way.framing.waiting)
         if start is None:
             way.unfinished = None
+        elif self._unfinished > MOST_UNFINISHED:
+            self.give_up(passage, way)
         elif way.unfinished is None or way.unfinished[0] != start:
             way.unfinished = (start, now_ns)
             self._schedule(passage, way, now_ns + SETTLE_NS)
             self._schedule(passage, way, now_ns + PATIENCE_NS)
+
+    def _count(self, way: Way, waiting: int) -> None:
+        self._unfinished += waiting - way.unfinished_bytes
+        way.unfinished_bytes = waiting
 
     def _recognise(self, passage: Passage, way: Way, data: bytes) -> None:
         """See whether these bytes show what the server speaks."""

@@ -12,7 +12,7 @@ from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.table import BATCH, Column, Row, address, batches, moment, number
 from kiebitz.dissectors.grammar import UNREADABLE, shortened
-from kiebitz.storage.alterations import IN_WORDS, AlterationRow
+from kiebitz.storage.alterations import AlterationRow, deed
 from kiebitz.storage.escaping import field_words, value_words
 from kiebitz.storage.session import Alteration, Session
 from kiebitz.storage.traffic import MessageRow, messages_numbered
@@ -208,7 +208,4 @@ def as_record(one: Told) -> dict[str, Any]:
 
 def deed_in_words(row: AlterationRow) -> str:
     """What was done to a message, by which rule, and what it was before."""
-    if row.original is None:
-        return f"{IN_WORDS[row.action]} by {row.rule}"
-    sent = f"{row.name or UNREADABLE} {_said(row.name, row.fields, row.original)}".rstrip()
-    return f"{IN_WORDS[row.action]} by {row.rule}; as it was sent: {sent}"
+    return deed(row, _said(row.name, row.fields, row.original))

@@ -134,27 +134,17 @@ def refuse_if_kept(database: str) -> None:
 
     It can only be carried on while its session is the last one.
     """
-    file = Path(database).absolute()
-    prefix, end = _prefix(file), time.monotonic() + _TIDY_S
-    with suppress(OSError), os.scandir(file.parent) as entries:
-        for entry in entries:
-            if time.monotonic() >= end:
-                return
-            if entry.name.startswith(prefix) and _is_kept(entry.path):
-                raise StorageError(
-                    f"{database}: a recording into it was put off: kiebitz import {entry.path} carries it on "
-                    "first; or name another database"
-                )
+    for folder, descriptor in folders(Path(database).absolute()):
+        if _is_kept(descriptor):
+            raise StorageError(
+                f"{database}: a recording into it was put off: kiebitz import {folder} carries it on first; "
+                "or name another database"
+            )
 
 
-def _is_kept(path: str) -> bool:
-    """Whether a folder is ours alone, and was kept."""
+def _is_kept(descriptor: int) -> bool:
     with suppress(OSError):
-        descriptor = os.open(path, _FOLDER)
-        try:
-            return _is_ours_alone(os.fstat(descriptor)) and _KEPT in os.listdir(descriptor)
-        finally:
-            os.close(descriptor)
+        return _KEPT in os.listdir(descriptor)
     return False
 
 
@@ -180,30 +170,17 @@ def folders(database: Path) -> Generator[tuple[Path, int], None, None]:
 
 def tidy(database: Path) -> None:
     """Remove the folders of relays that were killed beside `database`, as far as they are our own."""
-    prefix, end = _prefix(database), time.monotonic() + _TIDY_S
-    with suppress(OSError), os.scandir(database.parent) as entries:
-        for entry in entries:
-            if time.monotonic() >= end:
-                return
-            if entry.name.startswith(prefix):
-                # Another relay may be removing it, too.
-                with suppress(OSError):
-                    _remove_if_abandoned(Path(entry.path), end)
+    end = time.monotonic() + _TIDY_S
+    for folder, descriptor in folders(database):
+        # Another relay may be removing it, too; one that is in use is held.
+        with suppress(OSError):
+            if _KEPT not in os.listdir(descriptor):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(folder, descriptor, end)
 
 
 def _prefix(database: Path) -> str:
     return f".{database.name}-spool-"
-
-
-def _remove_if_abandoned(folder: Path, end: float) -> None:
-    """Remove a folder that is ours alone and that nobody holds. Raises OSError."""
-    descriptor = os.open(folder, _FOLDER)
-    try:
-        if _is_ours_alone(os.fstat(descriptor)) and _KEPT not in os.listdir(descriptor):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(folder, descriptor, end)
-    finally:
-        os.close(descriptor)
 
 
 def _is_ours_alone(folder: os.stat_result) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
@@ -11,7 +10,7 @@ from textual.app import App
 from textual.widgets import Static
 
 from kiebitz.cli.altering.hands import Act, HandsError, HeldMessage
-from kiebitz.cli.altering.hands_client import HandsClient, Held
+from kiebitz.cli.altering.hands_client import HandsClient, Held, NoAnswerError
 from kiebitz.cli.watch.held_dialogs import AnswerHeld, EditHeld
 from kiebitz.cli.watch.held_list import HeldRows, strip
 from kiebitz.cli.watch.listing import Listing
@@ -21,8 +20,6 @@ Deed = Literal["let-go", "change", "drop", "answer", "let-all-go"]
 
 _TICK_S = 0.1
 """So often is shown how long it waits."""
-
-_PATIENCE_S = 5.0
 
 
 class Sight(Protocol):
@@ -143,14 +140,12 @@ class ByHand:
         assert self._client is not None
         if message is not None and do != "answer":
             self._own = message.number
-        future = self._client.ask(do, message.number if message is not None else None, text)
         try:
-            await asyncio.wait_for(asyncio.wrap_future(future), _PATIENCE_S)
+            await self._client.have_done(do, message.number if message is not None else None, text)
         except HandsError as error:
-            self._own = None
+            if not isinstance(error, NoAnswerError):
+                self._own = None
             return str(error)
-        except TimeoutError:
-            return f"the relay has not answered for {_PATIENCE_S:g} s"
         return None
 
     async def _act(self, do: Act, message: HeldMessage | None, done: str) -> None:

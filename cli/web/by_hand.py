@@ -95,13 +95,10 @@ async def act(hands: HandsClient, deed: Deed) -> None:
     text = deed.text
     if deed.do == "change":
         text = await asyncio.to_thread(_assignments, hands.held, deed)
-    future = hands.ask(deed.do, deed.number, text)
     try:
-        await asyncio.wait_for(asyncio.wrap_future(future), _PATIENCE_S)
+        await hands.have_done(deed.do, deed.number, text)
     except HandsError as error:
         raise HandsRefusalError(str(error)) from error
-    except TimeoutError:
-        raise HandsRefusalError(f"the relay has not answered for {_PATIENCE_S:g} s") from None
 
 
 def _assignments(held: Held | None, deed: Deed) -> str:

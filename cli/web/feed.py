@@ -28,10 +28,11 @@ from kiebitz.cli.watch.watched import Watched
 from kiebitz.cli.web import records
 from kiebitz.cli.web.desk import Desk
 from kiebitz.cli.web.failing import judged
-from kiebitz.cli.web.lists import event_record
+from kiebitz.cli.web.lists import event_records
 from kiebitz.cli.web.pictures import drawn_at
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.records import Event
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import StorageError
 
@@ -299,17 +300,17 @@ def _tell_on(
     if not is_all:
         del found[_MOST_EVENTS:]
         upto = found[-1].id
-    by_table: dict[int, list[records.Event]] = {}
+    by_table: dict[int, list[Event]] = {}
     for event in found:
         if table_id in (None, event.table_id) and event.seq > above:
             events = by_table.setdefault(event.table_id, [])
             seen = event if player is None else reader.hearers.seen(event, player)
             if seen is not None:
-                events.append(event_record(reader, seen, player))
+                events.append(seen)
     pushes = []
     for number, events in by_table.items():
         picture = _picture(reader, number, player, drawn) if is_all else None
-        pushes.append(records.Push(number, events, picture))
+        pushes.append(records.Push(number, event_records(reader, events, player), picture))
     # A browser that comes again says this number. So it stands where all was told, and counts without data.
     return b"".join(map(_frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
 

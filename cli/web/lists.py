@@ -6,7 +6,7 @@ would tell by its hits what is hidden.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -45,8 +45,7 @@ def events(reader: Reader, table: TableRow, view: View, place: Place) -> records
     found, is_first, is_last = window(
         lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
     )
-    listed = [event_record(reader, event, view.player) for event in found]
-    return records.Events(listed, is_first, is_last)
+    return records.Events(event_records(reader, found, view.player), is_first, is_last)
 
 
 def seen_events(
@@ -78,9 +77,13 @@ def seen_events(
             yield seen
 
 
-def event_record(reader: Reader, event: Event, player: str | None) -> records.Event:
-    """An event, given as it may be seen; no player can know what was done on the way."""
+def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[records.Event]:
+    """Events, given as they may be seen; no player can know what was done on the way."""
     altered = AlteredMessages(reader.timeline) if player is None else None
+    return [_event_record(reader, event, altered) for event in events]
+
+
+def _event_record(reader: Reader, event: Event, altered: AlteredMessages | None) -> records.Event:
     return records.Event(
         event.seq,
         event.id,

@@ -24,7 +24,7 @@ from kiebitz.cli.web.course import course
 from kiebitz.cli.web.drawn import Drawn
 from kiebitz.cli.web.lists import (
     diagnostic_record,
-    event_record,
+    event_records,
     message_records,
     seen_diagnostics,
     seen_events,
@@ -211,10 +211,8 @@ class _Gathering:
     def _table(self, table: TableRow, player: str | None) -> _Table:
         reader, last = self._reader, self._last[table.id]
         first = reader.timeline.first_seq(table.id)
-        events = [
-            event_record(reader, event, player)
-            for event in seen_events(reader, table, View(player), first, last + 1)
-        ]
+        seen = seen_events(reader, table, View(player), first, last + 1)
+        events = event_records(reader, seen, player)
         whole = course(reader, table, player)
         return _Table(_cut_course(whole, last), events, list(self._pictures(table, player, first, last)))
 
