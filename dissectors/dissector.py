@@ -175,6 +175,9 @@ class Dissector(ABC):
     host: HostMaker | None = None
     """The same for a simple server."""
 
+    seats: int = 2
+    """So many simple players sit at a table."""
+
     introductions: frozenset[str] = frozenset()
     """The messages by which a client says what it is called; from the others nobody learns it."""
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import click
 
-from kiebitz.cli.options.addresses import Place, places_of
+from kiebitz.cli.options.addresses import Place
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, demanded, in_words
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
@@ -20,7 +20,8 @@ from kiebitz.cli.terminal.screen import counting
 from kiebitz.cli.terminal.table import Column, batches, show_table
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.probing.cases import Case, cases_of, picked
-from kiebitz.dissectors.probing.demands import ROLES, Role
+from kiebitz.dissectors.probing.demands import HEARS, ROLES, Role
+from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
@@ -308,17 +309,14 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     # They take their time to load.
     from kiebitz.cli.probing.asking import ask_first
     from kiebitz.cli.probing.program import Program
-    from kiebitz.cli.probing.samples import sample_of, script_in
     from kiebitz.cli.probing.series import Bounds, Series
-    from kiebitz.cli.probing.trying import Conditions
+    from kiebitz.cli.probing.stage import Conditions
+    from kiebitz.dissectors.probing.habits import Habits
 
     if asked.role == "server":
         ask_first(asked.place, asked.dissector, is_agreed)
-    script = asked.script
-    if script is None:
-        with sample_of(asked.dissector.protocol) as sample:
-            script = script_in(sample)
-    if asked.role == "client":
+    script = asked.script or _sample(asked)
+    if script is not None and asked.role == "client":
         # Of several players the one that is probed takes the first one's part.
         script = script.only({script.roles[0].number})
     program = None
@@ -326,7 +324,15 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
         port = asked.place[1] if asked.role == "server" else None
         program = Program(asked.restart, asked.dissector.transport, port)
     series = Series(
-        Conditions(asked.dissector, script, places_of([asked.address], script.servers), asked.wait_s),
+        Conditions(
+            asked.dissector,
+            asked.role,
+            asked.place,
+            script,
+            asked.script is not None,
+            asked.wait_s,
+            Habits(asked.dissector, OPPOSITE[HEARS[asked.role]]),
+        ),
         Bounds(asked.most, asked.rate, asked.seconds),
         asked.command,
         program=program,
@@ -347,6 +353,17 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     finally:
         signal.signal(signal.SIGTERM, before)
     return results, series.left, False
+
+
+def _sample(asked: _Asked) -> Script | None:
+    """The game that comes with Kiebitz. Raises StorageError where there is none, and nobody to play."""
+    from kiebitz.cli.probing.samples import has_sample, sample_of, script_in
+
+    protocol = asked.dissector.protocol
+    if asked.dissector.player is not None and not has_sample(protocol):
+        return None
+    with sample_of(protocol) as sample:
+        return script_in(sample)
 
 
 def _show_results(results: Sequence[Result]) -> None:

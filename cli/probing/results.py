@@ -10,6 +10,8 @@ import msgspec
 
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.demands import HEARS
+from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.storage.in_full import InFull, MessageInFull
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import messages
@@ -123,9 +125,26 @@ def result_of(
     )
 
 
+def untried(case: Case, why: str, command: str) -> Result:
+    """What is told of a case to whose place no way leads."""
+    return Result(case.name, case.role, case.kind, case.sentence, demanded(case), NOT_TRIED, why, (), (), 0, None,
+                  0.0, None, command)  # fmt: skip
+
+
 def _told(timeline: Timeline, attempt: Attempt) -> tuple[tuple[Told, ...], int]:
     """The first messages from the acts on, and how many there are beyond them."""
-    numbers = [row.id for row in messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
+    case, verdict = attempt.case, attempt.verdict
+    if case.is_in_play:
+        if verdict is None or verdict.word != "FAILED":
+            return (), 0
+        # What is wrong is told, and not the whole game.
+        flawed = "m.id IN (SELECT message_id FROM diagnostics WHERE severity = 'error')"
+        condition = f"{flawed} AND m.direction = ?" + (" AND m.name = ?" if case.says is not None else "")
+        says = [OPPOSITE[HEARS[case.role]], *([case.says] if case.says is not None else [])]
+        rows = messages(timeline, condition, says)
+    else:
+        rows = messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])
+    numbers = [row.id for row in rows]
     in_full = InFull(timeline)
     shown = (in_full.message(number) for number in numbers[:MOST_MESSAGES])
     told = tuple(_message(each) for each in shown if each is not None)

@@ -31,6 +31,7 @@ class Catan(Dissector):
     reactions = REACTIONS
     player = CatanPlayer
     host = CatanHost
+    seats = 3
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})

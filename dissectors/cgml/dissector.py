@@ -32,6 +32,7 @@ class Cgml(Dissector):
     reactions = REACTIONS
     player = CgmlPlayer
     host = CgmlHost
+    seats = 3
     counts = "money"
 
     def scores(self, state: State) -> dict[str, int]:

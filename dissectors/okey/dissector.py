@@ -39,6 +39,7 @@ class Okey(Dissector):
     reactions = REACTIONS
     player = OkeyPlayer
     host = OkeyHost
+    seats = 4
 
     def follows(self, event: Event) -> Follows | None:
         # A put that is not valid is told to nobody else, whatever comes next.

@@ -27,6 +27,7 @@ class Schafkopf(Dissector):
     reactions = REACTIONS
     player = SchafkopfPlayer
     host = SchafkopfHost
+    seats = 4
     counts = "account"
 
     def scores(self, state: State) -> dict[str, int]:
