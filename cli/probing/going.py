@@ -22,15 +22,18 @@ from kiebitz.proxy.modes import endpoint
 _NAMES = ("Anna", "Bert", "Cleo", "Dora")
 _STRANGER = "Emil"
 
-Making = Callable[[], Way]
+Making = Callable[[int], Way]
+"""Makes a way; of another number it plays otherwise."""
 
 
-def ways_to(case: Case, conditions: Conditions, seed: int) -> Sequence[Making]:
+def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
     """The ways to a case's place, what is tried first coming first; empty if there is none."""
-    goal = Goal(case.aim(conditions.dissector), case.at_start, case.harmless)
-    played = [lambda: _played(conditions, goal, seed, 0)] if _may_be_played(conditions, goal) else []
+    goal = Goal(case.aim(conditions.dissector), case.at_start, case.harmless, case.is_cut)
+    played = [lambda seed: _played(conditions, goal, seed, 0)] if _may_be_played(conditions, goal) else []
     recorded = (
-        [lambda: _recorded(conditions, case.fits, case.at_start)] if conditions.script is not None else []
+        [lambda seed: _recorded(conditions, case.fits, case.at_start)]
+        if conditions.script is not None
+        else []
     )
     # A record has what is said first in it; else players come further.
     return [*recorded, *played] if conditions.is_like or case.at_start else [*played, *recorded]

@@ -161,7 +161,7 @@ class Series:
         case."""
         result = None
         reasons: list[str] = []
-        for number, make in enumerate(ways_to(case, self._conditions, 1)):
+        for number, make in enumerate(ways_to(case, self._conditions)):
             reason = self._hopeless.get((number, case.at_start, case.of))
             if reason is not None:
                 reasons.append(reason)
@@ -177,16 +177,16 @@ class Series:
     def _on_a_way(self, case: Case, make: Making, left_s: float, key: _Key) -> Result:
         program = self._program
         if program is None or case.role == "client":
-            return self._once(case, make(), left_s, key)
+            return self._once(case, make(1), left_s, key)
         if not program.is_running:
             program.start()
         was_fresh = program.is_fresh
-        result = self._once(case, make(), left_s, key)
+        result = self._once(case, make(1), left_s, key)
         if was_fresh or result.verdict not in (NOT_TRIED, "FAILED", "NON-STRICT"):
             return result
         # What earlier cases have left behind may be the reason: a game that is on, say.
         program.start()
-        return self._once(case, make(), left_s, key)
+        return self._once(case, make(2), left_s, key)
 
     def _once(self, case: Case, way: Way, left_s: float, key: _Key) -> Result:
         name = f"{PROBE} {case.role} {case.name}"

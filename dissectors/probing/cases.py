@@ -70,6 +70,11 @@ class Case:
         """The name of the message that is sent, None if it may be any."""
         return None if self.of is None else self.of.name
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether its acts end in the middle of a message."""
+        return self.kind.startswith("cut/") or self.kind == "endless"
+
     def fits(self, decoded: Decoded) -> bool:
         """Whether a well-formed message of the record is its place."""
         if not decoded.sound or decoded.row is None:

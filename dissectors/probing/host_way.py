@@ -58,7 +58,7 @@ class HostWay(PlayedWay):
         elif isinstance(step, play.Say):
             self._company.did(step)
             sent = self._said(step, step.to) if step.to in self._lines else None
-            if self._is_skipped(step) or sent is None:
+            if self._is_skipped(step) or sent is None or self._is_mute(step.to):
                 return
             if not self._is_met(step):
                 yield sent

@@ -123,7 +123,7 @@ class PlayersWay(PlayedWay):
             if self._newcomer_at is not None:
                 place = self._place(sent, None, self._newcomer)
                 yield msgspec.structs.replace(
-                    place, connection=self._newcomer_at, following=None, waits=False
+                    place, connection=self._newcomer_at, following=None, waits=False, others=(*self._lines,)
                 )
 
     def _is_company(self) -> bool:

@@ -40,12 +40,14 @@ _LOOK_S = 0.25
 
 class Goal(msgspec.Struct, frozen=True):
     """What is looked for: a place where `aim` is met; `early` if its message is to be said by somebody new,
-    before anything else; `harmless` if the peer is to go on after it as ever. Without an aim all play until
+    before anything else; `harmless` if the peer is to go on after it as ever, `cut` if nothing can be said after
+    it. Without an aim all play until
     they have played enough."""
 
     aim: Aim | None = None
     early: bool = False
     harmless: bool = False
+    cut: bool = False
 
 
 class Line:
@@ -210,7 +212,9 @@ class PlayedWay(Way):
         """Whether on this connection only the answer to the acts is waited for."""
         if not self._has_acted or self.place is None or connection != self.place.connection:
             return False
-        return self._plays == "c2s" and self._row is not None and self._habits.is_answered(self._row)
+        if self._goal.cut or self._plays == "s2c" or self._row is None:
+            return self._goal.cut
+        return not self._goal.harmless or self._habits.is_answered(self._row)
 
     # What the peer does.
 
