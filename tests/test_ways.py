@@ -160,7 +160,7 @@ def playing(protocol: str, bench: Bench, goal: Goal, habits: Habits | None = Non
 NEVER_REACHED = {
     "maexchen": {"REGISTER_SPECTATOR", "UNREGISTER", "ECHO"},
     "schafkopf": {"HOCHZEIT", "KARTE", "BEENDEN"},
-    "catan": set[str](),
+    "catan": {"Erfindung"},
     "okey": {"LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"},
     "cgml": {"load"},
 }
