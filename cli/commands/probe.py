@@ -272,7 +272,9 @@ def _wanted(
     cases = picked(known, only)
     if again is not None and database is not None:
         names = {*earlier(database, role, _VERDICTS[again])}
-        cases = [case for case in cases if case.name in names]
+        # All that is in play was recorded as one game.
+        game = f"{dissector.protocol}/game"
+        cases = [case for case in cases if (game if case.is_in_play else case.name) in names]
         if not cases:
             raise click.UsageError(f"no case in {database} was {_VERDICTS[again]} the last time")
     return cases

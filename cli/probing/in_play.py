@@ -1,4 +1,4 @@
-"""A game without anything odd: what is wrong in what the program says by itself, and what it does as a rule."""
+"""A game without anything odd: what is wrong in what the program says by itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class Game(Stage):
     """Plays a game, or as much of one as there is time for."""
 
     async def run(self, limit_s: float) -> InPlay:
-        """Play for so many seconds at the most. Raises PeerError, ProgramError, RelayError and StorageError."""
+        """Play for so many seconds at the most.
+
+        Raises PeerError, ProgramError, RelayError and StorageError.
+        """
         started = time.monotonic()
         lost = None
         async with self._recorded():

@@ -127,8 +127,8 @@ def result_of(
 
 def untried(case: Case, why: str, command: str) -> Result:
     """What is told of a case to whose place no way leads."""
-    return Result(case.name, case.role, case.kind, case.sentence, demanded(case), NOT_TRIED, why, (), (), 0, None,
-                  0.0, None, command)  # fmt: skip
+    about = (case.name, case.role, case.kind, case.sentence, demanded(case))
+    return Result(*about, NOT_TRIED, why, (), (), 0, None, 0.0, None, command)
 
 
 def _told(timeline: Timeline, attempt: Attempt) -> tuple[tuple[Told, ...], int]:

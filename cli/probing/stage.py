@@ -54,8 +54,8 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 class Stage:
-    """What a case and a game have in common. What happens is recorded by `recorder`; `program` is the peer, if
-    it is ours to start."""
+    """What a case and a game have in common. What happens is recorded by `recorder`; `program` is the peer,
+    if it is ours to start."""
 
     def __init__(self, way: Way, conditions: Conditions, recorder: Recorder, program: Program | None) -> None:
         plays = HEARS[conditions.side]

@@ -1,7 +1,7 @@
 """A way to a case's place by those who play: they follow the peer's dice and cards.
 
-The place is where one of them is about to say the message that is aimed at. `players_way.py` plays all clients
-to a server, `host_way.py` the server and all other clients to a client.
+The place is where one of them is about to say the message that is aimed at. `players_way.py` plays all
+clients to a server, `host_way.py` the server and all other clients to a client.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ _LOOK_S = 0.25
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What is looked for: a place where `aim` is met; `early` if its message is to be said by somebody new,
-    before anything else; `harmless` if the peer is to go on after it as ever, `cut` if nothing can be said after
-    it. Without an aim all play until
-    they have played enough."""
+    """What is looked for: a place where `aim` is met; without an aim all play until they have played enough.
+
+    `early` if somebody new is to say it, before anything else; `harmless` if the peer is to go on after it as
+    ever; `cut` if nothing can be said after it.
+    """
 
     aim: Aim | None = None
     early: bool = False
