@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 
 from kiebitz.cli.playing.acting import Actor
-from kiebitz.cli.probing.program import ENDED_WELL, Program
+from kiebitz.cli.probing.program import Program
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.probing.demands import HEARS
@@ -63,6 +63,8 @@ class Stage:
         self._conditions = conditions
         self._recorder = recorder
         self._program = program
+        self._has_hung_up = False
+        """Whether we have ended a connection to it, in the way of a case."""
         self._witness = Witness(conditions.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
         self._listening = Listening(way, self._why_nobody_comes)
@@ -122,9 +124,13 @@ class Stage:
 
     def _died(self) -> str | None:
         """How the program has ended, if it was not to end."""
-        died = None if self._program is None else self._program.died()
-        # A client may well end after its game.
-        return None if self._conditions.side == "client" and died == ENDED_WELL else died
+        program = self._program
+        if program is None:
+            return None
+        # A client may well end after its game, and where its server hangs up it may say so by its status.
+        if self._conditions.side == "client" and (program.has_ended_well or self._has_hung_up):
+            return program.died() if program.has_crashed else None
+        return program.died()
 
     async def _call(self, role: Role) -> int:
         """A new connection to a role's server, which is nobody's."""

@@ -152,6 +152,7 @@ class Trial(Stage):
             await self._actor.hear_until(time.monotonic() + act.seconds)
             return
         connection = await self._connection(act.by, place)
+        self._has_hung_up = self._has_hung_up or not isinstance(act, Send)
         if isinstance(act, Send):
             self._senders.add(act.by)
             if not self._peers.say(connection, act.data) and not self._is_unread:
