@@ -31,7 +31,7 @@ class _Seat(msgspec.Struct, eq=False):
 
 
 class PlayersWay(PlayedWay):
-    """A place is one where at least two are there, or all where any message will do."""
+    """A place is one where others are there, too."""
 
     def __init__(
         self,
@@ -127,9 +127,11 @@ class PlayersWay(PlayedWay):
                 )
 
     def _is_company(self) -> bool:
+        """Whether there are others enough: all, where a server may wait for all before it answers."""
+        aim = self._goal.aim
+        needs_all = aim is None or aim.name is None or aim.name in self._dissector.introductions
         here = sum(seat.connection is not None for seat in self._seats)
-        is_any = self._goal.aim is not None and self._goal.aim.name is None
-        return here >= (len(self._seats) if is_any else min(2, len(self._seats)))
+        return here >= (len(self._seats) if needs_all else min(2, len(self._seats)))
 
     def _until(self) -> float:
         steps = [seat.player.next(self._clock()) for seat in self._seats if seat.connection is not None]

@@ -238,6 +238,9 @@ class PlayedWay(Way):
             self._manner.heard(frame, OPPOSITE[self._plays])
             if row.heartbeat:
                 replies += self._heartbeat(connection, row)
+                is_asked = self._has_acted and self._row is not None and self._row.heartbeat
+                if is_asked and self._goes_on(row, names_speaker=False):
+                    self._answered.add(connection)
                 continue
             self._heard_at = self._clock()
             called = self._called(connection)
