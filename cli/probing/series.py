@@ -32,8 +32,8 @@ from kiebitz.storage.room import Room
 from kiebitz.storage.schema import MEMORY, StorageError
 from kiebitz.storage.timeline import Timeline, sessions
 
-GAME_S = 15.0
-"""So long a game may take in which the program's own messages are looked at."""
+GAME_S = 10.0
+"""So long games may take in which the program's own messages are looked at."""
 
 SHORT_GAME_S = 3.0
 """The same where that is not asked for."""
@@ -147,7 +147,9 @@ class Series:
             for case in cases:
                 verdict, why_not = verdict_of(case, game)
                 verdicts.append(verdict.word if verdict is not None else NOT_TRIED)
-                attempt = Attempt(case, verdict, why_not, None, begun_ns, game.seconds, game.is_heard)
+                # One game is for all of them.
+                seconds = game.seconds if case.says is None else 0.0
+                attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard)
                 yield self._result(attempt, recorder, timeline)
             recorder.rename(f"{name}: {min(verdicts, key=WORDS.index, default=NOT_TRIED)}")
 

@@ -71,6 +71,10 @@ class HostWay(PlayedWay):
         until = step.until if isinstance(step, play.Wait) else None
         return self._clock() + 1 if until is None else until
 
+    @property
+    def has_played(self) -> bool:
+        return self._company.host.games > 0
+
     def _have_enough(self) -> bool:
         return self._company.host.had_enough
 

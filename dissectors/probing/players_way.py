@@ -140,6 +140,10 @@ class PlayersWay(PlayedWay):
             times.append(self._called_at + _NEXT_S)
         return min(times, default=self._clock() + 1)
 
+    @property
+    def has_played(self) -> bool:
+        return all(seat.player.games for seat in self._seats)
+
     def _have_enough(self) -> bool:
         return all(seat.has_called for seat in self._seats) and all(
             seat.connection is None or seat.player.had_enough for seat in self._seats
