@@ -173,8 +173,9 @@ class Series:
                 return result
             reasons.append(result.why)
         if result is None:
-            result = untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
-        return msgspec.structs.replace(result, why="; or else ".join(dict.fromkeys(reasons)) or result.why)
+            return untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
+        # The first way is the better one, and what is in its way tells more.
+        return msgspec.structs.replace(result, why=reasons[0])
 
     def _on_a_way(self, case: Case, make: Making, left_s: float, key: _Key) -> Result:
         program = self._program

@@ -111,8 +111,8 @@ class Trial(Stage):
             await self._actor.play()
             place = self._way.place
             if place is None:
-                if reason is not None and self._way.lost is not None:
-                    raise NotHere(f"{self._way.lost}; before that: {reason}")
+                if reason is not None:
+                    raise reason
                 return None, ()
             self._gather()
             try:
