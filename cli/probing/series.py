@@ -179,16 +179,21 @@ class Series:
 
     def _on_a_way(self, case: Case, make: Making, left_s: float, key: _Key) -> Result:
         program = self._program
-        if program is None or case.role == "client":
+        if program is None:
             return self._once(case, make(1), left_s, key)
-        if not program.is_running:
+        if case.role == "server" and not program.is_running:
             program.start()
-        was_fresh = program.is_fresh
+        was_fresh = case.role == "server" and program.is_fresh
         result = self._once(case, make(1), left_s, key)
-        if was_fresh or result.verdict not in (NOT_TRIED, "FAILED", "NON-STRICT"):
+        is_doubtful = result.verdict in ("FAILED", "NON-STRICT") or (
+            # A client is started anew in any case.
+            result.verdict == NOT_TRIED and case.role == "server"
+        )
+        if was_fresh or not is_doubtful:
             return result
-        # What earlier cases have left behind may be the reason: a game that is on, say.
-        program.start()
+        # What earlier cases have left behind may be the reason, or a game in which there was nothing to say.
+        if case.role == "server":
+            program.start()
         return self._once(case, make(2), left_s, key)
 
     def _once(self, case: Case, way: Way, left_s: float, key: _Key) -> Result:

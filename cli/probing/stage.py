@@ -22,7 +22,7 @@ from kiebitz.dissectors.probing.habits import Habits
 from kiebitz.dissectors.probing.ways import Address, Way
 from kiebitz.dissectors.probing.witness import Witness
 from kiebitz.dissectors.records import OPPOSITE, Item
-from kiebitz.dissectors.replay.part import Action, Divergence, Listen, Reaction
+from kiebitz.dissectors.replay.part import Action, Divergence, Hang, Listen, Reaction
 from kiebitz.dissectors.replay.script import Role, Script
 from kiebitz.proxy import peers_tcp, peers_udp
 from kiebitz.proxy.peers import PeerError, Peers
@@ -128,7 +128,9 @@ class Stage:
         if program is None:
             return None
         # A client may well end after its game, and where its server hangs up it may say so by its status.
-        if self._conditions.side == "client" and (program.has_ended_well or self._has_hung_up):
+        if self._conditions.side == "client" and (
+            program.has_ended_well or self._has_hung_up or self._listening.has_hung_up
+        ):
             return program.died() if program.has_crashed else None
         return program.died()
 
@@ -162,6 +164,8 @@ class Listening:
 
     def __init__(self, way: Way, why_over: Callable[[], str | None]) -> None:
         self.ends: dict[int, str] = {}
+        self.has_hung_up = False
+        """Whether it was the way to hang up on somebody."""
         self.is_enough: Callable[[], bool] = lambda: False
         self._way = way
         self._why_over = why_over
@@ -174,6 +178,7 @@ class Listening:
             if lost is not None:
                 self._way.lost = lost
                 return
+            self.has_hung_up = self.has_hung_up or isinstance(action, Hang)
             yield action
 
     def accepted(self, connection: int, server: Role) -> None:

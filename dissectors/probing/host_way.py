@@ -53,8 +53,8 @@ class HostWay(PlayedWay):
         step = self._company.next(self._clock(), aim)
         if isinstance(step, play.Hang):
             self._company.did(step)
-            yield Hang(step.to, 0, True)
             self._leave(step.to)
+            yield Hang(step.to, 0, True)
         elif isinstance(step, play.Say):
             self._company.did(step)
             sent = self._said(step, step.to) if step.to in self._lines else None

@@ -96,8 +96,8 @@ class PlayersWay(PlayedWay):
         if isinstance(step, play.Say):
             yield from self._say(seat, connection, step)
             return
-        yield Hang(connection, 0, True)
         self._leave(seat)
+        yield Hang(connection, 0, True)
         if isinstance(step, play.Call):
             # Nothing is sent to another machine than the one that was given.
             try:
