@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.cli.terminal.message_block import message_lines
+from kiebitz.cli.probing.drawn import drawn_bytes, drawn_message
 from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.demands import HEARS, Role
 from kiebitz.storage.in_full import InFull, MessageInFull
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import messages
@@ -21,16 +22,19 @@ if TYPE_CHECKING:
 MOST_MESSAGES = 24
 """So many messages of a case are told."""
 
+_MOST_DRAWN = 8
+"""So many of them are drawn in full, beside those with a flaw: more make a report that no telephone opens."""
+
 _MOST_HEX = 4096
 """So many of a message's bytes are told."""
 
-_COLUMNS = 100
-
-_MOST_LINES = 80
-"""So many lines of one message in full are kept."""
+_MOST_SENT = 64
+"""So many pieces of what a case sends are told one by one; a message that comes byte by byte has many."""
 
 NOT_TRIED = "NOT TRIED"
 """Stands for a verdict where a case's place was not reached, or is in no recorded game."""
+
+ANY_MESSAGE = "any message"
 
 WORDS = ("FAILED", "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
 """The verdicts, what matters most first."""
@@ -46,7 +50,10 @@ class Demanded(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A message of a case: its number in the session, which way it went, and its first bytes in hex."""
+    """A message of a case: its number in the session, which way it went, and its first bytes in hex.
+
+    `drawn` is the message in full, as the report has it; blank if there are many before it.
+    """
 
     id: int
     time: float
@@ -54,25 +61,39 @@ class Told(msgspec.Struct, frozen=True):
     name: str
     fields: dict[str, Any]
     hex: str
-    lines: tuple[str, ...]
+    drawn: str
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """Bytes that the case has sent, the first of them in hex, and who has: itself, another, a stranger."""
+
+    by: str
+    hex: str
+    length: int
 
 
 class Result(msgspec.Struct, frozen=True):
     """A case and what came of it.
 
-    `verdict` is one of `WORDS`, `why` says why in a clause. `session` is where it was recorded, None if it
-    was not kept. `output` is what the program under test wrote, if Kiebitz has started it. `command` tries
+    `verdict` is one of `WORDS`, `why` says why in a clause. `message` is what the case sends, None if that
+    may be any. Of what was `sent`, `unread` draws what became none of the `messages`; these are those from
+    the acts on, all players' among them. `session` is where it was recorded, None if it was not
+    kept. `output` is what the program under test wrote, if Kiebitz has started it. `command` tries
     the case again.
     """
 
     case: str
-    role: str
+    role: Role
     kind: str
+    message: str | None
+    field: str | None
     sentence: str
     demand: Demanded
     verdict: str
     why: str
     reactions: tuple[str, ...]
+    sent: tuple[Sent, ...]
+    unread: str
     messages: tuple[Told, ...]
     left_out: int
     session: str | None
@@ -85,12 +106,23 @@ class Result(msgspec.Struct, frozen=True):
         """Whether the program does what it must not do."""
         return self.verdict == "FAILED"
 
+    @property
+    def group(self) -> str:
+        """What it is summed up with."""
+        return group_of(self.case, self.message)
+
     def as_json(self) -> dict[str, Any]:
-        """The record for programs: the lines of messages in full are for people."""
+        """The record for programs: what is drawn is for the report."""
         told: dict[str, Any] = msgspec.to_builtins(self)
+        del told["unread"]
         for message in told["messages"]:
-            del message["lines"]
+            del message["drawn"]
         return told
+
+
+def group_of(case: str, message: str | None) -> str:
+    """What a case is listed and summed up with: its message as the case's name has it, or `ANY_MESSAGE`."""
+    return ANY_MESSAGE if message is None else case.split("/")[1]
 
 
 def demanded(case: Case) -> Demanded:
@@ -109,11 +141,15 @@ def result_of(
         case.name,
         case.role,
         case.kind,
+        case.message,
+        case.field,
         case.sentence,
         demanded(case),
         NOT_TRIED if verdict is None else verdict.word,
         (attempt.why_not or "its place is not reached") if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
+        tuple(_sent(attempt)),
+        _unread(attempt, told),
         told,
         left_out,
         session,
@@ -128,15 +164,16 @@ def _told(timeline: Timeline, attempt: Attempt) -> tuple[tuple[Told, ...], int]:
     numbers = [row.id for row in messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
     in_full = InFull(timeline)
     shown = (in_full.message(number) for number in numbers[:MOST_MESSAGES])
-    told = tuple(_message(each) for each in shown if each is not None)
+    told = tuple(
+        _message(each, place < _MOST_DRAWN or bool(each.flaws))
+        for place, each in enumerate(shown)
+        if each is not None
+    )
     return told, max(len(numbers) - MOST_MESSAGES, 0)
 
 
-def _message(shown: MessageInFull) -> Told:
+def _message(shown: MessageInFull, is_drawn: bool) -> Told:
     message = shown.message
-    lines = [line.plain for line in message_lines(shown, _COLUMNS)]
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES} lines more"]
     return Told(
         message.id,
         message.time,
@@ -144,8 +181,26 @@ def _message(shown: MessageInFull) -> Told:
         message.name,
         message.fields,
         shown.data[:_MOST_HEX].hex(),
-        tuple(lines),
+        drawn_message(shown) if is_drawn else "",
     )
+
+
+def _sent(attempt: Attempt) -> Iterator[Sent]:
+    """The bytes of the acts; of many pieces the last has all that is left."""
+    pieces = [(each.by, each.data) for each in attempt.sent]
+    rest = pieces[_MOST_SENT:]
+    if rest:
+        pieces = [*pieces[:_MOST_SENT], (rest[0][0], b"".join(data for _, data in rest))]
+    for by, data in pieces:
+        yield Sent(by, data[:_MOST_HEX].hex(), len(data))
+
+
+def _unread(attempt: Attempt, told: Sequence[Told]) -> str:
+    """What was sent, if not all of it is in the messages: half a message is none."""
+    sent = b"".join(each.data for each in attempt.sent)[:_MOST_HEX]
+    ours = HEARS[attempt.case.role]
+    read = b"".join(bytes.fromhex(each.hex) for each in told if each.direction == ours)
+    return drawn_bytes(sent, "no message was read in it") if sent not in read else ""
 
 
 def counted(results: Iterable[Result]) -> Iterator[tuple[str, int]]:
