@@ -197,7 +197,7 @@ def probe(
 
         tell_results(results)
     if report is not None:
-        _write_report(report, asked, results)
+        _write_report(report, asked, results, left)
     tell(in_words(results))
     if left is not None:
         warn(f"left out: {left}")
@@ -315,13 +315,13 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     return results, series.left, False
 
 
-def _write_report(path: str, asked: _Asked, results: Sequence[Result]) -> None:
+def _write_report(path: str, asked: _Asked, results: Sequence[Result], left: str | None) -> None:
     from kiebitz.cli.files import opened
     from kiebitz.cli.probing.page import write_page
 
     title = f"{asked.dissector.grammar.title}: the {asked.role} at {asked.address}"
     with opened(path, asked.database or "") as file:
-        write_page(title, results, file)
+        write_page(title, results, left, file)
 
 
 def _status(results: Sequence[Result], is_interrupted: bool) -> int:

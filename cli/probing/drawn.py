@@ -11,7 +11,7 @@ from html import escape
 
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.message_block import message_lines
-from kiebitz.cli.terminal.screen import Console, Segment, Text
+from kiebitz.cli.terminal.screen import Console, Style, Text
 from kiebitz.dissectors.anatomy import Piece
 from kiebitz.storage.in_full import MessageInFull
 
@@ -36,15 +36,23 @@ def drawn_bytes(data: bytes, about: str) -> str:
 
 
 def _drawn(lines: Sequence[Text]) -> str:
-    kept = ["".join(map(_marked, line.render(_CONSOLE, end=""))) for line in lines[:_MOST_LINES]]
+    kept = [_in_markup(line) for line in lines[:_MOST_LINES]]
     if len(lines) > _MOST_LINES:
         kept.append(f"… and {len(lines) - _MOST_LINES} lines more")
     return "\n".join(kept)
 
 
-def _marked(segment: Segment) -> str:
-    text, style = escape(segment.text), segment.style
-    if style is None or not text.strip():
+def _in_markup(line: Text) -> str:
+    # Rich leaves the style of a text as a whole to whoever shows it.
+    around = _CONSOLE.get_style(line.style)
+    return "".join(
+        _marked(segment.text, segment.style or around) for segment in line.render(_CONSOLE, end="")
+    )
+
+
+def _marked(raw: str, style: Style) -> str:
+    text = escape(raw)
+    if not text.strip():
         return text
     if style.color is not None:
         look = style.color.name

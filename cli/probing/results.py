@@ -10,7 +10,7 @@ import msgspec
 
 from kiebitz.cli.probing.drawn import drawn_bytes, drawn_message
 from kiebitz.dissectors.probing.cases import Case
-from kiebitz.dissectors.probing.demands import HEARS, Role
+from kiebitz.dissectors.probing.demands import ANY_REACTION, HEARS, Role
 from kiebitz.storage.in_full import InFull, MessageInFull
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import messages
@@ -201,6 +201,14 @@ def _unread(attempt: Attempt, told: Sequence[Told]) -> str:
     ours = HEARS[attempt.case.role]
     read = b"".join(bytes.fromhex(each.hex) for each in told if each.direction == ours)
     return drawn_bytes(sent, "no message was read in it") if sent not in read else ""
+
+
+def right_words(result: Result) -> str:
+    """What the specification says of it, in words."""
+    demand = result.demand
+    if demand.right == ANY_REACTION:
+        return f"{demand.level}: any reaction is right, as long as it lives on"
+    return f"{demand.level}: {' or '.join(demand.right)}"
 
 
 def counted(results: Iterable[Result]) -> Iterator[tuple[str, int]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told
+from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, right_words
 from kiebitz.cli.probing.tally import Tally, tally_of
 from kiebitz.cli.probing.watching import COLOURS
 from kiebitz.cli.terminal.console import Styled, ellipsis, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.table import Column, show_table
 from kiebitz.dissectors.grammar import shortened
-from kiebitz.dissectors.probing.demands import ANY_REACTION, HEARS
+from kiebitz.dissectors.probing.demands import HEARS
 from kiebitz.storage.escaping import field_words
 
 _IN_FULL = ("NON-STRICT", "FAILED")
@@ -101,14 +101,6 @@ def _show_in_full(result: Result) -> None:
     # It is not cut, nor broken: it is to be copied.
     show_line(f"{_INDENT}{result.command}")
     show_line()
-
-
-def right_words(result: Result) -> str:
-    """What is demanded, in words."""
-    demand = result.demand
-    if demand.right == ANY_REACTION:
-        return f"{demand.level}: any reaction is right"
-    return f"{demand.level}: {' or '.join(demand.right)}"
 
 
 def _words(message: Told) -> str:
