@@ -1,7 +1,7 @@
 """The pages that are made from the program itself, when `make docs` builds the site; a hook of MkDocs.
 
-Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, the page of its cases
-from those that `kiebitz probe` tries, the tables of filters.md from the reference that `kiebitz help filters`
+Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, that of its cases
+from what `kiebitz probe` tries, the tables of filters.md from the reference that `kiebitz help filters`
 prints, and those of library.md from the records. None of them is kept: they cannot be stale.
 """
 
@@ -77,8 +77,8 @@ def cases_page(dissector: Dissector) -> str:
         f"# {title}: the cases",
         "",
         f"A case is called `{name}/MESSAGE/KIND`, or `{name}/MESSAGE/FIELD/KIND`.",
-        "[What is done](#what-the-kinds-mean) stands at the end. [Probing](../probing.md) says how cases are picked",
-        "by their names, and what the levels mean.",
+        "[What the kinds mean](#what-the-kinds-mean) stands at the end; [Probing](../probing.md) says how",
+        "cases are picked by their names, and what the levels mean.",
         "",
     ]
     for role in ROLES:
