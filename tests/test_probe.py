@@ -77,6 +77,7 @@ def test_a_right_server_passes() -> None:
     for each in results:
         assert each["messages"], each
         assert each["reactions"], each
+        assert bytes.fromhex(each["sent"][0]["hex"]), each
 
 
 FINDS = {

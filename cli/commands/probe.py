@@ -13,6 +13,7 @@ import click
 from kiebitz.cli.options.addresses import Place, places_of
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, in_words
+from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import tell, warn, write_json
 from kiebitz.dissectors.dissector import Dissector
@@ -198,7 +199,7 @@ def probe(
         tell_results(results)
     if report is not None:
         _write_report(report, asked, results, left)
-    tell(in_words(results))
+    tell(in_words(tally_of(results).total))
     if left is not None:
         warn(f"left out: {left}")
     ctx.exit(_status(results, is_interrupted))

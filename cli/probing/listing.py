@@ -64,7 +64,11 @@ def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:
     protocol = cases[0].name.split("/")[0]
     start = f"{protocol}/" if group == ANY_MESSAGE else f"{protocol}/{group}/"
     gloss = None if cases[0].of is None else cases[0].of.gloss
-    show_line(Styled(start, bold=True), _GAP, gloss or ANY_MESSAGE, f" ({_counted(cases)})")
+    about = f"{_GAP}{gloss or ANY_MESSAGE} ({_counted(cases)})"
+    is_beside = cell_len(start + about) <= columns
+    show_line(Styled(start, bold=True), about if is_beside else "")
+    for line in wrapped(about, columns, _GAP, _GAP) if not is_beside else ():
+        show_line(line)
     names = [case.name.removeprefix(start) for case in cases]
     of_names = max((cell_len(name) for name in names if cell_len(name) <= _MOST_OF_NAME * columns), default=0)
     of_levels = max(map(len, _LEVELS))

@@ -30,6 +30,9 @@ _MOST_DRAWN = 4_000_000
 _SHOWN = 200
 """So much of a message's fields is shown where it is not drawn (characters)."""
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""Nothing is asked of anybody, and nothing runs."""
+
 _MOST_OUTPUT = 4_000
 """So much of what a program wrote is shown of a case that did not fail (characters)."""
 
@@ -54,6 +57,7 @@ class _Page:
         title = _text(self._title)
         yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         yield f"<title>{title}</title>\n<style>\n{page_style()}{style}</style>\n</head>\n<body>\n"
         yield f"<header>\n<h1>{title}</h1>\n<p>{_text(self._about())}</p>\n"
         yield from self._counts()
@@ -77,7 +81,7 @@ class _Page:
 
     def _counts(self) -> Iterator[str]:
         """How many came out how, as a bar and in words."""
-        found = [*counted(self._results)]
+        found = [*counted(self._tally.total)]
         yield '<div class="bar" aria-hidden="true">'
         for word, count in found:
             yield f'<span class="{_class(word)}" style="flex-grow: {count}"></span>'
@@ -87,7 +91,7 @@ class _Page:
         yield "</ul>\n"
 
     def _sums(self) -> Iterator[str]:
-        words = [word for word, _ in counted(self._results)]
+        words = [word for word, _ in counted(self._tally.total)]
         if not words:
             return
         titles = "".join(f"<th>{word}</th>" for word in words)
@@ -178,7 +182,7 @@ class _Page:
         """One message, drawn if there is room for it."""
         self._room -= len(drawn)
         is_drawn = drawn and self._room >= 0
-        inside = f"<pre>{drawn}</pre>" if is_drawn else f"<p>{_text(otherwise)}</p>"
+        inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{_text(otherwise)}</p>"
         return f'<div class="{way}"><b>{way}</b>{inside}</div>\n'
 
     def _written(self, result: Result) -> Iterator[str]:
@@ -188,7 +192,7 @@ class _Page:
         if not result.is_failed and len(output) > _MOST_OUTPUT:
             output = f"…{output[-_MOST_OUTPUT:]}"
         lines = "\n".join(map(_text, output.splitlines()))
-        yield f'<h4>What the program wrote</h4>\n<pre class="output">{lines}</pre>\n'
+        yield f'<h4>What the program wrote</h4>\n<pre class="output" tabindex="0">{lines}</pre>\n'
 
 
 def _heading(word: str, count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -211,14 +211,13 @@ def right_words(result: Result) -> str:
     return f"{demand.level}: {' or '.join(demand.right)}"
 
 
-def counted(results: Iterable[Result]) -> Iterator[tuple[str, int]]:
-    """How many there are of each verdict that was given."""
-    count = Counter(result.verdict for result in results)
+def counted(count: Counter[str]) -> Iterator[tuple[str, int]]:
+    """How many there are of each verdict that was given, what matters most first."""
     for word in WORDS:
         if count[word]:
             yield word, count[word]
 
 
-def in_words(results: Iterable[Result]) -> str:
+def in_words(count: Counter[str]) -> str:
     """The same in a line."""
-    return ", ".join(f"{count} {word}" for word, count in counted(results)) or "no case was tried"
+    return ", ".join(f"{number:,} {word}" for word, number in counted(count)) or "no case was tried"

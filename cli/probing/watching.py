@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
-from kiebitz.cli.probing.results import WORDS, Result
+from kiebitz.cli.probing.results import WORDS, Result, in_words
 from kiebitz.cli.probing.tally import Tally
 from kiebitz.cli.terminal.console import ellipsis
 from kiebitz.cli.terminal.screen import (
@@ -42,6 +42,9 @@ _TITLES = {
 }
 """Titles on two lines."""
 
+_LEAST_COLUMNS = 48
+"""With fewer there is no table."""
+
 _OF_COUNT = 4
 """So wide is a count at the least."""
 
@@ -68,8 +71,11 @@ class Watching:
         width = options.max_width
         failed = [*self._failed]
         yield self._how_far(width)
-        room = console.size.height - _AROUND - len(failed) - (width < _COMFORT)
-        yield self._table(width, max(room, _LEAST))
+        if width < _LEAST_COLUMNS:
+            yield _line(Text(in_words(self._tally.total)))
+        else:
+            room = console.size.height - _AROUND - len(failed) - (width < _COMFORT)
+            yield self._table(width, max(room, _LEAST))
         if self._done < len(self._cases):
             yield _line(Text.assemble(("now ", "dim"), self._cases[self._done].name))
         for result in failed:
