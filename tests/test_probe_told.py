@@ -17,12 +17,12 @@ from screens import Filled
 from strength import a_few
 from terminals import OnTerminal
 from test_hostile_text import is_harmless
-from test_probe import server
+from test_probe import probed, server
 
 import kiebitz as library
 from kiebitz.cli.probing.drawn import COLUMNS, drawn_bytes, drawn_message
 from kiebitz.cli.probing.page import write_page
-from kiebitz.cli.probing.results import Demanded, Result, Sent, Told
+from kiebitz.cli.probing.results import Demanded, Result, Sent, Told, no_message
 from kiebitz.cli.probing.telling import tell_results
 from kiebitz.cli.probing.watching import Watching
 from kiebitz.cli.terminal.cells import cell_len
@@ -73,6 +73,32 @@ def told(capture: str, numbers: Sequence[int]) -> tuple[Told, ...]:
             about = (message.id, message.time, message.direction, message.name, message.fields)
             found.append(Told(*about, shown.data.hex(), drawn_message(shown)))
     return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("sent", "ours", "left"),
+    [
+        ([("self", b"whole;")], [(1, b"whole;"), (2, b"other;")], b""),
+        # Half of what another one says as a whole.
+        ([("self", b"who")], [(2, b"whole;")], b"who"),
+        ([("self", b"who"), ("self", b"le;")], [(1, b"whole;")], b""),
+        ([("self", b"one;two;")], [(1, b"one;"), (2, b"x;"), (1, b"two;"), (1, b"three;")], b""),
+        ([("self", b"one;"), ("other", b"ha")], [(1, b"one;")], b"ha"),
+        ([], [(1, b"one;")], b""),
+    ],
+)
+def test_bytes_that_are_no_message_are_found(
+    sent: list[tuple[str, bytes]], ours: list[tuple[int, bytes]], left: bytes
+) -> None:
+    assert no_message(sent, ours) == left
+
+
+@pytest.mark.full
+def test_half_a_message_is_in_the_report(tmp_path: Path) -> None:
+    report = tmp_path / "probe.html"
+    probed("schafkopf/NAME/cut/silence", protocol="schafkopf", more=("--report", str(report)))
+    said = unescape(re.sub("<[^>]*>", "", report.read_text()))
+    assert re.search(r"^ 6  41 6e +An$", said, re.MULTILINE)
 
 
 # While cases run.
@@ -306,7 +332,9 @@ def test_a_report_is_no_larger_than_a_telephone_can_open(tmp_path: Path) -> None
 def test_a_report_is_read_in_a_browser(width: int, scheme: Any, eyes: Eyes, tmp_path: Path) -> None:
     messages = told("catan-yaks-lobby.pcap.gz", range(1, 8))
     results = [result("p/GIVE/odd", "FAILED", messages=messages, output="oh " * 200)]
-    results += [result(f"p/{'LONG_NAME' * 4}/{number}", "OK", demand=OPEN) for number in range(9)]
+    results += [
+        result(f"p/{'LONG_NAME' * 4}/{number}", "OK", demand=OPEN, messages=messages) for number in range(9)
+    ]
     path = tmp_path / "page.html"
     page(path, results)
     with eyes.opened():
@@ -321,14 +349,17 @@ def test_a_report_is_read_in_a_browser(width: int, scheme: Any, eyes: Eyes, tmp_
             assert asked == [sight.url]
             root = "document.documentElement"
             assert sight.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
-            if width >= 390:
-                rows = "[...document.querySelectorAll('.said pre')]"
-                wide = sight.evaluate(f"{rows}.filter((e) => e.scrollWidth > e.clientWidth + 16).length")
-                assert wide == 0
             assert sight.locator("#p\\/GIVE\\/odd .command").is_visible()
             assert not sight.locator("details.case.ok").first.is_visible()
             sight.locator("details.group summary").first.click()
             assert sight.locator("details.case.ok").first.is_visible()
+            sight.locator("details.case.ok summary").first.click()
+            # All bytes of a row are seen.
+            rows = sight.locator(".said pre:visible").evaluate_all(
+                "all => all.map(e => e.scrollWidth - e.clientWidth)"
+            )
+            assert len(rows) == 14
+            assert max(rows) <= 0
             axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
             found = axe.run(sight, options={"resultTypes": ["violations"]}).response["violations"]
             assert [each for each in found if each["impact"] in ("serious", "critical")] == []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -136,7 +137,9 @@ def result_of(
 ) -> Result:
     """What is told of a case that was tried, and recorded in a session."""
     case, verdict = attempt.case, attempt.verdict
-    told, left_out = _told(timeline, attempt) if verdict is not None else ((), 0)
+    shown, left_out = _shown(timeline, attempt) if verdict is not None else ([], 0)
+    ours = [(each.message.stream, each.data) for each in shown if each.message.direction == HEARS[case.role]]
+    unread = no_message(((each.by, each.data) for each in attempt.sent), ours)
     return Result(
         case.name,
         case.role,
@@ -149,8 +152,8 @@ def result_of(
         (attempt.why_not or "its place is not reached") if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
         tuple(_sent(attempt)),
-        _unread(attempt, told),
-        told,
+        drawn_bytes(unread[:_MOST_HEX], "no message was read in it") if unread else "",
+        tuple(_message(each, place < _MOST_DRAWN or bool(each.flaws)) for place, each in enumerate(shown)),
         left_out,
         session,
         round(attempt.seconds, 3),
@@ -159,17 +162,12 @@ def result_of(
     )
 
 
-def _told(timeline: Timeline, attempt: Attempt) -> tuple[tuple[Told, ...], int]:
+def _shown(timeline: Timeline, attempt: Attempt) -> tuple[list[MessageInFull], int]:
     """The first messages from the acts on, and how many there are beyond them."""
     numbers = [row.id for row in messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
     in_full = InFull(timeline)
-    shown = (in_full.message(number) for number in numbers[:MOST_MESSAGES])
-    told = tuple(
-        _message(each, place < _MOST_DRAWN or bool(each.flaws))
-        for place, each in enumerate(shown)
-        if each is not None
-    )
-    return told, max(len(numbers) - MOST_MESSAGES, 0)
+    shown = [in_full.message(number) for number in numbers[:MOST_MESSAGES]]
+    return [each for each in shown if each is not None], max(len(numbers) - MOST_MESSAGES, 0)
 
 
 def _message(shown: MessageInFull, is_drawn: bool) -> Told:
@@ -195,12 +193,20 @@ def _sent(attempt: Attempt) -> Iterator[Sent]:
         yield Sent(by, data[:_MOST_HEX].hex(), len(data))
 
 
-def _unread(attempt: Attempt, told: Sequence[Told]) -> str:
-    """What was sent, if not all of it is in the messages: half a message is none."""
-    sent = b"".join(each.data for each in attempt.sent)[:_MOST_HEX]
-    ours = HEARS[attempt.case.role]
-    read = b"".join(bytes.fromhex(each.hex) for each in told if each.direction == ours)
-    return drawn_bytes(sent, "no message was read in it") if sent not in read else ""
+def no_message(sent: Iterable[tuple[str, bytes]], ours: Iterable[tuple[int, bytes]]) -> bytes:
+    """The bytes that no message was read in, as of half a message.
+
+    `sent` has by whom what was sent, `ours` the messages of our side: their streams and their bytes. Who has
+    sent something has said nothing on that stream before.
+    """
+    streams: dict[int, list[bytes]] = {}
+    for stream, data in ours:
+        streams.setdefault(stream, []).append(data)
+    whole = {said for messages in streams.values() for said in accumulate(messages)}
+    by_whom: dict[str, bytes] = {}
+    for by, data in sent:
+        by_whom[by] = by_whom.get(by, b"") + data
+    return b"".join(data for data in by_whom.values() if data not in whole)
 
 
 def right_words(result: Result) -> str:
