@@ -206,6 +206,19 @@ def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> N
     assert r"  sent  \x00\xff\x1b[2J" in out
 
 
+def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    demand = Demanded("must", ("answers",), EVIL, EVIL)
+    more = {"sentence": EVIL, "demand": demand, "session": EVIL, "command": EVIL}
+    messages = (Told(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
+    verdicts = ("FAILED", "NON-STRICT", "OK", "NOT TRIED")
+    tell_results(
+        [result(f"p/{EVIL}/x", word, f"{EVIL} {word}", messages=messages, **more) for word in verdicts]
+    )
+    told = capsys.readouterr().out
+    assert "alert(2)" in told
+    assert is_harmless(told)
+
+
 def test_nothing_is_told_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     tell_results([])
     assert capsys.readouterr().out == ""
