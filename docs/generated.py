@@ -105,6 +105,9 @@ def cases_page(dissector: Dissector) -> str:
     return "\n".join([*lines, *_meanings(dissector)]) + "\n"
 
 
+_IN_PLAY = "In a game without anything odd"
+
+
 class _Row(NamedTuple):
     """A case as its page has it: `field` is blank for a whole message, `demand` are the cells of a table."""
 
@@ -120,10 +123,13 @@ class _Row(NamedTuple):
         """The row of a case."""
         of = case.of
         _, *parts = case.name.split("/")
-        group = parts.pop(0) if of is not None else ""
-        kind = parts.pop() if case.field is not None else "/".join(parts)
-        field = "/".join(parts) if case.field is not None else ""
-        sentence = case.sentence.removeprefix(f"{case.message}: ").removeprefix(f"{case.field}: ")
+        group = parts.pop(0) if of is not None else _IN_PLAY if case.is_in_play else ""
+        is_of_field = case.field is not None or case.is_in_play
+        kind = parts.pop() if is_of_field else "/".join(parts)
+        field = "/".join(parts) if is_of_field else ""
+        sentence = case.sentence
+        for name in (case.message, case.says, case.field):
+            sentence = sentence.removeprefix(f"{name}: ")
         demand = case.demand
         right = "any" if demand.right == ANY_REACTION else " or ".join(demand.right)
         told = (demand.level, right, demand.clause or "")

@@ -118,6 +118,7 @@ class Peers:
         self.streams: dict[int, Stream] = {}
         """All connections that there have been, by their numbers."""
         self._connections: dict[int, Connection] = {}
+        self._half_closed: set[int] = set()
         self._closing: list[Callable[[], None]] = []
 
     def stream(self, transport: Transport, client: str, server: str) -> Stream:
@@ -140,9 +141,10 @@ class Peers:
         self.happened.put_nowait(happening)
 
     def say(self, number: int, data: bytes) -> bool:
-        """Send bytes on a connection; tells whether the system could get rid of them."""
+        """Send bytes on a connection, but not after a half-close; tells whether the system could get rid of
+        them."""
         connection = self._connections.get(number)
-        if connection is None:
+        if connection is None or number in self._half_closed:
             return True
         connection.say(data)
         return connection.writable.is_set()
@@ -177,6 +179,7 @@ class Peers:
     def half_close(self, number: int) -> None:
         """Say nothing more on a connection, and go on hearing what comes."""
         if number in self._connections:
+            self._half_closed.add(number)
             self._connections[number].hang()
 
     def reset(self, number: int) -> None:

@@ -137,8 +137,11 @@ def test_each_protocol_has_a_page_with_all_its_cases(generated: ModuleType) -> N
             for case in cases_of(dissector, role):
                 _, *names = case.name.split("/")
                 group = names.pop(0).replace("_", r"\_") if case.of is not None else "Not of one message"
-                kind = names.pop() if case.field is not None else "/".join(names)
-                row = ("/".join(names) if case.field is not None else "", kind, case.demand.level)
+                if case.is_in_play:
+                    group = "In a game without anything odd"
+                is_of_field = case.field is not None or case.is_in_play
+                kind = names.pop() if is_of_field else "/".join(names)
+                row = ("/".join(names) if is_of_field else "", kind, case.demand.level)
                 assert row in parts[group] | parts.get("Of each message", set()), case.name
                 assert f"| `{kind}` |" in meanings or kind.startswith("dialect/")
                 found += 1

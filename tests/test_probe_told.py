@@ -20,13 +20,14 @@ from test_hostile_text import is_harmless
 from test_probe import probed, server
 
 import kiebitz as library
-from kiebitz.cli.probing.drawn import COLUMNS, drawn_bytes, drawn_message
+from kiebitz.cli.probing.drawn import COLUMNS, drawn_message
 from kiebitz.cli.probing.page import write_page
-from kiebitz.cli.probing.results import Demanded, Result, Sent, Told, no_message
+from kiebitz.cli.probing.results import Demanded, Result, Sent, Told, group_of, no_message
 from kiebitz.cli.probing.telling import tell_results
 from kiebitz.cli.probing.watching import Watching
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import Console
+from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.okey.dissector import OKEY
 from kiebitz.dissectors.probing.cases import cases_of
@@ -44,13 +45,14 @@ def result(case: str, verdict: str, why: str = "it ignores it", **other: Any) ->
     made: dict[str, Any] = {
         "role": "server",
         "kind": "kind",
+        "group": message or "any message",
         "message": message,
         "field": None,
         "sentence": f"{message}: it is odd",
         "demand": MUST,
         "reactions": ("ignores",),
         "sent": (),
-        "unread": "",
+        "unread": b"",
         "messages": (),
         "left_out": 0,
         "session": None,
@@ -76,21 +78,23 @@ def told(capture: str, numbers: Sequence[int]) -> tuple[Told, ...]:
 
 
 @pytest.mark.parametrize(
-    ("sent", "ours", "left"),
+    ("sent", "read", "left"),
     [
-        ([("self", b"whole;")], [(1, b"whole;"), (2, b"other;")], b""),
-        # Half of what another one says as a whole.
-        ([("self", b"who")], [(2, b"whole;")], b"who"),
-        ([("self", b"who"), ("self", b"le;")], [(1, b"whole;")], b""),
-        ([("self", b"one;two;")], [(1, b"one;"), (2, b"x;"), (1, b"two;"), (1, b"three;")], b""),
-        ([("self", b"one;"), ("other", b"ha")], [(1, b"one;")], b"ha"),
-        ([], [(1, b"one;")], b""),
+        ([(1, 0, b"whole;"), (2, 7, b"other;")], [(1, 0, 6), (2, 7, 6)], b""),
+        ([(1, 6, b"who")], [(1, 0, 6), (2, 6, 6)], b"who"),
+        # In pieces, and several in one piece.
+        ([(1, 0, b"who"), (1, 3, b"le;ha")], [(1, 0, 6)], b"ha"),
+        ([(1, 0, b"one;two;x")], [(1, 4, 4), (1, 0, 4)], b"x"),
+        ([(1, 0, b"x;one;y;")], [(1, 2, 4)], b"x;y;"),
+        # A message that began before.
+        ([(1, 3, b"le;ha")], [(1, 0, 6)], b"ha"),
+        ([], [(1, 0, 6)], b""),
     ],
 )
 def test_bytes_that_are_no_message_are_found(
-    sent: list[tuple[str, bytes]], ours: list[tuple[int, bytes]], left: bytes
+    sent: list[tuple[int, int, bytes]], read: list[tuple[int, int, int]], left: bytes
 ) -> None:
-    assert no_message(sent, ours) == left
+    assert no_message(sent, read) == left
 
 
 @pytest.mark.full
@@ -110,7 +114,7 @@ def test_a_picture_fits_its_terminal(columns: int, rows: int) -> None:
     watching = Watching(cases)
     for number, case in enumerate(cases[:400]):
         verdict = ("OK", "FAILED", "NOT TRIED", "INFORMATIONAL", "NON-STRICT")[number % 5]
-        watching.add(result(case.name, verdict, f"{EVIL} {number}", message=case.message))
+        watching.add(result(case.name, verdict, f"{EVIL} {number}", group=group_of(case)))
     lines = drawn(watching, columns, rows)
     assert len(lines) < rows
     assert all(cell_len(line) <= columns for line in lines)
@@ -122,7 +126,7 @@ def test_a_picture_fits_its_terminal(columns: int, rows: int) -> None:
         assert lines[1].startswith("80 FAILED, 80 NON-STRICT")
         return
     (total,) = (line.split() for line in lines if line.startswith("all"))
-    assert total[1:] == ["80", "80", "80", "80", "80", "572"]
+    assert total[1:] == ["80", "80", "80", "80", "80", str(len(cases) - 400)]
     assert any(" more" in line for line in lines) == (rows < 30)
 
 
@@ -200,10 +204,11 @@ def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.Captu
 
 
 def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
-    sent = (Sent("self", "00ff1b5b324a", 6),)
-    tell_results([result("p/rubbish", "FAILED", sent=sent, unread=drawn_bytes(b"\0\xff\x1b[2J", "odd"))])
-    out = capsys.readouterr().out
-    assert r"  sent  \x00\xff\x1b[2J" in out
+    odd = b"\0\xff\x1b[2J"
+    tell_results([result("p/rubbish", "FAILED", unread=odd)])
+    assert r"  sent  \x00\xff\x1b[2J" in capsys.readouterr().out
+    tell_results([result("p/x", "FAILED", messages=(Told(1, 0.0, "s2c", UNREADABLE, {}, odd.hex(), ""),))])
+    assert r"  got   unreadable \x00\xff\x1b[2J" in capsys.readouterr().out
 
 
 def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,7 +246,9 @@ def test_on_a_terminal_cases_are_listed_by_message(columns: int) -> None:
     assert re.fullmatch(r"\d+ must, \d+ should, \d+ open", lines[-1])
     assert sum(map(int, re.findall(r"\d+", lines[-1]))) == len(every)
     # Whoever looks for a case of the list finds it, by both parts of its name.
-    names = {case.removeprefix("catan/Hallo/") for case in every if case.startswith("catan/Hallo/")}
+    # What the server says itself is apart.
+    of_hallo = [case for case in every if case.startswith("catan/Hallo/") and not case.endswith("/said")]
+    names = {case.removeprefix("catan/Hallo/") for case in of_hallo}
     assert sum(map(int, re.findall(r"\d+", counts))) == len(names)
     end = lines.index("", at)
     assert names <= {row[0] for row in words[: end - at]}
@@ -318,7 +325,7 @@ def test_a_report_escapes_all_that_it_is_told(tmp_path: Path) -> None:
             output=EVIL,
             command=EVIL,
             messages=evil,
-            unread=drawn_bytes(EVIL.encode(), EVIL),
+            unread=EVIL.encode(),
         )
     )
     text = page(tmp_path / "page.html", results, EVIL, EVIL)
@@ -386,7 +393,7 @@ def test_a_report_is_read_in_a_browser(width: int, scheme: Any, eyes: Eyes, tmp_
 def test_the_page_of_probing_has_each_field_of_its_json() -> None:
     text = (ROOT / "docs" / "probing.md").read_text()
     table = text[text.index("## As JSON") :]
-    hidden = {"unread", "drawn"}
+    hidden = {"unread", "drawn", "group"}
     for record in (Result, Sent, Told, Demanded):
         for name in {*record.__struct_fields__} - hidden:
             assert f"`{name}`" in table, name

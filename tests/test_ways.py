@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from at_a_bench import NAMES
+from peers.bench import FIRST_PORT, Bench
 from strength import a_few
 from walking import Walk, bench_of, sample
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import Decoded
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.probing import playing as playing_module
 from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
+from kiebitz.dissectors.probing.habits import Habits
+from kiebitz.dissectors.probing.player import Aim
+from kiebitz.dissectors.probing.players_way import PlayersWay
+from kiebitz.dissectors.probing.playing import Goal
 from kiebitz.dissectors.probing.ways import RecordedWay, Way
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.dissectors.replay.script import Line
@@ -28,7 +35,7 @@ def said_by_clients(protocol: str) -> list[str]:
 
 def recorded(dissector: Dissector, *names: str, at_start: bool = False) -> RecordedWay:
     script = sample(dissector.protocol)
-    return RecordedWay(script, "c2s", {dissector.protocol: dissector}, named(*names), at_start)
+    return RecordedWay(script, "c2s", {dissector.protocol: dissector}, {}, named(*names), at_start)
 
 
 def name_of(dissector: Dissector, frame: bytes) -> str:
@@ -64,7 +71,7 @@ def test_a_record_leads_to_each_message_in_it(protocol: str) -> None:
 @pytest.mark.parametrize("name", ["REGISTER", "JOIN", "ROLL", "SEE", "ANNOUNCE"])
 def test_who_only_answers_comes_to_each_message_whatever_the_dice_are(name: str, seed: int) -> None:
     assert only_answers(MAEXCHEN, "c2s")
-    walk = Walk(AnsweringWay(sample("maexchen"), MAEXCHEN, named(name)), bench_of("maexchen", seed))
+    walk = Walk(AnsweringWay(sample("maexchen"), MAEXCHEN, {}, named(name)), bench_of("maexchen", seed))
     place = walk.go()
     assert place is not None, walk.way.lost
     assert name_of(MAEXCHEN, place.frame) == name
@@ -75,7 +82,7 @@ def test_who_only_answers_comes_to_each_message_whatever_the_dice_are(name: str,
 
 
 def test_a_message_that_is_not_sent_does_not_go_on_as_usual() -> None:
-    walk = Walk(AnsweringWay(sample("maexchen"), MAEXCHEN, named("ROLL")), bench_of("maexchen"))
+    walk = Walk(AnsweringWay(sample("maexchen"), MAEXCHEN, {}, named("ROLL")), bench_of("maexchen"))
     assert walk.go() is not None
     walk.way.acted(1)
     walk.go()
@@ -85,7 +92,7 @@ def test_a_message_that_is_not_sent_does_not_go_on_as_usual() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: AnsweringWay(sample("maexchen"), MAEXCHEN, named("ROLL"), at_start=True),
+        lambda: AnsweringWay(sample("maexchen"), MAEXCHEN, {}, named("ROLL"), at_start=True),
         lambda: recorded(MAEXCHEN, "ROLL", at_start=True),
     ],
     ids=["answering", "recorded"],
@@ -129,3 +136,86 @@ def test_in_other_games_clients_say_things_unasked(protocol: str) -> None:
     dissector = dissector_of(protocol)
     assert dissector is not None
     assert not only_answers(dissector, "c2s")
+
+
+# Simple players.
+
+
+def playing(protocol: str, bench: Bench, goal: Goal, habits: Habits | None = None) -> PlayersWay:
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    make = dissector.player
+    assert make is not None
+    return PlayersWay(
+        dissector,
+        [make(name, number, 1) for number, name in enumerate(NAMES[: dissector.seats])],
+        make("Emil", 9, 0),
+        ("127.0.0.1", FIRST_PORT),
+        goal,
+        habits or Habits(dissector, "s2c"),
+        lambda: bench.now,
+    )
+
+
+NEVER_REACHED = {
+    "maexchen": {"REGISTER_SPECTATOR", "UNREGISTER", "ECHO"},
+    "schafkopf": {"HOCHZEIT", "KARTE", "BEENDEN"},
+    "catan": {"Erfindung"},
+    "okey": {"LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"},
+    "cgml": {"load"},
+}
+"""What simple players do not come to say at these servers in the time they have."""
+
+
+@pytest.mark.parametrize("protocol", a_few(NEVER_REACHED, ["maexchen", "schafkopf"]))
+def test_players_lead_to_each_message_whatever_the_server_does(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At the bench each message takes a millisecond of its time.
+    monkeypatch.setattr(playing_module, "REACH_S", 100)
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    names = {row.name for row in dissector.grammar.rows if row.direction == "c2s" and not row.heartbeat}
+    for name in sorted(names - NEVER_REACHED[protocol]):
+        # A game may be over before a card is there that can be played.
+        for seed in range(2, 7):
+            bench = bench_of(protocol, seed)
+            walk = Walk(playing(protocol, bench, Goal(Aim(name))), bench)
+            place = walk.go()
+            if place is not None:
+                break
+        assert place is not None, f"{name}: {walk.way.lost}"
+        assert name_of(dissector, place.frame) == name
+        assert place.others
+        walk.way.acted(0)
+        walk.go(seconds=2)
+        assert walk.way.is_as_usual or name in ("disconnect", "LOGO"), name
+
+
+def test_somebody_new_says_first_what_a_player_has_just_said() -> None:
+    bench = bench_of("maexchen", 3)
+    walk = Walk(playing("maexchen", bench, Goal(Aim("ROLL"), early=True)), bench)
+    place = walk.go()
+    assert place is not None
+    assert name_of(MAEXCHEN, place.frame) == "ROLL"
+    assert bench.seats[-1].said == []
+    assert len(place.others) == len(bench.seats) - 1
+
+
+def test_a_message_that_never_comes_up_is_given_up_and_told() -> None:
+    bench = bench_of("maexchen", 4)
+    walk = Walk(playing("maexchen", bench, Goal(Aim("ECHO"))), bench)
+    assert walk.go() is None
+    assert walk.way.never
+    assert walk.way.lost is not None
+    assert "did not come up" in walk.way.lost
+
+
+def test_in_a_game_the_answers_are_learnt_that_the_grammar_does_not_name() -> None:
+    habits, bench = Habits(MAEXCHEN, "s2c"), bench_of("maexchen", 5)
+    Walk(playing("maexchen", bench, Goal(), habits), bench).go()
+    join, see = (MAEXCHEN.grammar.rows_named("c2s", name)[0] for name in ("JOIN", "SEE"))
+    assert habits.follows(join, "ROUND STARTED", names_speaker=True)
+    # Where others join, and this one did not, it is not among those who play.
+    assert not habits.follows(join, "ROUND STARTED", names_speaker=False)
+    assert not habits.follows(see, "ROUND STARTED", names_speaker=True)

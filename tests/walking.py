@@ -12,7 +12,7 @@ from peers.program import Server, Setup
 from kiebitz.cli.probing.samples import script_in
 from kiebitz.dissectors.probing.ways import Place, Way
 from kiebitz.dissectors.records import port_of
-from kiebitz.dissectors.replay.part import Call, Hang, Listen, Say
+from kiebitz.dissectors.replay.part import Call, Hang, Listen, Rest, Say
 from kiebitz.dissectors.replay.script import Script
 
 STEP_S = 0.05
@@ -43,9 +43,10 @@ class Walk:
         self._told: dict[int, int] = {}
         """By connection how much of what was heard the way knows."""
 
-    def go(self) -> Place | None:
-        """Go to the next place, or, after the acts, on to their end."""
+    def go(self, seconds: float = 150) -> Place | None:
+        """Go to the next place, or, after the acts, on to their end, for so long of the bench's time."""
         steps = 0
+        end = self._bench.now + seconds
         for action in self.way.actions():
             if isinstance(action, Call):
                 seat = self._bench.connect(door=port_of(action.role.server) - FIRST_PORT)
@@ -56,6 +57,10 @@ class Walk:
                 self.say(action.connection, action.data)
             elif isinstance(action, Hang):
                 self._bench.half_close(self._seats[action.connection])
+            elif isinstance(action, Rest):
+                self._bench.run(min(max(action.until - self._bench.now, 0.001), STEP_S))
+                if self._bench.now > end:
+                    return self.way.place
             elif not self._tell() and isinstance(action, Listen):
                 steps += 1
                 self._bench.run(STEP_S)

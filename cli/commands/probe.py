@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import click
 
-from kiebitz.cli.options.addresses import Place, places_of
+from kiebitz.cli.options.addresses import Place
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, in_words
 from kiebitz.cli.probing.tally import tally_of
@@ -18,7 +18,8 @@ from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import tell, warn, write_json
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.probing.cases import Case, cases_of, picked
-from kiebitz.dissectors.probing.demands import ROLES, Role
+from kiebitz.dissectors.probing.demands import HEARS, ROLES, Role
+from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
@@ -253,7 +254,9 @@ def _wanted(
     cases = picked(known, only)
     if again is not None and database is not None:
         names = {*earlier(database, role, _VERDICTS[again])}
-        cases = [case for case in cases if case.name in names]
+        # All that is in play was recorded as one game.
+        game = f"{dissector.protocol}/game"
+        cases = [case for case in cases if (game if case.is_in_play else case.name) in names]
         if not cases:
             raise click.UsageError(f"no case in {database} was {_VERDICTS[again]} the last time")
     return cases
@@ -270,19 +273,16 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     # They take their time to load.
     from kiebitz.cli.probing.asking import ask_first
     from kiebitz.cli.probing.program import Program
-    from kiebitz.cli.probing.samples import sample_of, script_in
     from kiebitz.cli.probing.series import Bounds, Series
-    from kiebitz.cli.probing.trying import Conditions
+    from kiebitz.cli.probing.stage import Conditions
     from kiebitz.cli.probing.watching import Watching
     from kiebitz.cli.terminal.screen import Live
+    from kiebitz.dissectors.probing.habits import Habits
 
     if asked.role == "server":
         ask_first(asked.place, asked.dissector, is_agreed)
-    script = asked.script
-    if script is None:
-        with sample_of(asked.dissector.protocol) as sample:
-            script = script_in(sample)
-    if asked.role == "client":
+    script = asked.script or _sample(asked)
+    if script is not None and asked.role == "client":
         # Of several players the one that is probed takes the first one's part.
         script = script.only({script.roles[0].number})
     program = None
@@ -290,7 +290,15 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
         port = asked.place[1] if asked.role == "server" else None
         program = Program(asked.restart, asked.dissector.transport, port)
     series = Series(
-        Conditions(asked.dissector, script, places_of([asked.address], script.servers), asked.wait_s),
+        Conditions(
+            asked.dissector,
+            asked.role,
+            asked.place,
+            script,
+            asked.script is not None,
+            asked.wait_s,
+            Habits(asked.dissector, OPPOSITE[HEARS[asked.role]]),
+        ),
         Bounds(asked.most, asked.rate, asked.seconds),
         asked.command,
         program=program,
@@ -303,7 +311,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     # The program that was started ends with the probe, also where that is told to end.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        watching = Watching(cases[: asked.most])
+        watching = Watching(_in_turn(cases[: asked.most]))
         with Live(watching):
             for result in series.run(cases):
                 results.append(result)
@@ -314,6 +322,22 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     finally:
         signal.signal(signal.SIGTERM, before)
     return results, series.left, False
+
+
+def _in_turn(cases: Sequence[Case]) -> list[Case]:
+    """Cases in the order in which they are tried: the game without anything odd comes first."""
+    return sorted(cases, key=lambda case: not case.is_in_play)
+
+
+def _sample(asked: _Asked) -> Script | None:
+    """The game that comes with Kiebitz. Raises StorageError where there is none, and nobody to play."""
+    from kiebitz.cli.probing.samples import has_sample, sample_of, script_in
+
+    protocol = asked.dissector.protocol
+    if asked.dissector.player is not None and not has_sample(protocol):
+        return None
+    with sample_of(protocol) as sample:
+        return script_in(sample)
 
 
 def _write_report(path: str, asked: _Asked, results: Sequence[Result], left: str | None) -> None:

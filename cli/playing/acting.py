@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from kiebitz.cli.options.addresses import Place
-from kiebitz.dissectors.replay.part import Action, Call, Divergence, Hang, Listen, Reaction, Say
+from kiebitz.dissectors.replay.part import Action, Call, Divergence, Hang, Listen, Reaction, Rest, Say
 from kiebitz.dissectors.replay.script import Role
 from kiebitz.proxy import peers_tcp, peers_udp
 from kiebitz.proxy.peers import Came, Happening, Peers, Said
@@ -67,7 +67,6 @@ class Actor:
         self._on_divergence = on_divergence
         self._anybody = peers.plays == "c2s"
         """Whether there is a peer yet; a server waits for its first client as long as it takes."""
-        self._servers = {role.server_key: role for role in places}
         self._last = time.monotonic()
         self._listened: Listen | None = None
         self._deadline: float | None = None
@@ -86,6 +85,8 @@ class Actor:
         for action in self._part.actions():
             if isinstance(action, Listen):
                 await self._listen(action)
+            elif isinstance(action, Rest):
+                await self._rest(action.until)
             else:
                 await self._pace(action.since_ns, action.apart)
                 await self._act(action)
@@ -129,8 +130,12 @@ class Actor:
         await task
 
     async def _call(self, role: Role) -> None:
-        host, port = self._places[self._servers[role.server_key]]
+        host, port = self._places[self._server(role.server_key)]
         self._part.connected(await _PEERS[role.transport].call(self._peers, host, port), role)
+
+    def _server(self, key: str) -> Role:
+        """The first role of a server; a part may get to know more of them as it goes."""
+        return next(role for role in self._places if role.server_key == key)
 
     async def _listen(self, listened: Listen) -> None:
         """Wait for the peer to do something, as long as it may take to do what is listened for."""
@@ -147,6 +152,11 @@ class Actor:
         else:
             await self._hear(happening)
 
+    async def _rest(self, until: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until - time.monotonic()):
+                await self._hear(await self._peers.happened.get())
+
     async def _hear_all(self) -> None:
         while not self._peers.happened.empty():
             await self._hear(self._peers.happened.get_nowait())
@@ -156,7 +166,7 @@ class Actor:
             if not self._anybody:
                 self._anybody = True
                 self._listened = None
-            self._part.accepted(happening.connection, self._servers[happening.server])
+            self._part.accepted(happening.connection, self._server(happening.server))
         elif isinstance(happening, Said):
             await self._react(self._part.heard(happening.connection, happening.data))
         else:

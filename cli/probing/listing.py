@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, zip_longest
 
-from kiebitz.cli.probing.results import ANY_MESSAGE, demanded, group_of
+from kiebitz.cli.probing.results import ANY_MESSAGE, IN_PLAY, demanded, group_of
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.console import Styled, show_line, tell, terminal_columns, wrapped
 from kiebitz.cli.terminal.output import show
@@ -48,7 +48,7 @@ def show_cases(cases: Sequence[Case], as_json: bool) -> None:
     if as_json or columns is None:
         show(_CASES, batches(map(_row, cases)), "json" if as_json else None, "there are no cases")
         return
-    for group, of_group in groupby(cases, lambda case: group_of(case.name, case.message)):
+    for group, of_group in groupby(cases, lambda case: group_of(case)):
         _show_group(group, [*of_group], columns)
     tell(_counted(cases))
 
@@ -62,9 +62,9 @@ def _row(case: Case) -> Row:
 def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:
     """The cases of a message below its name, which begins all of theirs."""
     protocol = cases[0].name.split("/")[0]
-    start = f"{protocol}/" if group == ANY_MESSAGE else f"{protocol}/{group}/"
+    start = f"{protocol}/" if group in (IN_PLAY, ANY_MESSAGE) else f"{protocol}/{group}/"
     gloss = None if cases[0].of is None else cases[0].of.gloss
-    about = f"{_GAP}{gloss or ANY_MESSAGE} ({_counted(cases)})"
+    about = f"{_GAP}{gloss or group} ({_counted(cases)})"
     is_beside = cell_len(start + about) <= columns
     show_line(Styled(start, bold=True), about if is_beside else "")
     for line in wrapped(about, columns, _GAP, _GAP) if not is_beside else ():
@@ -98,7 +98,7 @@ def _filled(text: str, cells: int) -> str:
 def _sentence(case: Case) -> str:
     """What is done, without the names of message and field, which stand before it."""
     sentence = case.sentence
-    for name in (case.message, case.field):
+    for name in (case.message, case.says, case.field):
         sentence = sentence.removeprefix(f"{name}: ")
     return sentence
 

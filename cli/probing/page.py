@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import BinaryIO
 
 from kiebitz.cli.drawings.theme import page_style
+from kiebitz.cli.probing.drawn import drawn_bytes
 from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, counted, right_words
 from kiebitz.cli.probing.tally import tally_of
 from kiebitz.dissectors.grammar import shortened
@@ -167,7 +168,7 @@ class _Page:
         ours = HEARS[result.role]
         yield '<h4>What was said</h4>\n<div class="said">\n'
         if result.unread:
-            yield self._drawn("sent", result.unread, "")
+            yield self._drawn("sent", drawn_bytes(result.unread, "no message was read in it"), "")
         for message in result.messages:
             yield self._drawn(
                 "sent" if message.direction == ours else "got", message.drawn, _in_a_line(message)

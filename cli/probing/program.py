@@ -28,9 +28,6 @@ _END_S = 2.0
 
 _LOOK_S = 0.02
 
-ENDED_WELL = "exit status 0"
-"""How it is told that it has ended by itself."""
-
 MOST_OUTPUT = 1 << 16
 """So much of its latest output is kept (bytes)."""
 
@@ -120,7 +117,7 @@ class Program:
 
     def died(self) -> str | None:
         """How it has ended; None while it runs."""
-        status = None if self._process is None else self._process.poll()
+        status = self._status
         if status is None:
             return None
         if status >= 0:
@@ -129,6 +126,20 @@ class Program:
             return signal.Signals(-status).name
         except ValueError:
             return f"signal {-status}"
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a signal has ended it."""
+        return self._status is not None and self._status < 0
+
+    @property
+    def has_ended_well(self) -> bool:
+        """Whether it has ended by itself, and says that all went well."""
+        return self._status == 0
+
+    @property
+    def _status(self) -> int | None:
+        return None if self._process is None else self._process.poll()
 
     @property
     def number(self) -> int | None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.cli.probing.drawn import drawn_bytes, drawn_message
+from kiebitz.cli.probing.drawn import drawn_message
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.dissectors.probing.demands import ANY_REACTION, HEARS, Role
+from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.storage.in_full import InFull, MessageInFull
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import messages
+from kiebitz.storage.traffic import ChunkRow, MessageRow, chunks, messages, streams
 
 # Where cases are only listed, nothing that tries them is needed.
 if TYPE_CHECKING:
@@ -30,12 +30,15 @@ _MOST_HEX = 4096
 """So many of a message's bytes are told."""
 
 _MOST_SENT = 64
-"""So many pieces of what a case sends are told one by one; a message that comes byte by byte has many."""
+"""So many pieces of what was sent are told."""
 
 NOT_TRIED = "NOT TRIED"
 """Stands for a verdict where a case's place was not reached, or is in no recorded game."""
 
 ANY_MESSAGE = "any message"
+
+IN_PLAY = "in play"
+"""Stands for a message where nothing odd is sent."""
 
 WORDS = ("FAILED", "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
 """The verdicts, what matters most first."""
@@ -66,9 +69,10 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """Bytes that the case has sent, the first of them in hex, and who has: itself, another, a stranger."""
+    """Bytes that went to the program in one piece: the stream, when, and the first of them in hex."""
 
-    by: str
+    stream: int
+    time: float
     hex: str
     length: int
 
@@ -77,15 +81,16 @@ class Result(msgspec.Struct, frozen=True):
     """A case and what came of it.
 
     `verdict` is one of `WORDS`, `why` says why in a clause. `message` is what the case sends, None if that
-    may be any. Of what was `sent`, `unread` draws what became none of the `messages`; these are those from
-    the acts on, all players' among them. `session` is where it was recorded, None if it was not
-    kept. `output` is what the program under test wrote, if Kiebitz has started it. `command` tries
+    may be any; it is summed up with its `group`. `sent` and `messages` are what was said from the acts on, by
+    all players; `unread` are the bytes that became no message. `session` is where it was recorded, None if it
+    was not kept. `output` is what the program under test wrote, if Kiebitz has started it. `command` tries
     the case again.
     """
 
     case: str
     role: Role
     kind: str
+    group: str
     message: str | None
     field: str | None
     sentence: str
@@ -94,7 +99,7 @@ class Result(msgspec.Struct, frozen=True):
     why: str
     reactions: tuple[str, ...]
     sent: tuple[Sent, ...]
-    unread: str
+    unread: bytes
     messages: tuple[Told, ...]
     left_out: int
     session: str | None
@@ -107,23 +112,20 @@ class Result(msgspec.Struct, frozen=True):
         """Whether the program does what it must not do."""
         return self.verdict == "FAILED"
 
-    @property
-    def group(self) -> str:
-        """What it is summed up with."""
-        return group_of(self.case, self.message)
-
     def as_json(self) -> dict[str, Any]:
         """The record for programs: what is drawn is for the report."""
         told: dict[str, Any] = msgspec.to_builtins(self)
-        del told["unread"]
+        del told["unread"], told["group"]
         for message in told["messages"]:
             del message["drawn"]
         return told
 
 
-def group_of(case: str, message: str | None) -> str:
-    """What a case is listed and summed up with: its message as the case's name has it, or `ANY_MESSAGE`."""
-    return ANY_MESSAGE if message is None else case.split("/")[1]
+def group_of(case: Case) -> str:
+    """What a case is listed and summed up with: its message as its name has it, or what stands for one."""
+    if case.is_in_play:
+        return IN_PLAY
+    return ANY_MESSAGE if case.of is None else case.name.split("/")[1]
 
 
 def demanded(case: Case) -> Demanded:
@@ -137,13 +139,24 @@ def result_of(
 ) -> Result:
     """What is told of a case that was tried, and recorded in a session."""
     case, verdict = attempt.case, attempt.verdict
-    shown, left_out = _shown(timeline, attempt) if verdict is not None else ([], 0)
-    ours = [(each.message.stream, each.data) for each in shown if each.message.direction == HEARS[case.role]]
-    unread = no_message(((each.by, each.data) for each in attempt.sent), ours)
+    if verdict is None or (case.is_in_play and verdict.word != "FAILED"):
+        rows = []
+    elif case.is_in_play:
+        rows = _flawed(timeline, attempt)
+    else:
+        rows = [*messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
+    sent = [] if verdict is None or case.is_in_play else _sent(timeline, attempt)
+    in_full = InFull(timeline)
+    shown = [in_full.message(row.id) for row in rows[:MOST_MESSAGES]]
+    unread = no_message(
+        ((chunk.stream_id, chunk.offset, chunk.data or b"") for chunk in sent),
+        ((row.stream_id, row.offset, row.length) for row in rows if row.direction == HEARS[case.role]),
+    )
     return Result(
         case.name,
         case.role,
         case.kind,
+        group_of(case),
         case.message,
         case.field,
         case.sentence,
@@ -151,10 +164,10 @@ def result_of(
         NOT_TRIED if verdict is None else verdict.word,
         (attempt.why_not or "its place is not reached") if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
-        tuple(_sent(attempt)),
-        drawn_bytes(unread[:_MOST_HEX], "no message was read in it") if unread else "",
-        tuple(_message(each, place < _MOST_DRAWN or bool(each.flaws)) for place, each in enumerate(shown)),
-        left_out,
+        tuple(_piece(chunk, timeline) for chunk in sent[:_MOST_SENT]),
+        unread[:_MOST_HEX],
+        tuple(_message(each, place) for place, each in enumerate(shown) if each is not None),
+        max(len(rows) - MOST_MESSAGES, 0),
         session,
         round(attempt.seconds, 3),
         output,
@@ -162,16 +175,24 @@ def result_of(
     )
 
 
-def _shown(timeline: Timeline, attempt: Attempt) -> tuple[list[MessageInFull], int]:
-    """The first messages from the acts on, and how many there are beyond them."""
-    numbers = [row.id for row in messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
-    in_full = InFull(timeline)
-    shown = [in_full.message(number) for number in numbers[:MOST_MESSAGES]]
-    return [each for each in shown if each is not None], max(len(numbers) - MOST_MESSAGES, 0)
+def untried(case: Case, why: str, command: str) -> Result:
+    """What is told of a case to whose place no way leads."""
+    about = (case.name, case.role, case.kind, group_of(case), case.message, case.field, case.sentence)
+    return Result(*about, demanded(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command)
 
 
-def _message(shown: MessageInFull, is_drawn: bool) -> Told:
+def _flawed(timeline: Timeline, attempt: Attempt) -> list[MessageRow]:
+    """What is wrong of what was said in play; the whole game is not told."""
+    case = attempt.case
+    flawed = "m.id IN (SELECT message_id FROM diagnostics WHERE severity = 'error')"
+    condition = f"{flawed} AND m.direction = ?" + (" AND m.name = ?" if case.says is not None else "")
+    says = [OPPOSITE[HEARS[case.role]], *([case.says] if case.says is not None else [])]
+    return [*messages(timeline, condition, says)]
+
+
+def _message(shown: MessageInFull, place: int) -> Told:
     message = shown.message
+    is_drawn = place < _MOST_DRAWN or bool(shown.flaws)
     return Told(
         message.id,
         message.time,
@@ -183,30 +204,40 @@ def _message(shown: MessageInFull, is_drawn: bool) -> Told:
     )
 
 
-def _sent(attempt: Attempt) -> Iterator[Sent]:
-    """The bytes of the acts; of many pieces the last has all that is left."""
-    pieces = [(each.by, each.data) for each in attempt.sent]
-    rest = pieces[_MOST_SENT:]
-    if rest:
-        pieces = [*pieces[:_MOST_SENT], (rest[0][0], b"".join(data for _, data in rest))]
-    for by, data in pieces:
-        yield Sent(by, data[:_MOST_HEX].hex(), len(data))
+def _piece(chunk: ChunkRow, timeline: Timeline) -> Sent:
+    data = chunk.data or b""
+    return Sent(chunk.stream_id, (chunk.ts_ns - timeline.started_ns) / 1e9, data[:_MOST_HEX].hex(), len(data))
 
 
-def no_message(sent: Iterable[tuple[str, bytes]], ours: Iterable[tuple[int, bytes]]) -> bytes:
-    """The bytes that no message was read in, as of half a message.
+def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:
+    """What we have sent from the acts on, in the pieces in which it went."""
+    ours = HEARS[attempt.case.role]
+    found = [
+        chunk
+        for stream in streams(timeline)
+        for chunk in chunks(timeline.connection, stream.id)
+        if chunk.direction == ours and chunk.ts_ns >= attempt.begun_ns
+    ]
+    return sorted(found, key=lambda chunk: chunk.id)
 
-    `sent` has by whom what was sent, `ours` the messages of our side: their streams and their bytes. Who has
-    sent something has said nothing on that stream before.
+
+def no_message(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int, int, int]]) -> bytes:
+    """Of the bytes that were sent those in which no message was read.
+
+    Each piece that was `sent` has its stream, its offset there and its bytes, each message its stream, its
+    offset and its length.
     """
-    streams: dict[int, list[bytes]] = {}
-    for stream, data in ours:
-        streams.setdefault(stream, []).append(data)
-    whole = {said for messages in streams.values() for said in accumulate(messages)}
-    by_whom: dict[str, bytes] = {}
-    for by, data in sent:
-        by_whom[by] = by_whom.get(by, b"") + data
-    return b"".join(data for data in by_whom.values() if data not in whole)
+    messages: dict[int, list[tuple[int, int]]] = {}
+    for stream, offset, length in read:
+        messages.setdefault(stream, []).append((offset, offset + length))
+    left = []
+    for stream, offset, data in sent:
+        at, end = offset, offset + len(data)
+        for first, behind in sorted(messages.get(stream, ())):
+            left.append(data[at - offset : max(min(first, end), at) - offset])
+            at = min(max(at, behind), end)
+        left.append(data[at - offset :])
+    return b"".join(left)
 
 
 def right_words(result: Result) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 
 from kiebitz.cli.sessions import load, session_of, split_number
 from kiebitz.dissectors.replay.script import Script
@@ -32,10 +33,19 @@ def script_in(session: str, protocol: str | None = None) -> Script:
     return script
 
 
+def _packed(protocol: str) -> Traversable:
+    return files("kiebitz.cli.probing") / "samples" / f"{protocol}.pcapng.gz"
+
+
+def has_sample(protocol: str) -> bool:
+    """Whether a game of a protocol comes with Kiebitz."""
+    return _packed(protocol).is_file()
+
+
 @contextmanager
 def sample_of(protocol: str) -> Iterator[str]:
     """The path of the game of a protocol that comes with Kiebitz. Raises StorageError."""
-    packed = files("kiebitz.cli.probing") / "samples" / f"{protocol}.pcapng.gz"
+    packed = _packed(protocol)
     if not packed.is_file():
         raise StorageError(
             f"no game of {protocol} comes with Kiebitz: name a capture of one with --like CAPTURE"

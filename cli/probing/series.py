@@ -6,23 +6,42 @@ import asyncio
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import msgspec
 
 from kiebitz.cli.files import opened
+from kiebitz.cli.probing.going import Making, way_of_game, ways_to
+from kiebitz.cli.probing.in_play import Game, InPlay, verdict_of, with_findings
 from kiebitz.cli.probing.program import Program
-from kiebitz.cli.probing.results import NOT_TRIED, Result, result_of
-from kiebitz.cli.probing.trying import Attempt, Conditions, Trial
+from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, result_of, untried
+from kiebitz.cli.probing.stage import Conditions
+from kiebitz.cli.probing.trying import Attempt, Trial
+from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.demands import Role as Side
+from kiebitz.dissectors.probing.ways import Way
 from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.modes import endpoint
 from kiebitz.proxy.peers import PeerError
 from kiebitz.storage.export import FORMATS
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.room import Room
 from kiebitz.storage.schema import MEMORY, StorageError
 from kiebitz.storage.timeline import Timeline, sessions
+
+GAME_S = 15.0
+"""So long a game may take in which the program's own messages are looked at."""
+
+SHORT_GAME_S = 3.0
+"""The same where that is not asked for."""
+
+_Seen = TypeVar("_Seen")
+
+_Key = tuple[int, bool, MessageType | None]
+"""A way, by its number; whether it leads to the start of a conversation; and a message."""
 
 PROBE = "probe"
 """With this word the names of sessions of cases begin: `probe server maexchen/JOIN/lost: OK`."""
@@ -62,6 +81,8 @@ class Series:
         self._keep = keep
         self._room = Room(None)
         self._was_heard = False
+        self._hopeless: dict[_Key, str] = {}
+        """Of a way and a message why it never came up."""
         self._is_over = False
         """Whether the server lets nobody in any more, and nobody starts it again."""
         self.left: str | None = None
@@ -73,8 +94,13 @@ class Series:
         """
         begun = time.monotonic()
         wanted = cases[: self._bounds.most]
+        played = [case for case in wanted if case.is_in_play]
+        odd = [case for case in wanted if not case.is_in_play]
         try:
-            for number, case in enumerate(wanted):
+            if self._program is not None and self._conditions.side == "server":
+                self._program.start()
+            yield from self._play(played, self._bounds.seconds)
+            for number, case in enumerate(odd, len(played)):
                 time.sleep(max(begun + number / self._bounds.rate - time.monotonic(), 0.0))
                 left_s = self._bounds.seconds - (time.monotonic() - begun)
                 if left_s <= 0:
@@ -103,76 +129,132 @@ class Series:
         if count:
             self.left = f"{count} {'case' if count == 1 else 'cases'}: {why}"
 
+    def _play(self, cases: Sequence[Case], left_s: float) -> Iterator[Result]:
+        """Play a game without anything odd, and tell what came of these cases.
+
+        It is played also where none is asked for: by what the program does then its reactions are known.
+        """
+        side = self._conditions.side
+        name = f"{PROBE} {side} {self._conditions.dissector.protocol}/game"
+        begun_ns = now_ns()
+        with self._session(name, "a game without anything odd") as recorder:
+            game = self._seen_in_play(recorder, min(left_s, GAME_S if cases else SHORT_GAME_S))
+            timeline = self._timeline(recorder)
+            game = with_findings(game, timeline, self._conditions)
+            self._conditions.habits.flawed = frozenset(game.flaws)
+            self._look(side, game.is_heard)
+            verdicts = []
+            for case in cases:
+                verdict, why_not = verdict_of(case, game)
+                verdicts.append(verdict.word if verdict is not None else NOT_TRIED)
+                attempt = Attempt(case, verdict, why_not, None, begun_ns, game.seconds, game.is_heard)
+                yield self._result(attempt, recorder, timeline)
+            recorder.rename(f"{name}: {min(verdicts, key=WORDS.index, default=NOT_TRIED)}")
+
+    def _seen_in_play(self, recorder: Recorder, limit_s: float) -> InPlay:
+        game = Game(way_of_game(self._conditions, 1), self._conditions, recorder, self._program)
+        return self._run(game.run(limit_s), recorder)
+
     def _tried(self, case: Case, left_s: float) -> Result:
-        """Try a case, for so many seconds at the most; with the server started anew, if it was only in no
-        state for it. A client is started anew for each case."""
+        """Try a case, for so many seconds at the most, by one way after the other until its place is reached;
+        with the server started anew, if it was only in no state for it. A client is started anew for each
+        case."""
+        result = None
+        reasons: list[str] = []
+        for number, make in enumerate(ways_to(case, self._conditions)):
+            reason = self._hopeless.get((number, case.at_start, case.of))
+            if reason is not None:
+                reasons.append(reason)
+                continue
+            result = self._on_a_way(case, make, left_s, (number, case.at_start, case.of))
+            if result.verdict != NOT_TRIED:
+                return result
+            reasons.append(result.why)
+        if result is None:
+            result = untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
+        return msgspec.structs.replace(result, why="; or else ".join(dict.fromkeys(reasons)) or result.why)
+
+    def _on_a_way(self, case: Case, make: Making, left_s: float, key: _Key) -> Result:
         program = self._program
         if program is None or case.role == "client":
-            return self._once(case, left_s)
+            return self._once(case, make(1), left_s, key)
         if not program.is_running:
             program.start()
         was_fresh = program.is_fresh
-        result = self._once(case, left_s)
+        result = self._once(case, make(1), left_s, key)
         if was_fresh or result.verdict not in (NOT_TRIED, "FAILED", "NON-STRICT"):
             return result
-        # What earlier cases have left behind may be the reason: cards that are not the record's, say.
+        # What earlier cases have left behind may be the reason: a game that is on, say.
         program.start()
-        return self._once(case, left_s)
+        return self._once(case, make(2), left_s, key)
 
-    def _once(self, case: Case, left_s: float) -> Result:
-        started_ns = now_ns()
+    def _once(self, case: Case, way: Way, left_s: float, key: _Key) -> Result:
+        name = f"{PROBE} {case.role} {case.name}"
+        with self._session(name, case.name) as recorder:
+            trial = Trial(case, way, self._conditions, recorder, self._program)
+            attempt = self._run(trial.run(left_s), recorder)
+            self._look(case.role, attempt.is_heard)
+            seen = attempt.seen
+            self._is_over = self._program is None and seen is not None and seen.lets_in is False
+            if attempt.never:
+                self._hopeless[key] = attempt.why_not or ""
+            timeline = self._timeline(recorder)
+            result = self._result(attempt, recorder, timeline)
+            recorder.rename(f"{name}: {result.verdict}")
+            if self._keep is not None and result.is_failed:
+                self._keep_capture(timeline, case)
+        return result
+
+    @contextmanager
+    def _session(self, name: str, source: str) -> Iterator[Recorder]:
+        """A session of its own for what is done."""
         recorder = Recorder(
             self._database or MEMORY,
             "replay",
-            case.name,
-            name=f"{PROBE} {case.role} {case.name}",
-            started_ns=started_ns,
+            source,
+            name=name,
+            started_ns=now_ns(),
             decode_as=self._conditions.decode_as,
         )
         try:
-            attempt = self._attempt(case, recorder, left_s)
-            self._look(attempt)
-            reason = self._room.why_full(recorder)
-            if reason is not None:
-                raise StorageError(f"{reason}; no more cases are tried")
-            timeline = Timeline(recorder.connection, sessions(recorder.connection)[-1])
-            session = f"{self._database}:{recorder.session_id}" if self._database is not None else None
-            output = self._program.output if self._program is not None else None
-            command = f"{self._command} --only {shlex.quote(case.name)}"
-            result = result_of(attempt, timeline, session, output, command)
-            recorder.rename(f"{PROBE} {case.role} {case.name}: {result.verdict}")
-            if self._keep is not None and result.is_failed:
-                self._keep_capture(timeline, case)
+            yield recorder
         finally:
             recorder.release()
             # One in memory is still open.
             recorder.connection.close()
-        return result
 
-    def _look(self, attempt: Attempt) -> None:
-        """See whether there is anybody to go on with. Raises PeerError if nobody has ever answered."""
-        seen = attempt.seen
-        if self._program is not None:
-            return
-        if attempt.case.role == "server" and not attempt.is_heard and not self._was_heard:
-            role = self._conditions.script.roles[0]
-            host, port = next(iter(self._conditions.places.values()))
-            raise PeerError(
-                f"{role.transport} {host}:{port} does not answer. Start the server first, or name another"
-                f" address; is it {self._conditions.dissector.grammar.title} that it speaks?"
-            )
-        self._was_heard = True
-        self._is_over = seen is not None and seen.lets_in is False
-
-    def _attempt(self, case: Case, recorder: Recorder, left_s: float) -> Attempt:
-        trial = Trial(case, self._conditions, recorder, self._program)
+    def _run(self, doing: Coroutine[None, None, _Seen], recorder: Recorder) -> _Seen:
         if self._program is not None:
             self._program.is_fresh = False
         try:
-            return asyncio.run(trial.run(max(left_s, 0.0)))
+            return asyncio.run(doing)
         finally:
             recorder.finish()
             recorder.write()
+
+    def _timeline(self, recorder: Recorder) -> Timeline:
+        reason = self._room.why_full(recorder)
+        if reason is not None:
+            raise StorageError(f"{reason}; no more cases are tried")
+        return Timeline(recorder.connection, sessions(recorder.connection)[-1])
+
+    def _result(self, attempt: Attempt, recorder: Recorder, timeline: Timeline) -> Result:
+        session = f"{self._database}:{recorder.session_id}" if self._database is not None else None
+        output = self._program.output if self._program is not None else None
+        return result_of(attempt, timeline, session, output, self._again(attempt.case))
+
+    def _again(self, case: Case) -> str:
+        return f"{self._command} --only {shlex.quote(case.name)}"
+
+    def _look(self, side: Side, is_heard: bool) -> None:
+        """See whether there is anybody to go on with. Raises PeerError if nobody has ever answered."""
+        if self._program is None and side == "server" and not is_heard and not self._was_heard:
+            about = self._conditions.dissector
+            raise PeerError(
+                f"{about.transport} {endpoint(*self._conditions.address)} does not answer. Start the server"
+                f" first, or name another address; is it {about.grammar.title} that it speaks?"
+            )
+        self._was_heard = True
 
     def _keep_capture(self, timeline: Timeline, case: Case) -> None:
         assert self._keep is not None

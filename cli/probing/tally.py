@@ -13,7 +13,7 @@ class Tally:
     """Counts results, those of the same message together; of `cases`, if they are known beforehand."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
-        self._all = Counter(group_of(case.name, case.message) for case in cases)
+        self._all = Counter(group_of(case) for case in cases)
         self._counts: dict[str, Counter[str]] = {group: Counter() for group in self._all}
         self._reasons: dict[str, Counter[str]] = {}
 

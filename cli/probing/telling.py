@@ -10,7 +10,7 @@ from kiebitz.cli.probing.watching import COLOURS
 from kiebitz.cli.terminal.console import Styled, ellipsis, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.table import Column, show_table
-from kiebitz.dissectors.grammar import shortened
+from kiebitz.dissectors.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.probing.demands import HEARS
 from kiebitz.storage.escaping import field_words
 
@@ -29,7 +29,7 @@ _SHOWN = 120
 """So much is told of a message's fields (characters)."""
 
 _SHOWN_BYTES = 64
-"""So much is told of what is no message."""
+"""So much is told of bytes that nobody understands."""
 
 _MOST_GROUPS = 4
 """So many messages are named for a reason."""
@@ -88,8 +88,7 @@ def _show_in_full(result: Result) -> None:
         quote = "" if demand.quote is None else f': "{demand.quote}"'
         _show(_INDENT, f"{right_words(result)}; {demand.clause}{quote}")
     if result.unread:
-        sent = b"".join(bytes.fromhex(each.hex) for each in result.sent)
-        _show(f"{_INDENT}sent  ", shown_bytes(sent[:_SHOWN_BYTES]))
+        _show(f"{_INDENT}sent  ", shown_bytes(result.unread[:_SHOWN_BYTES]))
     ours = HEARS[result.role]
     for message in result.messages[:_MOST_MESSAGES]:
         _show(_INDENT + ("sent  " if message.direction == ours else "got   "), _words(message))
@@ -104,6 +103,8 @@ def _show_in_full(result: Result) -> None:
 
 
 def _words(message: Told) -> str:
+    if message.name == UNREADABLE:
+        return f"{message.name} {shown_bytes(bytes.fromhex(message.hex)[:_SHOWN_BYTES])}"
     return f"{message.name} {shortened(field_words(message.fields), _SHOWN)}".rstrip()
 
 

@@ -1,39 +1,26 @@
 """One case, tried on a live server: the way to its place, its acts there, and what comes of them.
 
-All of it is recorded as one session. What we say goes to the address that was given, and nowhere else.
+All of it is recorded as one session.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 import msgspec
 
-from kiebitz.cli.options.addresses import Place as Address
-from kiebitz.cli.playing.acting import Actor
-from kiebitz.cli.probing.program import ENDED_WELL, Program
-from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.cli.probing.program import Program
+from kiebitz.cli.probing.stage import Conditions, Stage
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
-from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
 from kiebitz.dissectors.probing.cases import Case
-from kiebitz.dissectors.probing.demands import HEARS, NotHere
+from kiebitz.dissectors.probing.demands import NotHere
 from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
-from kiebitz.dissectors.probing.ways import Place, RecordedWay, Way
-from kiebitz.dissectors.probing.witness import Witness
-from kiebitz.dissectors.records import OPPOSITE, Direction, Item
-from kiebitz.dissectors.replay.part import Action, Divergence, Listen, Reaction
-from kiebitz.dissectors.replay.script import Line, Role, Script
-from kiebitz.proxy import peers_tcp, peers_udp
+from kiebitz.dissectors.probing.ways import Place, Way
 from kiebitz.proxy.clock import now_ns
-from kiebitz.proxy.peers import RESET, PeerError, Peers
-from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
-
-_REACH_S = 5.0
-"""So long a peer may take for each thing on the way to a case's place."""
+from kiebitz.proxy.peers import RESET, PeerError
+from kiebitz.storage.recorder import Recorder
 
 _LINGER_S = 0.05
 """After the last answer so long is waited for an end."""
@@ -43,15 +30,6 @@ _UNREAD_S = 2.0
 
 _NOBODY_LISTENS = "cannot be reached"
 """How the system's word begins that a datagram found nobody."""
-
-_PEERS = {"tcp": peers_tcp, "udp": peers_udp}
-
-
-class Sent(msgspec.Struct, frozen=True):
-    """Bytes that a case has sent, and by which of our connections."""
-
-    by: By
-    data: bytes
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -64,47 +42,23 @@ class Attempt(msgspec.Struct, frozen=True):
     verdict: Verdict | None
     why_not: str | None
     seen: Seen | None
-    sent: tuple[Sent, ...]
     begun_ns: int
     seconds: float
     is_heard: bool
     """Whether the peer has said anything at all."""
+    never: bool = False
+    """Whether the case's message never came up."""
 
 
-class Conditions(msgspec.Struct, frozen=True):
-    """Where and how cases are tried: by which record, at which addresses, how long is waited (seconds)."""
-
-    dissector: Dissector
-    script: Script
-    places: Mapping[Role, Address]
-    wait_s: float
-
-    @property
-    def decode_as(self) -> DecodeAs:
-        """The protocol of the peer's ports."""
-        return {(role.transport, port): self.dissector for role, (_, port) in self.places.items()}
-
-
-class Trial:
-    """Tries a case once. What happens is recorded by `recorder`; `program` is the peer, if it is ours."""
+class Trial(Stage):
+    """Tries a case once."""
 
     def __init__(
-        self, case: Case, conditions: Conditions, recorder: Recorder, program: Program | None
+        self, case: Case, way: Way, conditions: Conditions, recorder: Recorder, program: Program | None
     ) -> None:
+        super().__init__(way, conditions, recorder, program)
         self._case = case
-        self._conditions = conditions
-        self._recorder = recorder
-        self._program = program
-        plays = HEARS[case.role]
-        self._witness = Witness(conditions.dissector, OPPOSITE[plays])
-        self._peers = Peers(plays, recorder.stream_ids, self._on_item)
-        self._way = _way(case, conditions)
-        self._listening = _Listening(self._way)
-        self._actor = Actor(
-            self._listening, self._peers, conditions.places, 0.0, _REACH_S, self._on_divergence
-        )
-        self._servers = {role.server_key: place for role, place in conditions.places.items()}
-        self._sent: list[Sent] = []
+        self._senders: set[By] = set()
         self._used: dict[By, int] = {}
         """By whom the acts were done, and on which connections."""
         self._gone: set[int] = set()
@@ -120,69 +74,35 @@ class Trial:
         Raises PeerError, ProgramError, RelayError and StorageError.
         """
         started = time.monotonic()
-        writing = asyncio.create_task(self._write())
         seen: Seen | None = None
-        try:
-            async with asyncio.timeout(limit_s):
-                if self._case.role == "client":
+        async with self._recorded():
+            try:
+                async with asyncio.timeout(limit_s):
                     await self._open()
-                place, acts = await self._reach()
-            if place is not None:
-                seen = await self._try(place, acts)
-        except NotHere as reason:
-            self._way.lost = str(reason)
-        except TimeoutError:
-            self._way.lost = "its place was not reached in time"
-        except PeerError as error:
-            # A program that is ours to start is started again.
-            if self._program is None:
-                raise
-            self._way.lost = str(error)
-        finally:
-            writing.cancel()
-            with suppress(asyncio.CancelledError):
-                await writing
-            self._peers.close()
+                    place, acts = await self._reach()
+                if place is not None:
+                    seen = await self._try(place, acts)
+            except NotHere as reason:
+                self._way.lost = str(reason)
+            except TimeoutError:
+                self._way.lost = "its place was not reached in time"
+            except PeerError as error:
+                # A program that is ours to start is started again.
+                if self._program is None:
+                    raise
+                self._way.lost = str(error)
         return Attempt(
             self._case,
             None if seen is None else judged(self._case, seen),
             self._way.lost if seen is None else None,
             seen,
-            tuple(self._sent),
             self._begun_ns,
             time.monotonic() - started,
-            self._witness.is_heard,
+            self.is_heard,
+            self._way.never,
         )
 
-    # What is recorded.
-
-    def _on_item(self, item: Item) -> None:
-        self._recorder.record((item,))
-        self._witness.feed(item)
-
-    def _on_divergence(self, divergence: Divergence) -> None:
-        """The way itself takes note of it."""
-
-    def _gather(self) -> None:
-        self._witness.take(self._recorder.gather())
-
-    async def _write(self) -> None:
-        while True:
-            await asyncio.sleep(COMMIT_EVERY_S / 2)
-            self._gather()
-            self._recorder.write()
-
     # The way there.
-
-    async def _open(self) -> None:
-        """Be the server for a client, which is started then if it is ours to start."""
-        if self._program is not None:
-            # It would come back before it is started anew.
-            self._program.stop()
-        for role, address in await self._actor.listen():
-            self._way.moved(role, address)
-        if self._program is not None:
-            self._program.start()
 
     async def _reach(self) -> tuple[Place | None, tuple[Act, ...]]:
         """Go to the first place where the case can be tried. Raises NotHere if there is none."""
@@ -232,8 +152,9 @@ class Trial:
             await self._actor.hear_until(time.monotonic() + act.seconds)
             return
         connection = await self._connection(act.by, place)
+        self._has_hung_up = self._has_hung_up or not isinstance(act, Send)
         if isinstance(act, Send):
-            self._sent.append(Sent(act.by, act.data))
+            self._senders.add(act.by)
             if not self._peers.say(connection, act.data) and not self._is_unread:
                 try:
                     await self._peers.flushed(connection, _UNREAD_S)
@@ -254,12 +175,6 @@ class Trial:
             self._used[by] = place.others[0] if by == "other" else await self._call(place.role)
         return self._used[by]
 
-    async def _call(self, role: Role) -> int:
-        """A new connection to a role's server, which is nobody's."""
-        host, port = self._servers[role.server_key]
-        number: int = await _PEERS[role.transport].call(self._peers, host, port)
-        return number
-
     async def _watch(self, place: Place) -> None:
         """Go on as recorded, and hear what comes, until it is clear how the peer reacts."""
         due = time.monotonic() + self._wait_s()
@@ -273,7 +188,7 @@ class Trial:
     def _wait_s(self) -> float:
         """How long an answer is waited for. Where none is sent, the specification may say so."""
         name = self._case.message
-        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._sent else 0.0
+        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
         return max(self._conditions.wait_s, 2 * patience)
 
     def _is_clear(self, place: Place) -> bool:
@@ -285,7 +200,9 @@ class Trial:
         return is_answered or self._ending() is not None or self._died() is not None
 
     def _is_as_usual(self, place: Place) -> bool:
-        if self._way.is_as_usual:
+        # Who has sent it is answered, though it was to be another.
+        senders = [connection for by, connection in self._used.items() if by in self._senders - {"self"}]
+        if self._way.is_as_usual or any(map(self._way.has_gone_on, senders)):
             return True
         expected = place.expected
         if expected is None:
@@ -296,12 +213,7 @@ class Trial:
         ):
             # Who is called otherwise is spoken of otherwise.
             return True
-        # Who has sent it is answered, though it was to be another.
-        return any(
-            self._witness.has_said(said, connection)
-            for by, connection in self._used.items()
-            if by != "self" and self._is_sender(by)
-        )
+        return any(self._witness.has_said(said, connection) for connection in senders)
 
     def _renames(self) -> bool:
         """Whether the case changes what a player is called."""
@@ -309,9 +221,6 @@ class Trial:
         fields = row.fields if row is not None else ()
         spoilt = (field for field in fields if field.name == self._case.field)
         return any(handle.of_player for field in spoilt for handle in field.type.handles())
-
-    def _is_sender(self, by: By) -> bool:
-        return any(each.by == by for each in self._sent)
 
     def _is_refused(self) -> bool:
         said = self._witness.said(*self._used.values())
@@ -331,7 +240,7 @@ class Trial:
         how = self._ending()
         is_as_usual = self._is_as_usual(place)
         said = self._said if self._said is not None else self._witness.said(*self._used.values())
-        flawed = self._witness.flawed()
+        flawed = self._witness.flawed(self._conditions.habits.flawed)
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None
@@ -348,12 +257,6 @@ class Trial:
             others_go_on,
         )
 
-    def _died(self) -> str | None:
-        """How the program has ended, if it was not to end."""
-        died = None if self._program is None else self._program.died()
-        # A client may well end after its game.
-        return None if self._case.role == "client" and died == ENDED_WELL else died
-
     def _others_go_on(self, place: Place) -> bool | None:
         """Whether those who have done nothing are still served; None where there is nobody, or nothing."""
         innocent = [other for other in place.others if other not in self._used.values()]
@@ -363,6 +266,9 @@ class Trial:
 
     async def _newcomer(self, place: Place) -> bool | None:
         """Whether a new client gets in; None where it is accepted, but the server says nothing to it."""
+        if self._conditions.habits.greets and not self._is_unread:
+            # It says something to newcomers while others are there: that is to be so still.
+            return bool(await self._is_greeted())
         ours = {place.connection, *place.others, *self._used.values()}
         if place.role.transport == "udp":
             # Datagrams have no end, and what comes late is recorded, too.
@@ -372,70 +278,6 @@ class Trial:
                 self._peers.reset(connection)
         else:
             await asyncio.gather(*map(self._peers.hang, ours))
-        role = self._conditions.script.roles[0]
-        try:
-            connection = await self._call(role)
-        except PeerError:
-            return False
-        opening = _opening_of(self._conditions.script, role, HEARS[self._case.role])
-        for line in opening:
-            self._peers.say(connection, line.data)
-        due = time.monotonic() + self._conditions.wait_s
-        await self._actor.hear_until(
-            due, lambda: bool(self._witness.said(connection)) or connection in self._listening.ends
-        )
-        if self._witness.said(connection):
-            return True
+        is_greeted = await self._is_greeted()
         # Over TCP a server may well wait for more players before it says anything.
-        return False if role.transport == "udp" or connection in self._listening.ends else None
-
-
-def _way(case: Case, conditions: Conditions) -> Way:
-    """The way to a case's place."""
-    dissector, plays = conditions.dissector, HEARS[case.role]
-    if only_answers(dissector, plays):
-        return AnsweringWay(conditions.script, dissector, case.fits, case.at_start)
-    known = {dissector.protocol: dissector}
-    return RecordedWay(conditions.script, plays, known, case.fits, case.at_start)
-
-
-class _Listening:
-    """A way, of which it is kept how connections have ended; it is over as soon as it `is_enough`."""
-
-    def __init__(self, way: Way) -> None:
-        self.ends: dict[int, str] = {}
-        self.is_enough: Callable[[], bool] = lambda: False
-        self._way = way
-
-    def actions(self) -> Iterator[Action]:
-        for action in self._way.actions():
-            if self.is_enough():
-                return
-            yield action
-
-    def accepted(self, connection: int, server: Role) -> None:
-        self._way.accepted(connection, server)
-
-    def connected(self, connection: int, role: Role) -> None:
-        self._way.connected(connection, role)
-
-    def heard(self, connection: int, data: bytes) -> Reaction:
-        return self._way.heard(connection, data)
-
-    def ended(self, connection: int, how: str) -> Reaction:
-        self.ends.setdefault(connection, how)
-        return self._way.ended(connection, how)
-
-    def overdue(self, listened: Listen) -> Reaction:
-        return self._way.overdue(listened)
-
-
-def _opening_of(script: Script, role: Role, plays: Direction) -> list[Line]:
-    """What a role says before the peer says anything."""
-    found: list[Line] = []
-    for step in script.steps:
-        if isinstance(step, Line) and step.role is role:
-            if step.direction != plays:
-                break
-            found.append(step)
-    return found
+        return is_greeted or (False if place.role.transport == "udp" or is_greeted is None else None)

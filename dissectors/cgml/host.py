@@ -43,9 +43,11 @@ class CgmlHost(Host):
     At its first door (0) players log in; then they are sent to `url`, which has to be its second.
     """
 
+    doors = 2
+    url = "127.0.0.1:7002"
+
     def __init__(self, players: int = SEATS, seed: int = 1, games: int = 0) -> None:
         super().__init__(SEATS, seed, games)
-        self.url = "127.0.0.1:7002"
         self._logged_in: dict[int, dict[str, Any]] = {}
         self._members: dict[int, dict[str, Any]] = {}
         """By number the players of the group, as they have introduced themselves."""

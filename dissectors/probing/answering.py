@@ -7,12 +7,12 @@ badly: what it announces was good for another roll.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.framing import Framer
 from kiebitz.dissectors.grammar import Decoded
-from kiebitz.dissectors.probing.ways import Place, Way
+from kiebitz.dissectors.probing.ways import Address, Place, Way, opening_of
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.replay.binding import Bindings
 from kiebitz.dissectors.replay.part import Action, Call, Listen, Reaction, Say
@@ -34,8 +34,15 @@ class AnsweringWay(Way):
     `at_start` it is the beginning of a conversation, where a message that fits is sent too early."""
 
     def __init__(
-        self, script: Script, dissector: Dissector, fits: Callable[[Decoded], bool], at_start: bool = False
+        self,
+        script: Script,
+        dissector: Dissector,
+        servers: Mapping[Role, Address],
+        fits: Callable[[Decoded], bool],
+        at_start: bool = False,
     ) -> None:
+        self._script = script
+        self.servers = servers
         self._dissector = dissector
         self._fits = fits
         self._at_start = at_start
@@ -157,6 +164,17 @@ class AnsweringWay(Way):
     @property
     def is_as_usual(self) -> bool:
         return self._is_as_usual
+
+    def has_gone_on(self, connection: int) -> bool:
+        # The record has what is said on the place's own connection, and no more.
+        return False
+
+    @property
+    def door(self) -> Role:
+        return self._script.roles[0]
+
+    def opening(self) -> tuple[bytes, ...]:
+        return opening_of(self._script)
 
     # What the server does.
 

@@ -8,11 +8,12 @@ A case's name is `PROTOCOL/MESSAGE/FIELD/KIND`, or less: `schafkopf/KARTE/wert/u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 
-from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar import Decoded, Field, MessageType
 from kiebitz.dissectors.probing import acts
 from kiebitz.dissectors.probing.acts import Acts
@@ -28,7 +29,7 @@ from kiebitz.dissectors.probing.demands import (
 )
 from kiebitz.dissectors.probing.player import Aim, Fields
 from kiebitz.dissectors.probing.spoiling import Spoiler
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.records import OPPOSITE, Transport
 
 _STREAM = "RFC 9293, 2.2 Key TCP Concepts"
 _OF_STREAM = "TCP provides a reliable, in-order, byte-stream service to applications."
@@ -45,6 +46,9 @@ class Case:
     if it is `at_start`, before anything else is said. Its acts take the place of `uses` messages of the
     record: 0 if the message itself is still to be sent, 2 if the next one is among them. After a `harmless`
     one the conversation goes on as recorded.
+
+    In a case that `is_in_play` nothing odd is done: a game is played, and what the program says is looked at;
+    of the message that it `says`, if one is named.
     """
 
     name: str
@@ -58,11 +62,18 @@ class Case:
     uses: int = 1
     at_start: bool = False
     harmless: bool = False
+    is_in_play: bool = False
+    says: str | None = None
 
     @property
     def message(self) -> str | None:
         """The name of the message that is sent, None if it may be any."""
         return None if self.of is None else self.of.name
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its acts end in the middle of a message."""
+        return self.kind.startswith("cut/") or self.kind == "endless"
 
     def fits(self, decoded: Decoded) -> bool:
         """Whether a well-formed message of the record is its place."""
@@ -80,7 +91,10 @@ class Case:
             return Aim(None)
 
         def fits(fields: Fields) -> bool:
-            return self.fits(dissector.decode(dissector.encode(name, direction, fields), direction))
+            # The other side may have a message of this name, too.
+            with suppress(*UNWRITABLE):
+                return self.fits(dissector.decode(dissector.encode(name, direction, fields), direction))
+            return False
 
         return Aim(name, fits)
 
@@ -172,6 +186,7 @@ class _Maker:
         self._everywhere = [each for each in first if all(each in row.fields for row in self._rows)]
 
     def cases(self) -> Iterator[Case]:
+        yield from self._in_play()
         yield from self._of_the_protocol()
         for each in self._everywhere:
             yield from self._of_field(None, "", each)
@@ -187,6 +202,33 @@ class _Maker:
                 yield from self._of_rules(row, label)
             else:
                 yield self._dialect(row)
+
+    # What the program says in a game without anything odd.
+
+    def _in_play(self) -> Iterator[Case]:
+        game = Demand("game", self._role, "must", ("answers",), None)
+        yield Case(
+            f"{self._dissector.protocol}/game",
+            self._role,
+            "game",
+            "a game in which nothing odd is done",
+            game,
+            acts.only(),
+            is_in_play=True,
+        )
+        rows = (row for row in self._dissector.grammar.rows if row.direction == OPPOSITE[self._direction])
+        for name, row in {row.name: row for row in rows if row.deviation is None}.items():
+            label = f"{_as_name(name)}/said"
+            yield Case(
+                f"{self._dissector.protocol}/{label}",
+                self._role,
+                "said",
+                f"{name}: as the program says it in a game in which nothing odd is done",
+                Demand(label, self._role, "must", ("answers",), row.clause),
+                acts.only(),
+                is_in_play=True,
+                says=name,
+            )
 
     # What belongs to no message.
 

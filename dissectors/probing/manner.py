@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -10,6 +11,9 @@ from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.probing.acts import line_end, other_line_ends
 from kiebitz.dissectors.probing.demands import NotHere, Spelling
 from kiebitz.dissectors.records import Direction
+
+_ENOUGH = 5
+"""So many messages of a name show how it is written."""
 
 
 class Manner:
@@ -20,12 +24,14 @@ class Manner:
         self._dissector = dissector
         self._is_used: dict[str, bool] = {}
         self._has_other_ends = False
+        self._heard: Counter[str] = Counter()
 
     def heard(self, frame: bytes, direction: Direction) -> None:
         """The peer has written this."""
         decoded = self._dissector.decode(frame, direction)
-        if decoded.row is None or not decoded.sound:
+        if decoded.row is None or not decoded.sound or self._heard[decoded.row.name] >= _ENOUGH:
             return
+        self._heard[decoded.row.name] += 1
         with suppress(*UNWRITABLE):
             plain = self._dissector.encode(decoded.row.name, direction, decoded.fields)
             for spelling in self._dissector.reactions.spellings:

@@ -133,6 +133,14 @@ class Side:
             return met
         return next((way for way in ways if isinstance(way, Say) and self._leads(aim, way)), None)
 
+    def upcoming(self, now: float, to: int = 0) -> Act | None:
+        """What is to be done on a connection without waiting for the peer, if there is anything."""
+        self.ways(now)
+        for turn in self._turns:
+            if not turn.optional and (isinstance(turn.ways[0], Call) or turn.ways[0].to == to):
+                return turn.ways[0]
+        return None
+
     def did(self, act: Act) -> None:
         """This was done of what could be done."""
         if self._turns:
@@ -199,6 +207,12 @@ class Player(Side, ABC):
 
 class Host(Side, ABC):
     """Plays a server, for as many players as it is made for. Connections have numbers, which others give."""
+
+    doors = 1
+    """At so many addresses clients come to it."""
+
+    url = ""
+    """The last of them, where others send their players to."""
 
     def __init__(self, players: int, seed: int = 1, games: int = 0) -> None:
         """It begins once so many players are there."""

@@ -18,6 +18,9 @@ from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.replay.part import Action, Hang, Listen, Part, Reaction, Say
 from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script
 
+Address = tuple[str, int]
+"""Host and port."""
+
 
 class Place(msgspec.Struct, frozen=True):
     """Where a case is tried: the message that is to be sent now, on which of our connections.
@@ -46,6 +49,10 @@ class Way(ABC):
 
     place: Place | None = None
     lost: str | None = None
+    never = False
+    """Whether the message of the case never came up, so that other cases of it need not be tried this way."""
+    servers: Mapping[Role, Address]
+    """Where each server is, by the first role that it has."""
 
     @abstractmethod
     def actions(self) -> Iterator[Action]:
@@ -63,6 +70,19 @@ class Way(ABC):
     @abstractmethod
     def is_as_usual(self) -> bool:
         """Whether the peer has gone on after the acts as if the message had been sent as it is."""
+
+    @abstractmethod
+    def has_gone_on(self, connection: int) -> bool:
+        """The same of another of our connections."""
+
+    @property
+    @abstractmethod
+    def door(self) -> Role:
+        """The role of a new client."""
+
+    @abstractmethod
+    def opening(self) -> tuple[bytes, ...]:
+        """What a new client says before the peer says anything."""
 
     @abstractmethod
     def moved(self, server: Role, address: str) -> None:
@@ -102,10 +122,12 @@ class RecordedWay(Way):
         script: Script,
         plays: Direction,
         dissectors: Mapping[str, Dissector],
+        servers: Mapping[Role, Address],
         fits: Callable[[Decoded], bool],
         at_start: bool = False,
     ) -> None:
         self._script = script
+        self.servers = servers
         self._plays: Direction = plays
         self._dissectors = dissectors
         self._at_start = at_start
@@ -200,6 +222,7 @@ class RecordedWay(Way):
         if not self._has_acted:
             self.place = None
             self.lost = self._parted or "the record has no place for it"
+            self.never = self._parted is None and not self._numbers
 
     def _is_place(self, line: Line) -> bool:
         return not self._has_acted and line.number in self._numbers
@@ -224,6 +247,19 @@ class RecordedWay(Way):
     def is_as_usual(self) -> bool:
         expected = self.place.expected if self.place is not None else None
         return expected is not None and self._parted is None and not self._part.awaits(expected)
+
+    def has_gone_on(self, connection: int) -> bool:
+        # The record has what is said on the place's own connection, and no more.
+        return False
+
+    # A new client.
+
+    @property
+    def door(self) -> Role:
+        return self._script.roles[0]
+
+    def opening(self) -> tuple[bytes, ...]:
+        return opening_of(self._script)
 
     # What the peer does.
 
@@ -264,3 +300,14 @@ class RecordedWay(Way):
         """Remember the first divergence, unless all has come already that is waited for."""
         if self._parted is None and reaction.divergences and not is_as_usual:
             self._parted = reaction.divergences[0].text
+
+
+def opening_of(script: Script) -> tuple[bytes, ...]:
+    """What the first client of a record says before the server says anything."""
+    found: list[bytes] = []
+    for step in script.steps:
+        if isinstance(step, Line) and step.role is script.roles[0]:
+            if step.direction != "c2s":
+                break
+            found.append(step.data)
+    return tuple(found)

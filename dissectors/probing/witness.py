@@ -6,6 +6,7 @@ afterwards what the peer has said since.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
@@ -40,7 +41,7 @@ class Witness:
         """Whether the peer has said anything."""
         self._since = False
         self._said: list[tuple[int, Said]] = []
-        self._flawed: list[tuple[int, str]] = []
+        self._flawed: list[tuple[str, str]] = []
 
     # What it is told.
 
@@ -91,7 +92,7 @@ class Witness:
         self._said.append((stream, Said(name, decoded.fields)))
         for flaw in decoded.flaws:
             if flaw.severity == "error":
-                self._flawed.append((stream, f"{name}: {flaw.text}"))
+                self._flawed.append((name, f"{name}: {flaw.text}"))
 
     # What it knows.
 
@@ -113,9 +114,9 @@ class Witness:
         """What the peer has said on these streams since the acts began; on any, if none is named."""
         return tuple(said for stream, said in self._said if not streams or stream in streams)
 
-    def flawed(self) -> tuple[str, ...]:
-        """What is wrong in that, by the grammar."""
-        return tuple(sentence for _, sentence in self._flawed)
+    def flawed(self, but: Collection[str]) -> tuple[str, ...]:
+        """What is wrong in that by the grammar, `but` for messages of these names."""
+        return tuple(sentence for name, sentence in self._flawed if name not in but)
 
     def has_said(self, said: Said, stream: int) -> bool:
         """Whether the peer has said just this on a stream since the acts began."""

@@ -68,7 +68,13 @@ class Listen(msgspec.Struct, frozen=True):
     line: Line | None
 
 
-Action = Say | Call | Hang | Listen
+class Rest(msgspec.Struct, frozen=True):
+    """Wait until a peer does anything, but no longer than until this moment of the monotonic clock."""
+
+    until: float
+
+
+Action = Say | Call | Hang | Listen | Rest
 
 
 class Divergence(msgspec.Struct, frozen=True):

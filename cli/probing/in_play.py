@@ -1,0 +1,100 @@
+"""A game without anything odd: what is wrong in what the program says by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from kiebitz.cli.probing.stage import Conditions, Stage
+from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.demands import HEARS
+from kiebitz.dissectors.probing.verdict import Verdict
+from kiebitz.dissectors.records import OPPOSITE
+from kiebitz.proxy.peers import PeerError
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import diagnostics, messages
+
+OF_NO_MESSAGE = ""
+"""Stands for a message where a flaw belongs to none of the program's."""
+
+
+class InPlay(msgspec.Struct, frozen=True):
+    """What was seen of a program in play.
+
+    `said` are the names of its messages, `flaws` by message what is wrong in it, a sentence each. `lost` says
+    why the game did not come to its end, `died` how the process has ended.
+    """
+
+    said: frozenset[str]
+    flaws: Mapping[str, tuple[str, ...]]
+    lost: str | None
+    died: str | None
+    is_heard: bool
+    seconds: float
+
+
+class Game(Stage):
+    """Plays a game, or as much of one as there is time for."""
+
+    async def run(self, limit_s: float) -> InPlay:
+        """Play for so many seconds at the most.
+
+        Raises PeerError, ProgramError, RelayError and StorageError.
+        """
+        started = time.monotonic()
+        lost = None
+        async with self._recorded():
+            try:
+                await self._open()
+                try:
+                    async with asyncio.timeout(limit_s):
+                        await self._actor.play()
+                except TimeoutError:
+                    lost = f"in {limit_s:g} s no game came to its end"
+                self._witness.begin()
+                if self._conditions.side == "server" and self.is_heard:
+                    self._conditions.habits.greets = bool(await self._is_greeted())
+            except PeerError as error:
+                if self._program is None:
+                    raise
+                lost = str(error)
+            died = self._died()
+        return InPlay(
+            frozenset(), {}, self._way.lost or lost, died, self.is_heard, time.monotonic() - started
+        )
+
+
+def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
+    """The verdict on a case that is in play; None, and why, if it was not seen."""
+    flaws = game.flaws.get(case.says or OF_NO_MESSAGE, ())
+    if flaws:
+        more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
+        return Verdict("FAILED", f"in a game without anything odd: {flaws[0]}{more}", ("answers",)), None
+    if case.says is None:
+        if game.died is not None:
+            return Verdict("FAILED", f"it has ended: {game.died}", ("ignores",)), None
+        if game.lost is not None:
+            return (
+                (Verdict("INFORMATIONAL", game.lost, ("ignores",)), None) if game.said else (None, game.lost)
+            )
+        return Verdict("OK", "it plays a game to its end", ("answers",)), None
+    if case.says not in game.said:
+        return None, "it did not say this in the game"
+    return Verdict("OK", "it says it as the specification has it", ("answers",)), None
+
+
+def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> InPlay:
+    """The same with what the recording tells of it."""
+    side, says = conditions.side, OPPOSITE[HEARS[conditions.side]]
+    said = frozenset(row.name for row in messages(timeline) if row.direction == says)
+    flaws: dict[str, list[str]] = {}
+    for flaw in diagnostics(timeline):
+        if flaw.severity == "error" and flaw.blame == side:
+            is_own = flaw.direction == says and flaw.message is not None
+            name = flaw.message if is_own and flaw.message is not None else OF_NO_MESSAGE
+            flaws.setdefault(name, []).append(flaw.text)
+    found = {name: tuple(dict.fromkeys(texts)) for name, texts in flaws.items()}
+    return msgspec.structs.replace(game, said=said, flaws=found)

@@ -1,0 +1,193 @@
+"""Where a program is met: our connections to it, the way that is gone, and the recording of both.
+
+What we say goes to the address that was given, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+
+from kiebitz.cli.playing.acting import Actor
+from kiebitz.cli.probing.program import Program
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.inspector import DecodeAs
+from kiebitz.dissectors.probing.demands import HEARS
+from kiebitz.dissectors.probing.demands import Role as Side
+from kiebitz.dissectors.probing.habits import Habits
+from kiebitz.dissectors.probing.ways import Address, Way
+from kiebitz.dissectors.probing.witness import Witness
+from kiebitz.dissectors.records import OPPOSITE, Item
+from kiebitz.dissectors.replay.part import Action, Divergence, Listen, Reaction
+from kiebitz.dissectors.replay.script import Role, Script
+from kiebitz.proxy import peers_tcp, peers_udp
+from kiebitz.proxy.peers import PeerError, Peers
+from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
+
+_REACH_S = 5.0
+"""So long a peer may take for each thing on a recorded way."""
+
+_PEERS = {"tcp": peers_tcp, "udp": peers_udp}
+
+
+class Conditions(msgspec.Struct, frozen=True):
+    """Where and how a program is probed: `side` is which it is, `script` a recorded game to go by, which
+    comes first if it `is_like` the program; an answer is waited for `wait_s` seconds. What is seen of the
+    program goes into `habits`."""
+
+    dissector: Dissector
+    side: Side
+    address: Address
+    script: Script | None
+    is_like: bool
+    wait_s: float
+    habits: Habits
+
+    @property
+    def decode_as(self) -> DecodeAs:
+        """The protocol of the program's ports, or of ours."""
+        return {(self.dissector.transport, self.address[1]): self.dissector}
+
+
+class Stage:
+    """What a case and a game have in common. What happens is recorded by `recorder`; `program` is the peer,
+    if it is ours to start."""
+
+    def __init__(self, way: Way, conditions: Conditions, recorder: Recorder, program: Program | None) -> None:
+        plays = HEARS[conditions.side]
+        self._way = way
+        self._conditions = conditions
+        self._recorder = recorder
+        self._program = program
+        self._has_hung_up = False
+        """Whether we have ended a connection to it, in the way of a case."""
+        self._witness = Witness(conditions.dissector, OPPOSITE[plays])
+        self._peers = Peers(plays, recorder.stream_ids, self._on_item)
+        self._listening = Listening(way, self._why_nobody_comes)
+        self._actor = Actor(self._listening, self._peers, way.servers, 0.0, _REACH_S, self._on_divergence)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the peer has said anything at all."""
+        return self._witness.is_heard
+
+    @asynccontextmanager
+    async def _recorded(self) -> AsyncIterator[None]:
+        """Write what happens from time to time; in the end all connections are over."""
+        writing = asyncio.create_task(self._write())
+        try:
+            yield
+        finally:
+            writing.cancel()
+            with suppress(asyncio.CancelledError):
+                await writing
+            self._peers.close()
+
+    def _on_item(self, item: Item) -> None:
+        self._recorder.record((item,))
+        self._witness.feed(item)
+
+    def _on_divergence(self, divergence: Divergence) -> None:
+        """The way itself takes note of it."""
+
+    def _gather(self) -> None:
+        self._witness.take(self._recorder.gather())
+
+    async def _write(self) -> None:
+        while True:
+            await asyncio.sleep(COMMIT_EVERY_S / 2)
+            self._gather()
+            self._recorder.write()
+
+    async def _open(self) -> None:
+        """Be the server for a client, which is started then if it is ours to start."""
+        if self._conditions.side == "server":
+            return
+        if self._program is not None:
+            # It would come back before it is started anew.
+            self._program.stop()
+        for role, address in await self._actor.listen():
+            self._way.moved(role, address)
+        if self._program is not None:
+            self._program.start()
+
+    def _why_nobody_comes(self) -> str | None:
+        """Why it is of no use to wait for the client any longer; None if it is, or if it is there."""
+        if self._conditions.side == "server" or self._program is None or self._witness.is_heard:
+            return None
+        died = self._program.died()
+        return None if died is None else f"it has ended ({died}) and was not heard"
+
+    def _died(self) -> str | None:
+        """How the program has ended, if it was not to end."""
+        program = self._program
+        if program is None:
+            return None
+        # A client may well end after its game, and where its server hangs up it may say so by its status.
+        if self._conditions.side == "client" and (program.has_ended_well or self._has_hung_up):
+            return program.died() if program.has_crashed else None
+        return program.died()
+
+    async def _call(self, role: Role) -> int:
+        """A new connection to a role's server, which is nobody's."""
+        servers = self._way.servers.items()
+        host, port = next(place for known, place in servers if known.server_key == role.server_key)
+        number: int = await _PEERS[role.transport].call(self._peers, host, port)
+        return number
+
+    async def _is_greeted(self) -> bool | None:
+        """Whether the server says anything to a new client; None if it lets it not in, or hangs up."""
+        try:
+            connection = await self._call(self._way.door)
+        except PeerError:
+            return None
+        for data in self._way.opening():
+            self._peers.say(connection, data)
+
+        def is_over() -> bool:
+            return bool(self._witness.said(connection)) or connection in self._listening.ends
+
+        await self._actor.hear_until(time.monotonic() + self._conditions.wait_s, is_over)
+        if self._witness.said(connection):
+            return True
+        return None if connection in self._listening.ends else False
+
+
+class Listening:
+    """A way, of which it is kept how connections have ended; it is over as soon as it `is_enough`."""
+
+    def __init__(self, way: Way, why_over: Callable[[], str | None]) -> None:
+        self.ends: dict[int, str] = {}
+        self.is_enough: Callable[[], bool] = lambda: False
+        self._way = way
+        self._why_over = why_over
+
+    def actions(self) -> Iterator[Action]:
+        for action in self._way.actions():
+            if self.is_enough():
+                return
+            lost = self._why_over()
+            if lost is not None:
+                self._way.lost = lost
+                return
+            yield action
+
+    def accepted(self, connection: int, server: Role) -> None:
+        self._way.accepted(connection, server)
+
+    def connected(self, connection: int, role: Role) -> None:
+        self._way.connected(connection, role)
+
+    def heard(self, connection: int, data: bytes) -> Reaction:
+        return self._way.heard(connection, data)
+
+    def ended(self, connection: int, how: str) -> Reaction:
+        self.ends.setdefault(connection, how)
+        return self._way.ended(connection, how)
+
+    def overdue(self, listened: Listen) -> Reaction:
+        return self._way.overdue(listened)
