@@ -25,6 +25,9 @@ from kiebitz.storage.recorder import Recorder
 _LINGER_S = 0.05
 """After the last answer so long is waited for an end."""
 
+_DYING_S = 1.0
+"""So long a program may take to end once it serves nobody any more."""
+
 _UNREAD_S = 2.0
 """So long a peer may leave unread what is sent."""
 
@@ -244,7 +247,7 @@ class Trial(Stage):
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None
-        died = self._died()
+        died = await self._died_by_now() if lets_in is False else self._died()
         # That nobody is there any more is no ending of a connection.
         is_gone = how is not None and how.startswith(_NOBODY_LISTENS)
         return Seen(
@@ -256,6 +259,13 @@ class Trial(Stage):
             lets_in,
             others_go_on,
         )
+
+    async def _died_by_now(self) -> str | None:
+        """How the program has ended; one that has just closed all its sockets may not be gone yet."""
+        end = time.monotonic() + _DYING_S
+        while self._died() is None and self._program is not None and time.monotonic() < end:
+            await asyncio.sleep(_LINGER_S)
+        return self._died()
 
     def _others_go_on(self, place: Place) -> bool | None:
         """Whether those who have done nothing are still served; None where there is nobody, or nothing."""
