@@ -247,7 +247,8 @@ class Trial(Stage):
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None
-        died = await self._died_by_now() if lets_in is False else self._died()
+        is_leaving = how is not None if self._case.role == "client" else lets_in is False
+        died = await self._died_by_now() if is_leaving else self._died()
         # That nobody is there any more is no ending of a connection.
         is_gone = how is not None and how.startswith(_NOBODY_LISTENS)
         return Seen(
