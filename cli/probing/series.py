@@ -151,7 +151,8 @@ class Series:
                 seconds = game.seconds if case.says is None else 0.0
                 attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard)
                 yield self._result(attempt, recorder, timeline)
-            recorder.rename(f"{name}: {min(verdicts, key=WORDS.index, default=NOT_TRIED)}")
+            if verdicts:
+                recorder.rename(f"{name}: {min(verdicts, key=WORDS.index)}")
             if "FAILED" in verdicts:
                 self._keep_capture(timeline, f"{self._conditions.dissector.protocol}/game")
 
