@@ -24,7 +24,7 @@ from kiebitz.dissectors.records import Transport
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}
 """Without its pauses a server that is started anew is one whose clients register again."""
-QUICK = ["catan-yaks-lobby.pcap.gz", "maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"]
+QUICK = ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"]
 TINY = str(CAPTURES / "maexchen-head-tiny.pcap")
 
 
@@ -130,7 +130,7 @@ def test_clients_played_to_another_server_with_the_same_dice_make_the_same_game(
     assert rows(today, "SELECT kind FROM sessions") == [("replay",)]
 
 
-@pytest.mark.parametrize("roll", [1, 3])
+@pytest.mark.parametrize("roll", a_few([1, 3], [1]))
 def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll: int) -> None:
     today = tmp_path / "today.db"
     server = Server(expected=3, rounds=3, other_dice={roll: "3,1"})
