@@ -101,7 +101,6 @@ def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signa
     assert list(tmp_path.glob(".*spool*")) == []
 
 
-@pytest.mark.full
 def test_a_game_over_udp(tmp_path: Path) -> None:
     server = Server(expected=3, rounds=2)
     port = free_port("udp")
