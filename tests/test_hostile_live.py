@@ -131,16 +131,20 @@ def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(
 
 @pytest.mark.parametrize(
     "command",
-    [
-        *(["check"], ["state"], ["games"], ["streams"], ["messages"], ["events"], ["follow", "1"]),
-        *(
-            ["replay", "--speed", "0"],
-            ["replay", "--speed", "50"],
-            ["whatif", "--drop", "#3"],
-            ["diff", TINY],
-        ),
-    ],
-    ids=" ".join,
+    a_few(
+        [
+            *(["check"], ["state"], ["games"], ["streams"], ["messages"], ["events"], ["follow", "1"]),
+            *(
+                ["replay", "--speed", "0"],
+                ["replay", "--speed", "50"],
+                ["whatif", "--drop", "#3"],
+                ["diff", TINY],
+            ),
+        ],
+        # A list, a picture and a course of time.
+        [["messages"], ["state"], ["replay", "--speed", "50"]],
+        " ".join,
+    ),
 )
 def test_a_spoilt_database_drives_no_terminal(command: list[str], tmp_path: Path) -> None:
     path = tmp_path / f"a\n{FORGED}\x1b[2J.db"
