@@ -74,7 +74,7 @@ def inspect(items: Iterable[Item]) -> Findings:
 @each_protocol
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_what_holds_of_any_protocol(dissector: Dissector, check: Check) -> None:
-    check(dissector, SAID.get(dissector, []), times(EXAMPLES))
+    check(dissector, SAID.get(dissector, []), times(EXAMPLES, quick=5))
 
 
 def test_what_came_before_the_protocol_was_recognised_is_not_lost() -> None:
