@@ -167,6 +167,10 @@ NEVER_REACHED = {
 """What simple players do not come to say at these servers in the time they have."""
 
 
+LAST = ("disconnect", "LOGO", "+EMPT", "+PWIN")
+"""After these nothing need come."""
+
+
 @pytest.mark.parametrize("protocol", a_few(NEVER_REACHED, ["maexchen", "schafkopf"]))
 def test_players_lead_to_each_message_whatever_the_server_does(
     protocol: str, monkeypatch: pytest.MonkeyPatch
@@ -189,7 +193,7 @@ def test_players_lead_to_each_message_whatever_the_server_does(
         assert place.others
         walk.way.acted(0)
         walk.go(seconds=2)
-        assert walk.way.is_as_usual or name in ("disconnect", "LOGO"), name
+        assert walk.way.is_as_usual or name in LAST, name
 
 
 def test_somebody_new_says_first_what_a_player_has_just_said() -> None:

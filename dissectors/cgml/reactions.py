@@ -34,20 +34,28 @@ _RENONC = "4 Řídící zprávy: RENONC"
 _OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
 _BREACHED = (Refusal("renonc"), Refusal("disconnect"))
 
-_ENDINGS = " ".join(
-    f"{name}/{form}"
-    for name in ("connect", "abort", "disconnect")
-    for form in ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
-)
-"""After these a client goes elsewhere, or ends."""
+_HARMLESS = ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
+
+
+def _with_form(*names: str) -> str:
+    return " ".join(f"{name}/{form}" for name in names for form in _HARMLESS)
+
 
 DEMANDS = (
+    # After these a client goes elsewhere, or ends; and nobody is told that they have refused.
     Demand(
-        _ENDINGS,
+        _with_form("connect", "abort", "disconnect"),
         "client",
         "must",
         ("answers", "ignores", "closes"),
         "2 Přihlášení hráčů a zahájení nové hry; 4 Řídící zprávy",
+    ),
+    Demand(
+        _with_form("newgroup.reject"),
+        "server",
+        "must",
+        ("answers", "ignores", "closes"),
+        "2 Přihlášení hráčů a zahájení nové hry: Potvrzení nebo odmítnutí nově vytvořené hrací skupiny",
     ),
     # What may be left out.
     Demand(
