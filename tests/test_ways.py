@@ -158,7 +158,7 @@ def playing(protocol: str, bench: Bench, goal: Goal, habits: Habits | None = Non
 
 
 NEVER_REACHED = {
-    "maexchen": {"REGISTER_SPECTATOR", "UNREGISTER", "ECHO"},
+    "maexchen": {"UNREGISTER", "ECHO"},
     "schafkopf": {"HOCHZEIT", "KARTE", "BEENDEN"},
     "catan": {"Erfindung"},
     "okey": {"LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"},
@@ -167,8 +167,8 @@ NEVER_REACHED = {
 """What simple players do not come to say at these servers in the time they have."""
 
 
-LAST = ("disconnect", "LOGO", "+EMPT", "+PWIN")
-"""After these nothing need come."""
+LAST = ("disconnect", "LOGO", "+EMPT", "+PWIN", "+STAT", "+STRT", "+CATS")
+"""After these nothing need come: games end, and acknowledgements are answered by nobody."""
 
 
 @pytest.mark.parametrize("protocol", a_few(NEVER_REACHED, ["maexchen", "schafkopf"]))

@@ -26,6 +26,7 @@ from kiebitz.dissectors.probing.demands import (
     NotHere,
     Reactions,
     Refusal,
+    Role,
     Situation,
     Spelling,
 )
@@ -37,25 +38,42 @@ _BREACHED = (Refusal("renonc"), Refusal("disconnect"))
 _HARMLESS = ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
 
 
-def _with_form(*names: str) -> str:
-    return " ".join(f"{name}/{form}" for name in names for form in _HARMLESS)
+def _with_form(name: str) -> str:
+    return " ".join(f"{name}/{form}" for form in _HARMLESS)
 
+
+_LAST: tuple[tuple[str, Role, str, str], ...] = (
+    (
+        "connect",
+        "client",
+        "2 Přihlášení hráčů a zahájení nové hry: Ohlášení nové hry",
+        "kam se má klient připojit.",
+    ),
+    (
+        "abort",
+        "client",
+        "4 Řídící zprávy: ABORT",
+        "předčasné ukončení rozehrané hry",
+    ),
+    (
+        "disconnect",
+        "client",
+        "4 Řídící zprávy: DISCONNECT",
+        "Oznámení fatální chyby, kvůli které se ukončuje spojení.",
+    ),
+    (
+        "newgroup.reject",
+        "server",
+        "2 Přihlášení hráčů a zahájení nové hry",
+        "zruší (někdo odmítl účast) novou hru",
+    ),
+)
 
 DEMANDS = (
-    # After these a client goes elsewhere, or ends; and nobody is told that they have refused.
-    Demand(
-        _with_form("connect", "abort", "disconnect"),
-        "client",
-        "must",
-        ("answers", "ignores", "closes"),
-        "2 Přihlášení hráčů a zahájení nové hry; 4 Řídící zprávy",
-    ),
-    Demand(
-        _with_form("newgroup.reject"),
-        "server",
-        "must",
-        ("answers", "ignores", "closes"),
-        "2 Přihlášení hráčů a zahájení nové hry: Potvrzení nebo odmítnutí nově vytvořené hrací skupiny",
+    # After these a client goes elsewhere, or ends; and who has refused is told nothing.
+    *(
+        Demand(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
+        for name, of, clause, quote in _LAST
     ),
     # What may be left out.
     Demand(
