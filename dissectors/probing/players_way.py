@@ -17,7 +17,7 @@ from kiebitz.dissectors.records import port_of
 from kiebitz.dissectors.replay.part import Action, Call, Hang, Reaction
 from kiebitz.dissectors.replay.script import Role
 
-_NEXT_S = 0.2
+_NEXT_S = 0.05
 """Where a server says nothing to one player, the next one comes after this time."""
 
 
