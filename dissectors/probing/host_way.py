@@ -50,21 +50,22 @@ class HostWay(PlayedWay):
 
     def _moves(self) -> Iterator[Action | Place]:
         aim = None if self._has_acted or self._begun is None else self._goal.aim
-        step = self._company.next(self._clock(), aim)
-        if isinstance(step, play.Hang):
+        while isinstance(step := self._company.next(self._clock(), aim), play.Hang | play.Say):
             self._company.did(step)
-            self._leave(step.to)
-            yield Hang(step.to, 0, True)
-        elif isinstance(step, play.Say):
-            self._company.did(step)
+            if isinstance(step, play.Hang):
+                self._leave(step.to)
+                yield Hang(step.to, 0, True)
+                return
             sent = self._said(step, step.to) if step.to in self._lines else None
             if self._is_skipped(step) or sent is None or self._is_mute(step.to):
-                return
-            if not self._is_met(step):
+                # It goes nowhere, and what comes after it is due.
+                continue
+            if self._is_met(step):
+                upcoming = self._company.host.upcoming(self._clock(), step.to)
+                yield self._place(sent, upcoming, self._door_of[step.to])
+            else:
                 yield sent
-                return
-            upcoming = self._company.host.upcoming(self._clock(), step.to)
-            yield self._place(sent, upcoming, self._door_of[step.to])
+            return
 
     def _until(self) -> float:
         step = self._company.next(self._clock())

@@ -99,6 +99,8 @@ class PlayersWay(PlayedWay):
     def _do(self, seat: _Seat, connection: int, step: play.Act) -> Iterator[Action | Place]:
         seat.player.did(step)
         if self._is_skipped(step):
+            # What comes after it is due.
+            yield from self._moves()
             return
         if isinstance(step, play.Say):
             yield from self._say(seat, connection, step)

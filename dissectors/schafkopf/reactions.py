@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kiebitz.dissectors.probing.demands import (
+    ROLES,
     Breach,
     Demand,
     Fields,
@@ -24,6 +25,18 @@ _STRING = "String = {Zeichen}; Zeichen = UTF_8"
 _ANY_TEXT = "{0}/empty {0}/too-long {0}/outside-ascii"
 
 DEMANDS = (
+    # After this nothing is said any more, by either side.
+    *(
+        Demand(
+            "BEENDEN/whole BEENDEN/bytewise BEENDEN/in-two BEENDEN/slowly BEENDEN/joined BEENDEN/spelling/*",
+            role,
+            "must",
+            ("answers", "ignores", "closes"),
+            "Daten",
+            '| "!BEENDEN";',
+        )
+        for role in ROLES
+    ),
     Demand(_ANY_TEXT.format("NAME/name"), "server", "must", ("answers",), "Server-seitig: String", _STRING),
     Demand(
         f"{_ANY_TEXT.format('NAME/name')} {_ANY_TEXT.format('MITSPIELER/namen')}",
