@@ -43,7 +43,7 @@ def way_of_game(conditions: Conditions, seed: int) -> Way:
     """A way on which a game is played, and nothing odd is done."""
     if _may_be_played(conditions, Goal()):
         return _played(conditions, Goal(), seed, 1)
-    return _recorded(conditions, lambda decoded: False, False)
+    return _recorded(conditions, None, False)
 
 
 def _may_be_played(conditions: Conditions, goal: Goal) -> bool:
@@ -72,10 +72,10 @@ def _player(conditions: Conditions, name: str, seed: int, games: int) -> Player:
     return make(name, seed + len(name) + ord(name[0]), games)
 
 
-def _recorded(conditions: Conditions, fits: Callable[[Decoded], bool], at_start: bool) -> Way:
+def _recorded(conditions: Conditions, fits: Callable[[Decoded], bool] | None, at_start: bool) -> Way:
     about, script, plays = conditions.dissector, conditions.script, HEARS[conditions.side]
     assert script is not None
     servers = places_of([endpoint(*conditions.address)], script.servers)
-    if only_answers(about, plays):
+    if only_answers(about, plays) and fits is not None:
         return AnsweringWay(script, about, servers, fits, at_start)
     return RecordedWay(script, plays, {about.protocol: about}, servers, fits, at_start)

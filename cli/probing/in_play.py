@@ -54,6 +54,7 @@ class Game(Stage):
                         await self._actor.play()
                 except TimeoutError:
                     lost = f"in {limit_s:g} s no game came to its end"
+                self._conditions.habits.parted_at = self._way.parted_at
                 self._witness.begin()
                 if self._conditions.side == "server" and self.is_heard:
                     self._conditions.habits.greets = bool(await self._is_greeted())

@@ -23,6 +23,8 @@ class Habits:
         """By a message what came next, and whether that named who had spoken each time."""
         self.greets = False
         """Whether it says something to a new client while a game is on."""
+        self.parted_at: int | None = None
+        """The number of the line of the record up to which it goes by that; None if it does to the end."""
         self.flawed: frozenset[str] = frozenset()
         """The messages of its own with which something is wrong in any case."""
 
