@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from string import Formatter
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -26,11 +26,13 @@ from kiebitz.dissectors.grammar import (
     shortened,
     to_json,
 )
-from kiebitz.dissectors.probing.demands import NO_REACTIONS, Reactions
-from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
 from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.probing.demands import Reactions
+    from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 
 Likeness = Literal["certain", "similar"]
 """How sure a protocol is that a frame is its own: it is a sound message of it, or a slip of one."""
@@ -166,14 +168,25 @@ class Dissector(ABC):
     """By a message's name, how long (seconds) it is awaited, or an answer to it, before the other side acts
     without it. Only what the specification says, or what all its servers do; of the others nobody knows."""
 
-    reactions: Reactions = NO_REACTIONS
-    """What its specification wants of a peer that is sent something odd, and how its rules are broken."""
+    # The next three are loaded when they are asked for: only a program that is probed needs them.
 
-    player: PlayerMaker | None = None
-    """What makes simple players of it; None if there are none. Then only a record leads to a case's place."""
+    @property
+    def reactions(self) -> Reactions:
+        """What its specification wants of a peer that is sent something odd, and how its rules are broken."""
+        from kiebitz.dissectors.probing.demands import NO_REACTIONS
 
-    host: HostMaker | None = None
-    """The same for a simple server."""
+        return NO_REACTIONS
+
+    @property
+    def player(self) -> PlayerMaker | None:
+        """What makes simple players of it; None if there are none. Then only a record leads to a case's
+        place."""
+        return None
+
+    @property
+    def host(self) -> HostMaker | None:
+        """The same for a simple server."""
+        return None
 
     seats: int = 2
     """So many simple players sit at a table."""

@@ -1,16 +1,16 @@
 """The pages that are made from the program itself, when `make docs` builds the site; a hook of MkDocs.
 
-Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, the tables of
-filters.md from the reference that `kiebitz help filters` prints, and those of library.md from the records.
-None of them is kept: they cannot be stale.
+Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, that of its cases
+from what `kiebitz probe` tries, the tables of filters.md from the reference that `kiebitz help filters`
+prints, and those of library.md from the records. None of them is kept: they cannot be stale.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 from click.testing import CliRunner
@@ -18,6 +18,9 @@ from click.testing import CliRunner
 import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.probing.cases import Case, cases_of
+from kiebitz.dissectors.probing.demands import ANY_REACTION, ROLES
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.storage.filters import reference
 
@@ -42,8 +45,10 @@ def pages() -> dict[str, str]:
     for section in COMMANDS.values():
         for name in section:
             made[f"commands/{name}.md"] = command_page(name)
-    for name in PROTOCOLS:
+    for dissector in BUILT_IN:
+        name = dissector.protocol
         made[f"protocols/{name}.md"] = f"# {_title(name)}\n\n```text\n{_printed('protocols', name)}```\n"
+        made[f"probing/{name}.md"] = cases_page(dissector)
     return made
 
 
@@ -63,6 +68,122 @@ def command_page(name: str) -> str:
         if record is not None:
             lines.append(f"| `{record[0]}` | {_plain(record[1])} |")
     return "\n".join(lines) + "\n"
+
+
+def cases_page(dissector: Dissector) -> str:
+    """The cases of a protocol: those that all messages share once, and of each message those of its own."""
+    name, title = dissector.protocol, dissector.grammar.title
+    lines = [
+        f"# {title}: the cases",
+        "",
+        f"A case is called `{name}/MESSAGE/KIND`, or `{name}/MESSAGE/FIELD/KIND`.",
+        "[What the kinds mean](#what-the-kinds-mean) stands at the end; [Probing](../probing.md) says how",
+        "cases are picked by their names, and what the levels mean.",
+        "",
+    ]
+    for role in ROLES:
+        cases = [_Row.of(case) for case in cases_of(dissector, role)]
+        lines += [f"## A {role}: {len(cases):,} cases", ""]
+        shared = _shared(cases)
+        lines += [
+            f"### Not of one message ({role})",
+            "",
+            *_cases_table([case for case in cases if not case.group]),
+        ]
+        if shared:
+            lines += ["", f"### Of each message ({role})", "", *_cases_table(shared)]
+        lines.append("")
+        known = {(case.field, case.kind, case.demand) for case in shared}
+        for group in dict.fromkeys(case.group for case in cases if case.group):
+            own = [
+                case
+                for case in cases
+                if case.group == group and (case.field, case.kind, case.demand) not in known
+            ]
+            gloss = next(case.gloss for case in own or cases if case.group == group)
+            lines += [f"### {_plain(group)} ({role})", "", _plain(gloss or ""), "", *_cases_table(own), ""]
+    return "\n".join([*lines, *_meanings(dissector)]) + "\n"
+
+
+_IN_PLAY = "In a game without anything odd"
+
+
+class _Row(NamedTuple):
+    """A case as its page has it: `field` is blank for a whole message, `demand` are the cells of a table."""
+
+    group: str
+    field: str
+    kind: str
+    sentence: str
+    demand: tuple[str, str, str]
+    gloss: str | None
+
+    @classmethod
+    def of(cls, case: Case) -> Self:
+        """The row of a case."""
+        of = case.of
+        _, *parts = case.name.split("/")
+        group = parts.pop(0) if of is not None else _IN_PLAY if case.is_in_play else ""
+        is_of_field = case.field is not None or case.is_in_play
+        kind = parts.pop() if is_of_field else "/".join(parts)
+        field = "/".join(parts) if is_of_field else ""
+        sentence = case.sentence
+        for name in (case.message, case.says, case.field):
+            sentence = sentence.removeprefix(f"{name}: ")
+        demand = case.demand
+        right = "any" if demand.right == ANY_REACTION else " or ".join(demand.right)
+        told = (demand.level, right, demand.clause or "")
+        return cls(group, field, kind, sentence, told, None if of is None else of.gloss)
+
+
+def _shared(cases: Sequence[_Row]) -> list[_Row]:
+    """The cases that every message of the specification has, with the same demand."""
+    groups = {case.group for case in cases if case.kind == "whole"}
+    having: dict[tuple[str, str, tuple[str, str, str]], list[_Row]] = {}
+    for case in cases:
+        if case.group:
+            having.setdefault((case.field, case.kind, case.demand), []).append(case)
+    return [found[0] for found in having.values() if {case.group for case in found} == groups]
+
+
+def _cases_table(cases: Sequence[_Row]) -> Iterator[str]:
+    """A line for each field and demand, with all kinds that are alike in both."""
+    alike: dict[tuple[str, tuple[str, str, str]], list[_Row]] = {}
+    for case in cases:
+        alike.setdefault((case.field, case.demand), []).append(case)
+    if alike:
+        yield "| field | kind | level | right | clause |"
+        yield "| --- | --- | --- | --- | --- |"
+    for (field, demand), rows in alike.items():
+        kinds = ", ".join(
+            f"`{row.kind}`" + (f" ({_plain(row.sentence)})" if _tells_itself(row) else "") for row in rows
+        )
+        cells = " | ".join(map(_plain, demand))
+        yield f"| {f'`{field}`' if field else ''} | {kinds} | {cells} |"
+
+
+def _tells_itself(row: _Row) -> bool:
+    """Whether a kind is another thing in each message."""
+    return row.kind.startswith("dialect/")
+
+
+def _meanings(dissector: Dissector) -> Iterator[str]:
+    """What the kinds mean, and what the clauses say."""
+    cases = [case for role in ROLES for case in cases_of(dissector, role)]
+    sentences: dict[str, dict[str, None]] = {}
+    quotes: dict[tuple[str, str], None] = {}
+    for case in cases:
+        row = _Row.of(case)
+        if not _tells_itself(row):
+            sentences.setdefault(row.kind, {})[row.sentence] = None
+        if case.demand.clause is not None and case.demand.quote is not None:
+            quotes[case.demand.clause, case.demand.quote] = None
+    yield from ("## What the kinds mean", "", "| kind | what is done |", "| --- | --- |")
+    for kind in sorted(sentences):
+        yield f"| `{kind}` | {_plain('; '.join(sentences[kind]))} |"
+    yield from ("", "## What the specification says", "", "| clause | in its words |", "| --- | --- |")
+    for clause, quote in quotes:
+        yield f"| {_plain(clause)} | {_plain(' '.join(quote.split()))} |"
 
 
 def record_tables() -> str:
@@ -157,6 +278,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             "commands/index.md",
             *(f"commands/{name}.md" for names in COMMANDS.values() for name in names),
         ],
+        "CASES": [f"probing/{name}.md" for name in PROTOCOLS],
         "PROTOCOLS": [f"protocols/{name}.md" for name in PROTOCOLS],
     }
     config.nav = _placed(config.nav, sections)

@@ -141,8 +141,8 @@ class Peers:
         self.happened.put_nowait(happening)
 
     def say(self, number: int, data: bytes) -> bool:
-        """Send bytes on a connection; tells whether the system could get rid of them. Where nothing more is to
-        be said they are dropped."""
+        """Send bytes on a connection, but not after a half-close; tells whether the system could get rid of
+        them."""
         connection = self._connections.get(number)
         if connection is None or number in self._half_closed:
             return True

@@ -14,6 +14,9 @@ from command import ROOT
 
 import kiebitz
 from kiebitz.cli.main import COMMANDS
+from kiebitz.dissectors.probing.cases import cases_of
+from kiebitz.dissectors.probing.demands import ROLES
+from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 from kiebitz.storage.schema import INDEXES, TABLES
 
@@ -32,6 +35,13 @@ def generated() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+class Config:
+    """As much of MkDocs' configuration as the pages are put into."""
+
+    def __init__(self) -> None:
+        self.nav = [{"Cases": "CASES"}]
 
 
 def _named(page: Path) -> str:
@@ -107,6 +117,43 @@ def test_each_command_has_a_page_with_all_that_its_help_says(generated: ModuleTy
         assert "\b" not in page
     for name in generated.PROTOCOLS:
         assert "messages" in pages[f"protocols/{name}.md"].lower()
+
+
+def test_each_protocol_has_a_page_with_all_its_cases(generated: ModuleType) -> None:
+    pages = generated.pages()
+    for dissector in BUILT_IN:
+        page = pages[f"probing/{dissector.protocol}.md"]
+        assert f"probing/{dissector.protocol}.md" in generated.on_config(Config()).nav[0]["Cases"]
+        meanings = page.partition("## What the kinds mean")[2]
+        for role in ROLES:
+            section = page.partition(f"\n## A {role}: ")[2].partition("\n## ")[0]
+            parts = {
+                heading: _kinds(part)
+                for heading, part in re.findall(
+                    r"^### (.*) \(\w+\)\n((?:(?!###).*\n)*)", section, re.MULTILINE
+                )
+            }
+            found = 0
+            for case in cases_of(dissector, role):
+                _, *names = case.name.split("/")
+                group = names.pop(0).replace("_", r"\_") if case.of is not None else "Not of one message"
+                if case.is_in_play:
+                    group = "In a game without anything odd"
+                is_of_field = case.field is not None or case.is_in_play
+                kind = names.pop() if is_of_field else "/".join(names)
+                row = ("/".join(names) if is_of_field else "", kind, case.demand.level)
+                assert row in parts[group] | parts.get("Of each message", set()), case.name
+                assert f"| `{kind}` |" in meanings or kind.startswith("dialect/")
+                found += 1
+            assert section.startswith(f"{found:,} cases\n")
+        # A telephone opens it.
+        assert len(page) < 60_000
+
+
+def _kinds(part: str) -> set[tuple[str, str, str]]:
+    """Field, kind and level of each case in a part of a page of cases."""
+    rows = re.findall(r"^\|(?: `([^`]*)`)? +\| (.*?) \| (must|should|open) \|", part, re.MULTILINE)
+    return {(field, kind, level) for field, kinds, level in rows for kind in re.findall(r"`([^`]*)`", kinds)}
 
 
 def test_the_page_of_filters_has_the_whole_reference(generated: ModuleType) -> None:

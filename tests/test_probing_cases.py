@@ -114,6 +114,8 @@ def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: 
         (CGML, "server", "version/too-long"),
         (NOUGHTS, "server", "PUT/square/unknown"),
         (NOUGHTS, "client", "MARK/name/others-player"),
+        (NOUGHTS, "client", "game"),
+        (NOUGHTS, "client", "PUT/said"),
         (NOUGHTS, "server", "PUT/spelling/line-ends"),
     ],
 )
@@ -124,10 +126,11 @@ def test_a_case_is_called_so(dissector: Dissector, role: Role, name: str) -> Non
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
-        ([], 75),
+        ([], 82),
         (["noughts/PUT"], 25),
         (["noughts/PUT/*"], 25),
         (["*/square/unknown", "*/endless"], 2),
+        (["*/said", "noughts/game"], 7),
         (["noughts/PU"], 0),
     ],
 )

@@ -50,6 +50,10 @@ RUNS: dict[str, list[list[str]]] = {
     "probe": [
         ["server", "-d", "maexchen", "--list"],
         ["server", "127.0.0.1:{udp}", "-d", "maexchen", "--only", "maexchen/REGISTER/whole"],
+        [
+            *("client", "127.0.0.1:{tcp}", "-d", "okey", "--only", "okey/rubbish", "--restart", "true"),
+            *("--time", "1", "--report", "probe.html", "-w", "probe.db", "--keep", "probed"),
+        ],
     ],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]

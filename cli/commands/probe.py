@@ -12,12 +12,10 @@ import click
 
 from kiebitz.cli.options.addresses import Place
 from kiebitz.cli.options.decode_as import unknown_protocol
-from kiebitz.cli.probing.results import WORDS, Result, demanded, in_words
+from kiebitz.cli.probing.results import WORDS, Result, in_words
+from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
-from kiebitz.cli.terminal.console import Styled, show_line, tell, warn, write_json
-from kiebitz.cli.terminal.output import show
-from kiebitz.cli.terminal.screen import counting
-from kiebitz.cli.terminal.table import Column, batches, show_table
+from kiebitz.cli.terminal.console import tell, warn, write_json
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.probing.cases import Case, cases_of, picked
 from kiebitz.dissectors.probing.demands import HEARS, ROLES, Role
@@ -26,26 +24,6 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.modes import endpoint, parse_endpoint
-
-_COLOURS = {"FAILED": "red", "NON-STRICT": "yellow", "OK": "green"}
-
-_RESULTS = (
-    Column("", "verdict", width=max(map(len, WORDS)), colour=_COLOURS.get, stays=True),
-    Column("", "case", stays=True),
-    Column("", "why", least=20),
-)
-
-_CASES = (
-    Column("case", "case", stays=True),
-    Column("kind"),
-    Column("message"),
-    Column("field"),
-    Column("sentence", "sentence", least=20),
-    Column("level", "level"),
-    Column("right"),
-    Column("clause", "clause", least=12),
-    Column("quote"),
-)
 
 _VERDICTS = {word.lower().replace(" ", "-"): word for word in WORDS}
 """By how they are written in options."""
@@ -205,7 +183,9 @@ def probe(
     dissector, script = _spoken(role, place, protocol, like)
     cases = _wanted(dissector, role, only, again, database)
     if lists:
-        _show_list(cases, as_json)
+        from kiebitz.cli.probing.listing import show_cases
+
+        show_cases(cases, as_json)
         return
     assert place is not None
     asked = _Asked(role, place, dissector, script, like, restart, database, keep, wait_s, rate, most, seconds)
@@ -215,10 +195,12 @@ def probe(
         write_json({"protocol": dissector.protocol, "role": role, "address": asked.address, "results": told,
                     "left_out": left})  # fmt: skip
     else:
-        _show_results(results)
+        from kiebitz.cli.probing.telling import tell_results
+
+        tell_results(results)
     if report is not None:
-        _write_report(report, asked, results)
-    tell(in_words(results))
+        _write_report(report, asked, results, left)
+    tell(in_words(tally_of(results).total))
     if left is not None:
         warn(f"left out: {left}")
     ctx.exit(_status(results, is_interrupted))
@@ -286,26 +268,6 @@ def _near(pattern: str, cases: Sequence[Case]) -> list[str]:
     return get_close_matches(pattern, [case.name for case in cases], n=3)
 
 
-def _show_list(cases: Sequence[Case], as_json: bool) -> None:
-    rows = []
-    for case in cases:
-        demand = demanded(case)
-        rows.append(
-            (
-                case.name,
-                case.kind,
-                case.message,
-                case.field,
-                case.sentence,
-                demand.level,
-                list(demand.right),
-                demand.clause,
-                demand.quote,
-            )
-        )
-    show(_CASES, batches(rows), "json" if as_json else None, "there are no cases")
-
-
 def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[Result], str | None, bool]:
     """Try the cases: what came of them, why some were left out, and whether Ctrl-C has ended it."""
     # They take their time to load.
@@ -313,6 +275,8 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     from kiebitz.cli.probing.program import Program
     from kiebitz.cli.probing.series import Bounds, Series
     from kiebitz.cli.probing.stage import Conditions
+    from kiebitz.cli.probing.watching import Watching
+    from kiebitz.cli.terminal.screen import Live
     from kiebitz.dissectors.probing.habits import Habits
 
     if asked.role == "server":
@@ -341,20 +305,28 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
         database=asked.database,
         keep=asked.keep,
     )
+    if asked.role == "client" and asked.restart is None:
+        tell(f"Let the client connect to {asked.address}, again and again: each connection is a case.")
     results: list[Result] = []
     # The program that was started ends with the probe, also where that is told to end.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with counting("cases") as progress:
-            bar = progress.add_task(asked.dissector.protocol, total=min(len(cases), asked.most))
+        watching = Watching(_in_turn(cases[: asked.most]))
+        with Live(watching):
             for result in series.run(cases):
                 results.append(result)
-                progress.update(bar, completed=len(results))
+                watching.add(result)
     except KeyboardInterrupt:
-        return results, "what was not tried when it was interrupted", True
+        left = len(cases) - len(results)
+        return results, f"{left} {'case' if left == 1 else 'cases'}: it was interrupted", True
     finally:
         signal.signal(signal.SIGTERM, before)
     return results, series.left, False
+
+
+def _in_turn(cases: Sequence[Case]) -> list[Case]:
+    """Cases in the order in which they are tried: the game without anything odd comes first."""
+    return sorted(cases, key=lambda case: not case.is_in_play)
 
 
 def _sample(asked: _Asked) -> Script | None:
@@ -368,22 +340,13 @@ def _sample(asked: _Asked) -> Script | None:
         return script_in(sample)
 
 
-def _show_results(results: Sequence[Result]) -> None:
-    show_table(_RESULTS, [[(each.verdict, each.case, each.why) for each in results]])
-    for result in results:
-        if result.is_failed:
-            show_line()
-            show_line(Styled(result.verdict, "red", bold=True), f" {result.case}: {result.why}")
-            show_line(f"  {result.command}")
-
-
-def _write_report(path: str, asked: _Asked, results: Sequence[Result]) -> None:
+def _write_report(path: str, asked: _Asked, results: Sequence[Result], left: str | None) -> None:
     from kiebitz.cli.files import opened
     from kiebitz.cli.probing.page import write_page
 
     title = f"{asked.dissector.grammar.title}: the {asked.role} at {asked.address}"
     with opened(path, asked.database or "") as file:
-        write_page(title, results, file)
+        write_page(title, results, left, file)
 
 
 def _status(results: Sequence[Result], is_interrupted: bool) -> int:

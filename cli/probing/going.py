@@ -22,6 +22,9 @@ from kiebitz.proxy.modes import endpoint
 _NAMES = ("Anna", "Bert", "Cleo", "Dora")
 _STRANGER = "Emil"
 
+_GAMES = 8
+"""So many games are played if there is time: not each has all that can happen."""
+
 Making = Callable[[int], Way]
 """Makes a way; of another number it plays otherwise."""
 
@@ -42,7 +45,7 @@ def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
 def way_of_game(conditions: Conditions, seed: int) -> Way:
     """A way on which a game is played, and nothing odd is done."""
     if _may_be_played(conditions, Goal()):
-        return _played(conditions, Goal(), seed, 1)
+        return _played(conditions, Goal(), seed, _GAMES)
     return _recorded(conditions, None, False)
 
 

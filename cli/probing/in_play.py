@@ -53,7 +53,8 @@ class Game(Stage):
                     async with asyncio.timeout(limit_s):
                         await self._actor.play()
                 except TimeoutError:
-                    lost = f"in {limit_s:g} s no game came to its end"
+                    if not self._way.has_played:
+                        lost = f"in {limit_s:g} s no game came to its end"
                 self._conditions.habits.parted_at = self._way.parted_at
                 self._witness.begin()
                 if self._conditions.side == "server" and self.is_heard:

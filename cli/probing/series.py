@@ -32,8 +32,8 @@ from kiebitz.storage.room import Room
 from kiebitz.storage.schema import MEMORY, StorageError
 from kiebitz.storage.timeline import Timeline, sessions
 
-GAME_S = 15.0
-"""So long a game may take in which the program's own messages are looked at."""
+GAME_S = 10.0
+"""So long games may take in which the program's own messages are looked at."""
 
 SHORT_GAME_S = 3.0
 """The same where that is not asked for."""
@@ -147,7 +147,9 @@ class Series:
             for case in cases:
                 verdict, why_not = verdict_of(case, game)
                 verdicts.append(verdict.word if verdict is not None else NOT_TRIED)
-                attempt = Attempt(case, verdict, why_not, None, begun_ns, game.seconds, game.is_heard)
+                # One game is for all of them.
+                seconds = game.seconds if case.says is None else 0.0
+                attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard)
                 yield self._result(attempt, recorder, timeline)
             recorder.rename(f"{name}: {min(verdicts, key=WORDS.index, default=NOT_TRIED)}")
 
@@ -171,21 +173,27 @@ class Series:
                 return result
             reasons.append(result.why)
         if result is None:
-            result = untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
-        return msgspec.structs.replace(result, why="; or else ".join(dict.fromkeys(reasons)) or result.why)
+            return untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
+        # The first way is the better one, and what is in its way tells more.
+        return msgspec.structs.replace(result, why=reasons[0])
 
     def _on_a_way(self, case: Case, make: Making, left_s: float, key: _Key) -> Result:
         program = self._program
-        if program is None or case.role == "client":
+        if program is None:
             return self._once(case, make(1), left_s, key)
-        if not program.is_running:
+        if case.role == "server" and not program.is_running:
             program.start()
-        was_fresh = program.is_fresh
+        was_fresh = case.role == "server" and program.is_fresh
         result = self._once(case, make(1), left_s, key)
-        if was_fresh or result.verdict not in (NOT_TRIED, "FAILED", "NON-STRICT"):
+        is_doubtful = result.verdict in ("FAILED", "NON-STRICT") or (
+            # A client is started anew in any case.
+            result.verdict == NOT_TRIED and case.role == "server"
+        )
+        if was_fresh or not is_doubtful:
             return result
-        # What earlier cases have left behind may be the reason: a game that is on, say.
-        program.start()
+        # What earlier cases have left behind may be the reason, or a game in which there was nothing to say.
+        if case.role == "server":
+            program.start()
         return self._once(case, make(2), left_s, key)
 
     def _once(self, case: Case, way: Way, left_s: float, key: _Key) -> Result:

@@ -22,7 +22,7 @@ from kiebitz.dissectors.probing.habits import Habits
 from kiebitz.dissectors.probing.ways import Address, Way
 from kiebitz.dissectors.probing.witness import Witness
 from kiebitz.dissectors.records import OPPOSITE, Item
-from kiebitz.dissectors.replay.part import Action, Divergence, Listen, Reaction
+from kiebitz.dissectors.replay.part import Action, Divergence, Hang, Listen, Reaction, Rest
 from kiebitz.dissectors.replay.script import Role, Script
 from kiebitz.proxy import peers_tcp, peers_udp
 from kiebitz.proxy.peers import PeerError, Peers
@@ -30,6 +30,8 @@ from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 
 _REACH_S = 5.0
 """So long a peer may take for each thing on a recorded way."""
+
+_LOOK_S = 0.25
 
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
@@ -67,7 +69,7 @@ class Stage:
         """Whether we have ended a connection to it, in the way of a case."""
         self._witness = Witness(conditions.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
-        self._listening = Listening(way, self._why_nobody_comes)
+        self._listening = Listening(way, self._awaits_anybody, self._why_nobody_comes)
         self._actor = Actor(self._listening, self._peers, way.servers, 0.0, _REACH_S, self._on_divergence)
 
     @property
@@ -115,12 +117,16 @@ class Stage:
         if self._program is not None:
             self._program.start()
 
+    def _awaits_anybody(self) -> bool:
+        """Whether no client has come yet."""
+        return self._conditions.side == "client" and not self._peers.streams
+
     def _why_nobody_comes(self) -> str | None:
         """Why it is of no use to wait for the client any longer; None if it is, or if it is there."""
-        if self._conditions.side == "server" or self._program is None or self._witness.is_heard:
+        if not self._awaits_anybody() or self._program is None:
             return None
         died = self._program.died()
-        return None if died is None else f"it has ended ({died}) and was not heard"
+        return None if died is None else f"it has ended ({died}) and has not called"
 
     def _died(self) -> str | None:
         """How the program has ended, if it was not to end."""
@@ -128,7 +134,9 @@ class Stage:
         if program is None:
             return None
         # A client may well end after its game, and where its server hangs up it may say so by its status.
-        if self._conditions.side == "client" and (program.has_ended_well or self._has_hung_up):
+        if self._conditions.side == "client" and (
+            program.has_ended_well or self._has_hung_up or self._listening.has_hung_up
+        ):
             return program.died() if program.has_crashed else None
         return program.died()
 
@@ -160,10 +168,15 @@ class Stage:
 class Listening:
     """A way, of which it is kept how connections have ended; it is over as soon as it `is_enough`."""
 
-    def __init__(self, way: Way, why_over: Callable[[], str | None]) -> None:
+    def __init__(
+        self, way: Way, awaits_anybody: Callable[[], bool], why_over: Callable[[], str | None]
+    ) -> None:
         self.ends: dict[int, str] = {}
+        self.has_hung_up = False
+        """Whether it was the way to hang up on somebody."""
         self.is_enough: Callable[[], bool] = lambda: False
         self._way = way
+        self._awaits_anybody = awaits_anybody
         self._why_over = why_over
 
     def actions(self) -> Iterator[Action]:
@@ -174,6 +187,10 @@ class Listening:
             if lost is not None:
                 self._way.lost = lost
                 return
+            if isinstance(action, Listen) and self._awaits_anybody():
+                # Meanwhile it is looked whether somebody still may come.
+                action = Rest(time.monotonic() + _LOOK_S)
+            self.has_hung_up = self.has_hung_up or isinstance(action, Hang)
             yield action
 
     def accepted(self, connection: int, server: Role) -> None:

@@ -25,6 +25,9 @@ from kiebitz.storage.recorder import Recorder
 _LINGER_S = 0.05
 """After the last answer so long is waited for an end."""
 
+_DYING_S = 1.0
+"""So long a program may take to end once it serves nobody any more."""
+
 _UNREAD_S = 2.0
 """So long a peer may leave unread what is sent."""
 
@@ -111,8 +114,8 @@ class Trial(Stage):
             await self._actor.play()
             place = self._way.place
             if place is None:
-                if reason is not None and self._way.lost is not None:
-                    raise NotHere(f"{self._way.lost}; before that: {reason}")
+                if reason is not None:
+                    raise reason
                 return None, ()
             self._gather()
             try:
@@ -208,7 +211,7 @@ class Trial(Stage):
         if expected is None:
             return False
         said = self._witness.decode(expected.data)
-        # Who is called otherwise is spoken of otherwise; and dice, cards and moves may be others than recorded.
+        # Who is called otherwise is spoken of otherwise; dice, cards and moves may be others than recorded.
         is_loose = self._renames() or self._case.harmless
         if is_loose and any(each.message == said.message for each in self._witness.said(place.connection)):
             return True
@@ -242,7 +245,8 @@ class Trial(Stage):
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None
-        died = self._died()
+        is_leaving = how is not None if self._case.role == "client" else lets_in is False
+        died = await self._died_by_now() if is_leaving else self._died()
         # Where nothing more is to come it is right to say nothing more.
         is_through = place.is_last and self._case.harmless
         is_as_usual = self._is_as_usual(place) or is_through
@@ -271,6 +275,13 @@ class Trial(Stage):
         answers = {row.name for row in rows if self._case.message in row.answers}
         said = self._witness.said(*self._used.values())
         return next((each.message for each in said if each.message in answers), None)
+
+    async def _died_by_now(self) -> str | None:
+        """How the program has ended; one that has just closed all its sockets may not be gone yet."""
+        end = time.monotonic() + _DYING_S
+        while self._died() is None and self._program is not None and time.monotonic() < end:
+            await asyncio.sleep(_LINGER_S)
+        return self._died()
 
     def _others_go_on(self, place: Place) -> bool | None:
         """Whether those who have done nothing are still served; None where there is nobody, or nothing."""

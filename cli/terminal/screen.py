@@ -15,9 +15,11 @@ from typing import Any, Self
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.json import JSON
+from rich.live import Live as RichLive
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
+from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
@@ -32,7 +34,9 @@ __all__ = [
     "Console",
     "ConsoleOptions",
     "Group",
+    "Live",
     "Progress",
+    "ProgressBar",
     "RenderResult",
     "RenderableType",
     "Segment",
@@ -176,6 +180,19 @@ class Progress(RichProgress):
     def add_task(self, description: str, *given: Any, **more: Any) -> TaskID:
         """A bar with its name."""
         return super().add_task(escape(printable(description)), *given, **more)
+
+
+class Live(RichLive):
+    """A picture on stderr, drawn four times a second, gone in the end; none where that is no terminal."""
+
+    def __init__(self, picture: RenderableType) -> None:
+        # Nothing is written to stdout meanwhile, and the picture asks what letters that can write.
+        super().__init__(picture, console=Console(stderr=True), transient=True, redirect_stdout=False)
+
+    def start(self, refresh: bool = False) -> None:
+        """Begin to draw it."""
+        if errors_are_seen():
+            super().start(refresh)
 
 
 def loading() -> Progress:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.catan.codec import CatanCodec
 from kiebitz.dissectors.catan.framer import CatanFramer
 from kiebitz.dissectors.catan.grammar import GRAMMAR
-from kiebitz.dissectors.catan.host import CatanHost
 from kiebitz.dissectors.catan.objects import OBJECTS
-from kiebitz.dissectors.catan.player import CatanPlayer
-from kiebitz.dissectors.catan.reactions import REACTIONS
 from kiebitz.dissectors.catan.table import CatanTable
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.state import State
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.probing.demands import Reactions
+    from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 
 
 class Catan(Dissector):
@@ -28,10 +29,25 @@ class Catan(Dissector):
     codec = CatanCodec()
     framer_class = CatanFramer
     table_class = CatanTable
-    reactions = REACTIONS
-    player = CatanPlayer
-    host = CatanHost
     seats = 3
+
+    @property
+    def reactions(self) -> Reactions:
+        from kiebitz.dissectors.catan.reactions import REACTIONS
+
+        return REACTIONS
+
+    @property
+    def player(self) -> PlayerMaker:
+        from kiebitz.dissectors.catan.player import CatanPlayer
+
+        return CatanPlayer
+
+    @property
+    def host(self) -> HostMaker:
+        from kiebitz.dissectors.catan.host import CatanHost
+
+        return CatanHost
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})

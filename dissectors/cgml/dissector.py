@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.cgml.codec import CgmlCodec
 from kiebitz.dissectors.cgml.framer import CgmlFramer
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
-from kiebitz.dissectors.cgml.host import CgmlHost
-from kiebitz.dissectors.cgml.player import CgmlPlayer
-from kiebitz.dissectors.cgml.reactions import REACTIONS
 from kiebitz.dissectors.cgml.table import CgmlTable
 from kiebitz.dissectors.cgml.values import renamed
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.grammar import MessageType, Rename
 from kiebitz.dissectors.records import Direction, Event
 from kiebitz.dissectors.state import State
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.probing.demands import Reactions
+    from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 
 
 class Cgml(Dissector):
@@ -29,11 +30,26 @@ class Cgml(Dissector):
     codec = CgmlCodec()
     framer_class = CgmlFramer
     table_class = CgmlTable
-    reactions = REACTIONS
-    player = CgmlPlayer
-    host = CgmlHost
     seats = 3
     counts = "money"
+
+    @property
+    def reactions(self) -> Reactions:
+        from kiebitz.dissectors.cgml.reactions import REACTIONS
+
+        return REACTIONS
+
+    @property
+    def player(self) -> PlayerMaker:
+        from kiebitz.dissectors.cgml.player import CgmlPlayer
+
+        return CgmlPlayer
+
+    @property
+    def host(self) -> HostMaker:
+        from kiebitz.dissectors.cgml.host import CgmlHost
+
+        return CgmlHost
 
     def scores(self, state: State) -> dict[str, int]:
         players = state.get("players", {})

@@ -34,7 +34,21 @@ _RENONC = "4 Řídící zprávy: RENONC"
 _OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
 _BREACHED = (Refusal("renonc"), Refusal("disconnect"))
 
+_ENDINGS = " ".join(
+    f"{name}/{form}"
+    for name in ("connect", "abort", "disconnect")
+    for form in ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
+)
+"""After these a client goes elsewhere, or ends."""
+
 DEMANDS = (
+    Demand(
+        _ENDINGS,
+        "client",
+        "must",
+        ("answers", "ignores", "closes"),
+        "2 Přihlášení hráčů a zahájení nové hry; 4 Řídící zprávy",
+    ),
     # What may be left out.
     Demand(
         "connect.active/opponent/left-out connect.passive/opponent/left-out",
@@ -337,6 +351,7 @@ REACTIONS = Reactions(
         "renonc/unsure": "playcard/rule/renonc",
         "played-twice": "playcard.info/twice",
     },
+    spares_others=False,
     unreachable={
         "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
         "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",

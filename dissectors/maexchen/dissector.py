@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
-from kiebitz.dissectors.maexchen.host import MaexchenHost
-from kiebitz.dissectors.maexchen.player import MaexchenPlayer
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
-from kiebitz.dissectors.maexchen.reactions import REACTIONS
 from kiebitz.dissectors.maexchen.table import MaexchenTable
 from kiebitz.dissectors.state import State
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.probing.demands import Reactions
+    from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 
 
 class Maexchen(Dissector):
@@ -33,9 +35,24 @@ class Maexchen(Dissector):
     codec = MaexchenCodec()
     framer_class = DatagramFramer
     table_class = MaexchenTable
-    reactions = REACTIONS
-    player = MaexchenPlayer
-    host = MaexchenHost
+
+    @property
+    def reactions(self) -> Reactions:
+        from kiebitz.dissectors.maexchen.reactions import REACTIONS
+
+        return REACTIONS
+
+    @property
+    def player(self) -> PlayerMaker:
+        from kiebitz.dissectors.maexchen.player import MaexchenPlayer
+
+        return MaexchenPlayer
+
+    @property
+    def host(self) -> HostMaker:
+        from kiebitz.dissectors.maexchen.host import MaexchenHost
+
+        return MaexchenHost
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))

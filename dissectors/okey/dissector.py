@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
 from kiebitz.dissectors.grammar import Follows
 from kiebitz.dissectors.okey.codec import OkeyCodec
 from kiebitz.dissectors.okey.framer import OkeyFramer
 from kiebitz.dissectors.okey.grammar import GRAMMAR
-from kiebitz.dissectors.okey.host import OkeyHost
-from kiebitz.dissectors.okey.player import OkeyPlayer
-from kiebitz.dissectors.okey.reactions import REACTIONS
 from kiebitz.dissectors.okey.table import OkeyTable
 from kiebitz.dissectors.records import Direction, Event
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.probing.demands import Reactions
+    from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 
 _SILENCE_S = 15.0
 """So long nothing may come before the connection is ended (Ping); real servers never do."""
@@ -36,10 +37,25 @@ class Okey(Dissector):
     codec = OkeyCodec()
     framer_class = OkeyFramer
     table_class = OkeyTable
-    reactions = REACTIONS
-    player = OkeyPlayer
-    host = OkeyHost
     seats = 4
+
+    @property
+    def reactions(self) -> Reactions:
+        from kiebitz.dissectors.okey.reactions import REACTIONS
+
+        return REACTIONS
+
+    @property
+    def player(self) -> PlayerMaker:
+        from kiebitz.dissectors.okey.player import OkeyPlayer
+
+        return OkeyPlayer
+
+    @property
+    def host(self) -> HostMaker:
+        from kiebitz.dissectors.okey.host import OkeyHost
+
+        return OkeyHost
 
     def follows(self, event: Event) -> Follows | None:
         # A put that is not valid is told to nobody else, whatever comes next.

@@ -123,4 +123,5 @@ class OkeyPlayer(Player):
     def _game_over(self) -> None:
         self._deck = []
         self.games += 1
-        self._say("LOGO" if self.had_enough else "REDY")
+        again, leave = Say("REDY", {}), Say("LOGO", {})
+        self._may(*((leave,) if self.had_enough else (again, leave)))

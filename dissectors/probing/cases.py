@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -429,6 +429,18 @@ class _Maker:
         kind: str = "",
         harmless: bool = False,
         spelling: Spelling | None = None,
+    ) -> Demand:
+        """What is wanted in a case."""
+        found = self._wanted(name, row, kind, harmless, spelling)
+        return found if self._reactions.spares_others else replace(found, spares_others=False)
+
+    def _wanted(
+        self,
+        name: str,
+        row: MessageType | None,
+        kind: str,
+        harmless: bool,
+        spelling: Spelling | None,
     ) -> Demand:
         """What the specification says of a case, or else what follows from its grammar and its transport."""
         right: tuple[Reaction, ...] = ("answers",) if harmless else ANY_REACTION

@@ -142,6 +142,8 @@ class Reactions:
     breaches: tuple[Breach, ...] = ()
     broken_by: Mapping[str, str] = field(default_factory=dict)
     unreachable: Mapping[str, str] = field(default_factory=dict)
+    spares_others: bool = True
+    """Whether the others' game goes on when a player leaves it or is put out of it."""
     silence_s: float | None = None
     """How long a peer may be silent before the other ends the connection, where the specification says it."""
 

@@ -53,8 +53,8 @@ class HostWay(PlayedWay):
         step = self._company.next(self._clock(), aim)
         if isinstance(step, play.Hang):
             self._company.did(step)
-            yield Hang(step.to, 0, True)
             self._leave(step.to)
+            yield Hang(step.to, 0, True)
         elif isinstance(step, play.Say):
             self._company.did(step)
             sent = self._said(step, step.to) if step.to in self._lines else None
@@ -70,6 +70,10 @@ class HostWay(PlayedWay):
         step = self._company.next(self._clock())
         until = step.until if isinstance(step, play.Wait) else None
         return self._clock() + 1 if until is None else until
+
+    @property
+    def has_played(self) -> bool:
+        return self._company.host.games > 0
 
     def _have_enough(self) -> bool:
         return self._company.host.had_enough

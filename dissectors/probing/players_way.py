@@ -31,7 +31,7 @@ class _Seat(msgspec.Struct, eq=False):
 
 
 class PlayersWay(PlayedWay):
-    """A place is one where at least two are there, or all where any message will do."""
+    """A place is one where others are there, too."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class PlayersWay(PlayedWay):
         if isinstance(step, play.Say):
             yield from self._say(seat, connection, step)
             return
-        yield Hang(connection, 0, True)
         self._leave(seat)
+        yield Hang(connection, 0, True)
         if isinstance(step, play.Call):
             # Nothing is sent to another machine than the one that was given.
             try:
@@ -127,9 +127,11 @@ class PlayersWay(PlayedWay):
                 )
 
     def _is_company(self) -> bool:
+        """Whether there are others enough: all, where a server may wait for all before it answers."""
+        aim = self._goal.aim
+        needs_all = aim is None or aim.name is None or aim.name in self._dissector.introductions
         here = sum(seat.connection is not None for seat in self._seats)
-        is_any = self._goal.aim is not None and self._goal.aim.name is None
-        return here >= (len(self._seats) if is_any else min(2, len(self._seats)))
+        return here >= (len(self._seats) if needs_all else min(2, len(self._seats)))
 
     def _until(self) -> float:
         steps = [seat.player.next(self._clock()) for seat in self._seats if seat.connection is not None]
@@ -137,6 +139,10 @@ class PlayersWay(PlayedWay):
         if not all(seat.has_called for seat in self._seats):
             times.append(self._called_at + _NEXT_S)
         return min(times, default=self._clock() + 1)
+
+    @property
+    def has_played(self) -> bool:
+        return all(seat.player.games for seat in self._seats)
 
     def _have_enough(self) -> bool:
         return all(seat.has_called for seat in self._seats) and all(

@@ -236,8 +236,11 @@ class PlayedWay(Way):
             row = decoded.row
             assert row is not None
             self._manner.heard(frame, OPPOSITE[self._plays])
-            if row.heartbeat:
+            if row.heartbeat and not self._is_aimed_at_answer(row):
                 replies += self._heartbeat(connection, row)
+                is_asked = self._has_acted and self._row is not None and self._row.heartbeat
+                if is_asked and self._goes_on(row, names_speaker=False):
+                    self._answered.add(connection)
                 continue
             self._heard_at = self._clock()
             called = self._called(connection)
@@ -258,11 +261,20 @@ class PlayedWay(Way):
         return self._habits.follows(self._row, row.name, names_speaker)
 
     def _heartbeat(self, connection: int, asked: MessageType) -> Iterator[Say]:
-        if connection not in self._lines or self._is_mute(connection):
-            return
+        if connection in self._lines and not self._is_mute(connection):
+            for name in self._answers_to(asked):
+                yield Say(connection, self._manner.written(name, self._plays, {}))
+
+    def _answers_to(self, asked: MessageType) -> Iterator[str]:
+        """Our messages that answer a heartbeat."""
         for row in self._dissector.grammar.rows:
             if row.direction == self._plays and row.heartbeat and asked.name in row.answers:
-                yield Say(connection, self._manner.written(row.name, self._plays, {}))
+                yield row.name
+
+    def _is_aimed_at_answer(self, asked: MessageType) -> bool:
+        """Whether a case is in the place of the answer: then it is not given at once."""
+        aim = self._goal.aim
+        return aim is not None and not self._has_acted and aim.name in [*self._answers_to(asked)]
 
     def _called(self, connection: int) -> str | None:
         """What our player on a connection is called."""

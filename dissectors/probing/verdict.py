@@ -29,8 +29,8 @@ class Seen(msgspec.Struct, frozen=True):
     the connection, `died` how its process ended.
 
     `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
-    played at the same time; None if nobody tried. `is_beyond` says that it parted from the record by then also
-    where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
+    played at the same time; None if nobody tried. `is_beyond` says that it had parted from the record by then
+    also where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
     """
 
     as_usual: bool = False

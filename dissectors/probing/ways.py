@@ -74,6 +74,11 @@ class Way(ABC):
     def is_as_usual(self) -> bool:
         """Whether the peer has gone on after the acts as if the message had been sent as it is."""
 
+    @property
+    def has_played(self) -> bool:
+        """Whether a game has come to its end."""
+        return False
+
     @abstractmethod
     def has_gone_on(self, connection: int) -> bool:
         """The same of another of our connections."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
-from kiebitz.dissectors.schafkopf.host import SchafkopfHost
-from kiebitz.dissectors.schafkopf.player import SchafkopfPlayer
-from kiebitz.dissectors.schafkopf.reactions import REACTIONS
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.state import State
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.probing.demands import Reactions
+    from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
 
 
 class Schafkopf(Dissector):
@@ -24,11 +27,26 @@ class Schafkopf(Dissector):
     codec = SchafkopfCodec()
     framer_class = SchafkopfFramer
     table_class = SchafkopfTable
-    reactions = REACTIONS
-    player = SchafkopfPlayer
-    host = SchafkopfHost
     seats = 4
     counts = "account"
+
+    @property
+    def reactions(self) -> Reactions:
+        from kiebitz.dissectors.schafkopf.reactions import REACTIONS
+
+        return REACTIONS
+
+    @property
+    def player(self) -> PlayerMaker:
+        from kiebitz.dissectors.schafkopf.player import SchafkopfPlayer
+
+        return SchafkopfPlayer
+
+    @property
+    def host(self) -> HostMaker:
+        from kiebitz.dissectors.schafkopf.host import SchafkopfHost
+
+        return SchafkopfHost
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))

@@ -48,8 +48,8 @@ class SchafkopfPlayer(Player):
                 self._look(fields)
             case "ENDE":
                 self.games += 1
-                if self.had_enough:
-                    self._say("BEENDEN", **({"nichts": EMPTY} if self._gives_later else {}))
+                leave = Say("BEENDEN", {"nichts": EMPTY} if self._gives_later else {})
+                self._may(leave, optional=not self.had_enough)
 
     def _either(self, name: str, field: str) -> None:
         yes, no = (Say(name, {field: word}) for word in ("JA", "NEIN"))

@@ -47,7 +47,11 @@ class NoughtsPlayer(Player):
                 self.count_game()
                 if self.over:
                     self._say("BYE")
-            case [name, *_] if self.has("dies-on-an-unknown-word") and name not in ("START", "MARK", "REFUSED"):
+            case [name, *_] if self.has("dies-on-an-unknown-word") and name not in (
+                "START",
+                "MARK",
+                "REFUSED",
+            ):
                 raise Died(name)
             case [_] if self.has("dies-on-a-missing-field"):
                 raise Died(words[0])

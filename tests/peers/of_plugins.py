@@ -1,4 +1,4 @@
-"""The programs and faults of the plug-ins' protocols, as `planted.py` has those of the five that are built in."""
+"""The programs and faults of protocols of plug-ins, as `planted.py` has those of the built-in ones."""
 
 from __future__ import annotations
 
