@@ -100,7 +100,7 @@ def judged(case: Case, seen: Seen) -> Verdict:
     if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
         return Verdict("OK", f"it {did}", reactions)
     if case.harmless and seen.is_beyond and reactions == ("ignores",):
-        why = f"it {did}; but it does not go on as the record does where nothing odd is done, either"
+        why = f"it {did}, where the record goes on; nor does it where nothing odd is done"
         return Verdict("INFORMATIONAL", why, reactions)
     wanted = " or ".join(_RIGHT[each] for each in demand.right)
     word: Word = "FAILED" if demand.level == "must" else "NON-STRICT"

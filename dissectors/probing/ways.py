@@ -125,8 +125,8 @@ class RecordedWay(Way):
     """Goes by a record, in which `fits` tells the places; if that is None it is played to its end.
 
     It prefers places at which others play, too. With `at_start` a place is the very beginning of a
-    conversation, before anything else is said in it. Where the peer does something else than recorded, the
-    way is lost.
+    conversation, before anything else is said in it. Where the acts are to end in the middle of a message
+    (`is_cut`), nothing more is said there. Where the peer does something else than recorded, the way is lost.
     """
 
     def __init__(
@@ -137,9 +137,11 @@ class RecordedWay(Way):
         servers: Mapping[Role, Address],
         fits: Callable[[Decoded], bool] | None,
         at_start: bool = False,
+        is_cut: bool = False,
     ) -> None:
         self._script = script
         self.servers = servers
+        self._is_cut = is_cut
         self._is_game = fits is None
         self._plays: Direction = plays
         self._dissectors = dissectors
@@ -218,6 +220,8 @@ class RecordedWay(Way):
         if held is not None:
             yield held
         for action in self._todo:
+            if self._is_mute(action):
+                continue
             if isinstance(action, Say) and action.line is not None:
                 line = action.line
                 self._connections[line.role.number] = action.connection
@@ -243,6 +247,12 @@ class RecordedWay(Way):
         if self._is_game:
             return None
         return f"the record has no {'other ' if self._has_passed else ''}place for it"
+
+    def _is_mute(self, action: Action) -> bool:
+        """Whether an action would go on where a message was cut."""
+        if not self._is_cut or not self._has_acted or self.place is None:
+            return False
+        return isinstance(action, Say | Hang) and action.connection == self.place.connection
 
     def _is_place(self, line: Line) -> bool:
         return not self._has_acted and line.number in self._numbers

@@ -53,8 +53,8 @@ class NoughtsPlayer(Player):
                 "REFUSED",
             ):
                 raise Died(name)
-            case [_] if self.has("dies-on-a-missing-field"):
-                raise Died(words[0])
+            case ["MARK", _] if self.has("dies-on-a-missing-field"):
+                raise Died(words[1])
 
     def _go_on(self) -> None:
         is_over = is_won([int(square) - 1 for square in self._others]) or len(self._taken) == len(GAMES[0])

@@ -76,7 +76,12 @@ class NoughtsServer(Server):
             self._refuse(link, "taken")
         else:
             self._squares[square] = link
-            self._tell_all(f"MARK {self._players[link]} {square + 1}")
+            marked = (
+                self._players[link]
+                if self.has("forgets-the-square")
+                else f"{self._players[link]} {square + 1}"
+            )
+            self._tell_all(f"MARK {marked}")
             self._turn = next(other for other in self._players if other is not link)
             self._look(link, self._turn)
 
@@ -102,7 +107,7 @@ class NoughtsServer(Server):
         self.breathe()
 
     def _say(self, link: Link, text: str) -> None:
-        link.send(text.encode("latin-1" if self.has("writes-latin-1") else "utf-8", "replace") + b"\r\n")
+        link.send(f"{text}\r\n".encode())
 
 
 def is_won(squares: Collection[int]) -> bool:

@@ -21,7 +21,7 @@ PLUGIN_FAULTS = (
     Fault("noughts", "server", "dies-on-half-a-line", "ends when a client ends in a line", SURVIVE),
     Fault("noughts", "server", "waits-for-the-rest", "serves nobody while a line is unfinished", SURVIVE),
     Fault("noughts", "server", "closes-all", "ends all connections when one client errs", SURVIVE),
-    Fault("noughts", "server", "writes-latin-1", "writes names in Latin-1", "Lines"),
+    Fault("noughts", "server", "forgets-the-square", "does not say which square is marked", "Game"),
     Fault("noughts", "server", "makes-up-reasons", "refuses with a reason that there is not", "Game"),
     Fault("noughts", "server", "takes-taken-squares", "lets a taken square be taken", "Game"),
     Fault("noughts", "server", "lets-all-go-first", "lets a player go whose turn it is not", "Game"),
