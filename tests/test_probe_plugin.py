@@ -1,4 +1,4 @@
-"""`kiebitz probe` on programs of plug-ins' protocols: no line of code is made for it, a recorded game leads."""
+"""`kiebitz probe` on programs of plug-ins: without a line of code for that, a recorded game leads to the cases."""
 
 from __future__ import annotations
 
