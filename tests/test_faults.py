@@ -17,6 +17,7 @@ import pytest
 from command import kiebitz
 from descendants import ended
 from live import KIEBITZ, PATIENCE_S, child_of, free_port, kill_all, until
+from strength import a_few
 from test_relay_udp import eventually
 
 CAPTURE = Path(__file__).parent.parent / "captures" / "maexchen-head-port4711.pcap"
@@ -119,7 +120,7 @@ def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
-@pytest.mark.parametrize("after_s", [0.05, 0.2, 0.4, 0.8])
+@pytest.mark.parametrize("after_s", a_few([0.05, 0.2, 0.4, 0.8], [0.05, 0.4]))
 def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
     mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
     relay = subprocess.Popen(
@@ -250,7 +251,7 @@ def assert_whole_but_for_gaps(database: Path, sent: list[bytes], from_then_on: i
             assert 0 < missing <= safe
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("is_killed", a_few([False, True], [True]))
 def test_the_disk_is_full_while_relaying(tmp_path: Path, is_killed: bool) -> None:
     with small_disk(tmp_path / "disk", "2m") as disk:
         database = disk / "game.db"

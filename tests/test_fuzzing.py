@@ -159,7 +159,7 @@ def campaign(target: Target, number: int, inputs: int) -> None:
 
 @each_target
 def test_nothing_breaks(name: str) -> None:
-    campaign(TARGETS[name], 0, times(INPUTS, quick=80))
+    campaign(TARGETS[name], 0, times(INPUTS, quick=50))
 
 
 @pytest.mark.soak

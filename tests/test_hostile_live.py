@@ -18,6 +18,7 @@ import pytest
 from command import ODD, ROOT, TINY, kiebitz
 from live import KIEBITZ, PATIENCE_S, free_port
 from spoilt_databases import FORGED, HOSTILE, SPOTS, spoil
+from strength import a_few
 from test_hostile_text import is_harmless
 from test_spoilt_text import CODES, WORDS
 
@@ -90,8 +91,14 @@ def drives_nothing(text: str) -> bool:
     return is_harmless(lines) and not re.search(rf"^ *{FORGED}", lines, re.MULTILINE)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-@pytest.mark.parametrize("name", [NAME, "日本"], ids=["hostile", "foreign"])
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    a_few(
+        [(name, encoding) for name in (NAME, "日本") for encoding in ("utf-8", "latin-1")],
+        [(NAME, "utf-8"), ("日本", "latin-1")],
+        lambda row: f"{'hostile' if row[0] == NAME else 'foreign'}-{row[1]}",
+    ),
+)
 def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(
     name: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,16 +131,20 @@ def test_what_a_peer_is_called_drives_no_terminal_of_a_relay(
 
 @pytest.mark.parametrize(
     "command",
-    [
-        *(["check"], ["state"], ["games"], ["streams"], ["messages"], ["events"], ["follow", "1"]),
-        *(
-            ["replay", "--speed", "0"],
-            ["replay", "--speed", "50"],
-            ["whatif", "--drop", "#3"],
-            ["diff", TINY],
-        ),
-    ],
-    ids=" ".join,
+    a_few(
+        [
+            *(["check"], ["state"], ["games"], ["streams"], ["messages"], ["events"], ["follow", "1"]),
+            *(
+                ["replay", "--speed", "0"],
+                ["replay", "--speed", "50"],
+                ["whatif", "--drop", "#3"],
+                ["diff", TINY],
+            ),
+        ],
+        # A list, a picture and a course of time.
+        [["messages"], ["state"], ["replay", "--speed", "50"]],
+        " ".join,
+    ),
 )
 def test_a_spoilt_database_drives_no_terminal(command: list[str], tmp_path: Path) -> None:
     path = tmp_path / f"a\n{FORGED}\x1b[2J.db"

@@ -267,7 +267,7 @@ SPOKEN = {
     "okey": "okey-head-game-win.pcap.gz",
     "cgml": "cgml-hands.pcap.gz",
 }
-each_over_tcp = pytest.mark.parametrize("protocol", a_few(SPOKEN, ["schafkopf", "catan"]))
+each_over_tcp = pytest.mark.parametrize("protocol", a_few(SPOKEN, ["schafkopf"]))
 
 
 def conversation(protocol: str) -> tuple[Stream, list[Chunk]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
 from live import KIEBITZ, PATIENCE_S, free_port, kill_all, until
-from strength import a_few
+from strength import a_few, times
 from test_sniff import may_capture
 
 from kiebitz.storage import surroundings
@@ -255,11 +255,12 @@ def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> N
 
 def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
     """Whatever is recorded, dissected anew or removed meanwhile: an answer, or a sentence."""
+    rounds = " ".join(map(str, range(times(2, quick=1))))
     changing = subprocess.Popen(
         [
             "sh",
             "-c",
-            f'for i in 1 2; do "$@" import {ODD} -w {game}; "$@" redissect {game}; done',
+            f'for i in {rounds}; do "$@" import {ODD} -w {game}; "$@" redissect {game}; done',
             "sh",
             *KIEBITZ,
         ],

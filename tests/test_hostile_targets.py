@@ -286,7 +286,7 @@ def test_it_is_ended_in_the_middle(tmp_path: Path, number: signal.Signals) -> No
 
 
 @pytest.mark.parametrize("session", ["named", "-"])
-@pytest.mark.parametrize("way", ["itself", "link", "hard link"])
+@pytest.mark.parametrize("way", a_few(["itself", "link", "hard link"], ["hard link"]))
 def test_the_session_that_is_read_is_not_lost(tmp_path: Path, way: str, session: str) -> None:
     source = tmp_path / "game.pcap"
     shutil.copy(TINY, source)

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 from live import Said, rows, spoken_three_ways, story
 from recorded import items_of
-from strength import a_few
 
 from kiebitz.dissectors.records import Chunk
 
 
-@pytest.mark.parametrize(
-    "bytewise", a_few([False, True], [False], lambda single: "single bytes" if single else "as recorded")
-)
+@pytest.mark.full
+@pytest.mark.parametrize("bytewise", [False, True], ids=["as recorded", "single bytes"])
 def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, bytewise: bool) -> None:
     if os.geteuid() != 0:
         pytest.skip("sniffing needs root")

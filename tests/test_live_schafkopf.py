@@ -13,7 +13,7 @@ from strength import a_few
 
 
 @pytest.mark.parametrize(
-    "bytewise", a_few([False, True], [True], lambda single: "single bytes" if single else "whole messages")
+    "bytewise", a_few([False, True], [False], lambda single: "single bytes" if single else "whole messages")
 )
 def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, bytewise: bool) -> None:
     if os.geteuid() != 0:

@@ -65,7 +65,7 @@ def place(sight: Sight) -> dict[str, str]:
 # What it shows.
 
 
-@pytest.mark.parametrize("game", a_few(GAMES, ["catan", "maexchen"]))
+@pytest.mark.parametrize("game", a_few(GAMES, ["catan"]))
 def test_each_game_is_drawn_and_told(game: str, five: Five, look: Look) -> None:
     session = SESSION[game]
     events = events_of(five, session)

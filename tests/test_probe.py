@@ -112,9 +112,8 @@ def test_what_is_sent_as_it_is_passes(protocol: str) -> None:
     assert any(each["verdict"] == "OK" for each in results)
 
 
-def test_a_right_server_passes_all_that_must_be(request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("it takes minutes: with --full")
+@pytest.mark.full
+def test_a_right_server_passes_all_that_must_be() -> None:
     cases = [case.name for case in cases_of(MAEXCHEN, "server") if case.demand.level == "must"]
     results = probed(*cases)
     assert [each for each in results if each["verdict"] == "FAILED"] == []

@@ -83,7 +83,7 @@ def accused(flaws: list[Any]) -> Counter[tuple[str, str, str]]:
     return Counter((code, severity, blame) for code, severity, blame, *_ in flaws)
 
 
-@pytest.mark.parametrize("share", [0.05, 1])
+@pytest.mark.parametrize("share", a_few([0.05, 1], [0.05]))
 @pytest.mark.parametrize("change", [as_it_is, other_link_header])
 @pytest.mark.parametrize(
     "prepare", [list, without_identification], ids=["identified", "without identification"]

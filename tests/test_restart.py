@@ -58,6 +58,7 @@ def bytes_in(database: Path) -> int:
     return int(rows(database, "SELECT coalesce(sum(length), 0) FROM chunks")[0][0])
 
 
+@pytest.mark.full
 def test_it_is_killed_once(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:

@@ -19,7 +19,7 @@ from live import KIEBITZ, PATIENCE_S, free_port, rows, until
 from made_sessions import Conversation
 from maexchen_live import Player, Server, play
 from serving import QUICK_S, Live, Serving, serving
-from strength import times
+from strength import a_few, times
 from test_rotation_live import relaying
 
 from kiebitz.dissectors.records import Item
@@ -403,7 +403,7 @@ def test_who_is_gone_is_let_go(recording: Recording) -> None:
 # Its end.
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
 def test_it_ends_at_once_with_its_streams(
     how: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,7 +101,7 @@ def until_stored(database: Path, chunks: int) -> None:
             "okey-head-malformed.pcap.gz",
             "cgml-tiny.pcap.gz",
         ],
-        ["maexchen-head-odd.pcap", "cgml-tiny.pcap.gz"],
+        ["cgml-tiny.pcap.gz"],
     ),
 )
 def test_a_capture_through_a_pipe_gives_the_rows_of_an_import(tmp_path: Path, name: str) -> None:
@@ -198,11 +198,17 @@ def test_a_capture_that_breaks_off_is_kept_up_to_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "complaint"),
-    [
-        (b"", "standard input is empty: there is no capture in it"),
-        (b"tcpdump: no suitable device", "standard input is not a capture: it starts with 'tcpdump: no suit"),
-        (TINY_PARTS[0][:20], "standard input has a broken or incomplete capture file header"),
-    ],
+    a_few(
+        [
+            (b"", "standard input is empty: there is no capture in it"),
+            (
+                b"tcpdump: no suitable device",
+                "standard input is not a capture: it starts with 'tcpdump: no suit",
+            ),
+            (TINY_PARTS[0][:20], "standard input has a broken or incomplete capture file header"),
+        ],
+        lambda row: row[0].startswith(b"tcpdump"),
+    ),
 )
 def test_what_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes, complaint: str) -> None:
     with sniffing(tmp_path / "game.db") as process:
@@ -213,7 +219,7 @@ def test_what_is_no_capture_leaves_no_session(tmp_path: Path, data: bytes, compl
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("options", [["-a", "duration:1"], []])
+@pytest.mark.parametrize("options", a_few([["-a", "duration:1"], []], [[]]))
 def test_a_pipe_through_which_nothing_comes(tmp_path: Path, options: list[str]) -> None:
     with sniffing(tmp_path / "game.db", *options) as process:
         if not options:

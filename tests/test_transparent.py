@@ -197,7 +197,7 @@ def endpoint(version: int, port: int) -> str:
             ("iptables", 4, True),
             ("iptables", 6, False),
         ],
-        [("nftables", 6, True), ("iptables", 6, False)],
+        [("nftables", 6, True)],
     ),
 )
 def test_what_passes_a_gateway_is_recorded_as_the_server_gets_it(

@@ -148,7 +148,7 @@ def playing(protocol: str, bench: Bench, goal: Goal, habits: Habits | None = Non
     assert make is not None
     return PlayersWay(
         dissector,
-        [make(name, number, 1) for number, name in enumerate(NAMES[: dissector.seats])],
+        [make(name, number, 3) for number, name in enumerate(NAMES[: dissector.seats])],
         make("Emil", 9, 0),
         ("127.0.0.1", FIRST_PORT),
         goal,

@@ -151,7 +151,10 @@ class Series:
                 seconds = game.seconds if case.says is None else 0.0
                 attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard)
                 yield self._result(attempt, recorder, timeline)
-            recorder.rename(f"{name}: {min(verdicts, key=WORDS.index, default=NOT_TRIED)}")
+            if verdicts:
+                recorder.rename(f"{name}: {min(verdicts, key=WORDS.index)}")
+            if "FAILED" in verdicts:
+                self._keep_capture(timeline, f"{self._conditions.dissector.protocol}/game")
 
     def _seen_in_play(self, recorder: Recorder, limit_s: float) -> InPlay:
         game = Game(way_of_game(self._conditions, 1), self._conditions, recorder, self._program)
@@ -209,8 +212,8 @@ class Series:
             timeline = self._timeline(recorder)
             result = self._result(attempt, recorder, timeline)
             recorder.rename(f"{name}: {result.verdict}")
-            if self._keep is not None and result.is_failed:
-                self._keep_capture(timeline, case)
+            if result.is_failed:
+                self._keep_capture(timeline, case.name)
         return result
 
     @contextmanager
@@ -264,10 +267,11 @@ class Series:
             )
         self._was_heard = True
 
-    def _keep_capture(self, timeline: Timeline, case: Case) -> None:
-        assert self._keep is not None
+    def _keep_capture(self, timeline: Timeline, case: str) -> None:
+        if self._keep is None:
+            return
         with suppress(FileExistsError):
             os.mkdir(self._keep)
-        path = os.path.join(self._keep, case.name.replace("/", "-") + ".pcapng")
+        path = os.path.join(self._keep, case.replace("/", "-") + ".pcapng")
         with opened(path, self._database or "") as file:
             FORMATS["pcapng"](timeline, file)

@@ -25,6 +25,9 @@ _INDENT = "  "
 _MOST_MESSAGES = 6
 """So many messages of a case are told."""
 
+_MOST_LINES = 3
+"""So many of the last lines are told that the program wrote."""
+
 _SHOWN = 120
 """So much is told of a message's fields (characters)."""
 
@@ -95,6 +98,8 @@ def _show_in_full(result: Result) -> None:
     more = len(result.messages) + result.left_out - _MOST_MESSAGES
     if more > 0:
         _show(_INDENT, f"{ellipsis()} {more} {'message' if more == 1 else 'messages'} more")
+    for line in (result.output or "").strip().splitlines()[-_MOST_LINES:]:
+        _show(f"{_INDENT}wrote ", shortened(line, _SHOWN))
     if result.session is not None:
         _show(_INDENT, f"recorded as {result.session}")
     # It is not cut, nor broken: it is to be copied.

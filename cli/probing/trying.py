@@ -61,7 +61,7 @@ class Trial(Stage):
     ) -> None:
         super().__init__(way, conditions, recorder, program)
         self._case = case
-        self._senders: set[By] = set()
+        self._sent: dict[By, list[bytes]] = {}
         self._used: dict[By, int] = {}
         """By whom the acts were done, and on which connections."""
         self._gone: set[int] = set()
@@ -157,7 +157,7 @@ class Trial(Stage):
         connection = await self._connection(act.by, place)
         self._has_hung_up = self._has_hung_up or not isinstance(act, Send)
         if isinstance(act, Send):
-            self._senders.add(act.by)
+            self._sent.setdefault(act.by, []).append(act.data)
             if not self._peers.say(connection, act.data) and not self._is_unread:
                 try:
                     await self._peers.flushed(connection, _UNREAD_S)
@@ -191,7 +191,7 @@ class Trial(Stage):
     def _wait_s(self) -> float:
         """How long an answer is waited for. Where none is sent, the specification may say so."""
         name = self._case.message
-        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
+        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._sent else 0.0
         return max(self._conditions.wait_s, 2 * patience)
 
     def _is_clear(self, place: Place) -> bool:
@@ -204,7 +204,7 @@ class Trial(Stage):
 
     def _is_as_usual(self, place: Place) -> bool:
         # Who has sent it is answered, though it was to be another.
-        senders = [connection for by, connection in self._used.items() if by in self._senders - {"self"}]
+        senders = [connection for by, connection in self._used.items() if by in self._sent and by != "self"]
         if self._way.is_as_usual or any(map(self._way.has_gone_on, senders)):
             return True
         expected = place.expected
@@ -216,6 +216,10 @@ class Trial(Stage):
         if is_loose and any(each.message == said.message for each in self._witness.said(place.connection)):
             return True
         return any(self._witness.has_said(said, connection) for connection in senders)
+
+    def _is_sound(self) -> bool:
+        """Whether all that was sent is right by the grammar."""
+        return all(map(self._witness.is_sound, self._sent.values()))
 
     def _renames(self) -> bool:
         """Whether the case changes what a player is called."""
@@ -241,7 +245,8 @@ class Trial(Stage):
     async def _seen(self, place: Place) -> Seen:
         how = self._ending()
         said = self._said if self._said is not None else self._witness.said(*self._used.values())
-        flawed = self._witness.flawed(self._conditions.habits.flawed)
+        # Who is told what is wrong may well repeat it.
+        flawed = self._witness.flawed(self._conditions.habits.flawed) if self._is_sound() else ()
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None

@@ -5,6 +5,8 @@ By that a reaction to something odd is told from going on as usual, also where t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.records import Direction
@@ -19,8 +21,10 @@ class Habits:
         for row in dissector.grammar.rows:
             for asked in row.answers if row.direction == hears else ():
                 self._answers.setdefault(asked, set()).add(row.name)
-        self._replies: dict[str, dict[str, bool]] = {}
-        """By a message what came next, and whether that named who had spoken each time."""
+        self._always: dict[str, dict[str, bool]] = {}
+        """By a message of ours what came each time before we spoke again, and whether that named us."""
+        self._first: dict[str, set[str]] = {}
+        """By a message of ours what came first after it."""
         self.greets = False
         """Whether it says something to a new client while a game is on."""
         self.parted_at: int | None = None
@@ -28,10 +32,15 @@ class Habits:
         self.flawed: frozenset[str] = frozenset()
         """The messages of its own with which something is wrong in any case."""
 
-    def learn(self, said: str, reply: str, names_speaker: bool) -> None:
-        """After the one message this came next on the same connection."""
-        known = self._replies.setdefault(said, {})
-        known[reply] = names_speaker and known.get(reply, True)
+    def learn(self, said: str, heard: Sequence[tuple[str, bool]]) -> None:
+        """After the one message these came on the same connection, before anything else was said there; and
+        whether each named who had spoken."""
+        came: dict[str, bool] = {}
+        for name, names_speaker in heard:
+            came[name] = came.get(name, False) or names_speaker
+        known = self._always.setdefault(said, came)
+        self._always[said] = {name: known[name] and came[name] for name in known if name in came}
+        self._first.setdefault(said, set()).update(name for name, _ in heard[:1])
 
     def is_answered(self, said: MessageType) -> bool:
         """Whether the message itself is answered, by the grammar."""
@@ -41,7 +50,9 @@ class Habits:
         """Whether this is how the peer goes on after the message. If nothing is known of that, all is."""
         if said.name in self._answers:
             return reply in self._answers[said.name]
-        known = self._replies.get(said.name)
-        if not known:
+        always, first = self._always.get(said.name, {}), self._first.get(said.name, set())
+        # What comes at once, and each time, tells most.
+        telling = first & always.keys() or always.keys() or first
+        if not telling:
             return True
-        return reply in known and (names_speaker or not known[reply])
+        return reply in telling and (names_speaker or not always.get(reply))

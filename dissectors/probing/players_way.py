@@ -87,7 +87,7 @@ class PlayersWay(PlayedWay):
     def _may_call(self) -> bool:
         """Whether the next player may come: whoever is there has been heard, or has nothing to wait for."""
         is_quiet = self._clock() >= self._called_at + _NEXT_S
-        return is_quiet or not any(line.waits or line.said is None for line in self._lines.values())
+        return is_quiet or all(line.said is not None and line.heard for line in self._lines.values())
 
     def _do(self, seat: _Seat, connection: int, step: play.Act) -> Iterator[Action | Place]:
         seat.player.did(step)

@@ -34,6 +34,9 @@ _QUIET_S = 4.0
 _MOST_PLACES = 12
 """After so many places at which a case cannot be tried it is given up."""
 
+_MOST_HEARD = 50
+"""So much is remembered of what comes after a message."""
+
 _LOOK_S = 0.25
 """How often it is looked whether the time is over."""
 
@@ -61,8 +64,8 @@ class Line:
         self._came = 0
         self.said: str | None = None
         """The message that was said last on it."""
-        self.waits = False
-        """Whether nothing has come since."""
+        self.heard: list[tuple[str, bool]] = []
+        """What has come since, and whether it named who had spoken."""
 
     def hear(self, data: bytes) -> list[tuple[bytes, Decoded]]:
         """The sound messages that come to an end with these bytes, with their frames."""
@@ -160,7 +163,9 @@ class PlayedWay(Way):
         line = self._lines[connection]
         if line.said is not None:
             self._later[connection, line.said] = frame
-        line.said, line.waits = said.name, True
+            if not self._has_acted:
+                self._habits.learn(line.said, line.heard)
+        line.said, line.heard = said.name, []
         return Say(connection, frame)
 
     def _written(self, said: play.Say) -> bytes | None:
@@ -248,9 +253,8 @@ class PlayedWay(Way):
             if self._has_acted:
                 if self._goes_on(row, called in named):
                     self._answered.add(connection)
-            elif line.said is not None and line.waits:
-                self._habits.learn(line.said, row.name, called in named)
-            line.waits = False
+            elif len(line.heard) < _MOST_HEARD:
+                line.heard.append((row.name, called in named))
             if connection in self._lines:
                 self._hear(connection, row.name, decoded.fields)
         return Reaction((), tuple(replies))

@@ -6,7 +6,7 @@ afterwards what the peer has said since.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -16,7 +16,7 @@ from kiebitz.dissectors.grammar import UNREADABLE, Decoded, Handle
 from kiebitz.dissectors.probing.demands import Situation
 from kiebitz.dissectors.probing.verdict import Said
 from kiebitz.dissectors.probing.ways import Place
-from kiebitz.dissectors.records import Chunk, Direction, Findings, Item, Stream
+from kiebitz.dissectors.records import OPPOSITE, Chunk, Direction, Findings, Item, Stream
 from kiebitz.dissectors.state import State, apply
 
 MOST_SAID = 500
@@ -121,6 +121,20 @@ class Witness:
     def has_said(self, said: Said, stream: int) -> bool:
         """Whether the peer has said just this on a stream since the acts began."""
         return any(number == stream and each == said for number, each in self._said)
+
+    def is_sound(self, pieces: Sequence[bytes]) -> bool:
+        """Whether these pieces are messages to the peer, whole ones, and nothing is wrong with them."""
+        direction = OPPOSITE[self._hears]
+        framer = self._dissector.framer(direction)
+        frames: list[Frame] = []
+        offset = 0
+        for data in pieces:
+            frames += framer.feed(offset, data)
+            offset += len(data)
+        frames += framer.eof()
+        return all(
+            frame.cut is None and self._dissector.decode(frame.data, direction).sound for frame in frames
+        )
 
     def decode(self, data: bytes) -> Said:
         """What a message of the peer's says."""
