@@ -1,4 +1,4 @@
-"""`kiebitz probe` on programs of plug-ins: without a line of code for that, a recorded game leads to the cases."""
+"""`kiebitz probe` on programs of plug-ins: no code is made for it, a recorded game leads to the cases."""
 
 from __future__ import annotations
 
@@ -237,4 +237,4 @@ def test_what_another_program_did_is_not_demanded(plugged_in: Path) -> None:
     assert failed(results) == {}
     assert verdict(results, "game") == "INFORMATIONAL"
     assert verdict(results, "MARK/whole") == "OK"
-    assert "nor does it where nothing odd is done" in results["DRAW/whole"]["why"]
+    assert "does not go on here where nothing odd is done, either" in results["DRAW/whole"]["why"]

@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from kiebitz.cli.probing.program import Program
-from kiebitz.cli.probing.stage import Conditions, Stage
+from kiebitz.cli.probing.stage import NOBODY_LISTENS, Conditions, Stage
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.dissectors.probing.demands import NotHere
@@ -30,9 +30,6 @@ _DYING_S = 1.0
 
 _UNREAD_S = 2.0
 """So long a peer may leave unread what is sent."""
-
-_NOBODY_LISTENS = "cannot be reached"
-"""How the system's word begins that a datagram found nobody."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -256,7 +253,7 @@ class Trial(Stage):
         is_through = place.is_last and self._case.harmless
         is_as_usual = self._is_as_usual(place) or is_through
         # That nobody is there any more is no ending of a connection.
-        is_gone = how is not None and how.startswith(_NOBODY_LISTENS)
+        is_gone = how is not None and how.startswith(NOBODY_LISTENS)
         return Seen(
             is_as_usual,
             said,
@@ -270,9 +267,11 @@ class Trial(Stage):
         )
 
     def _is_beyond(self, place: Place) -> bool:
-        """Whether the program did otherwise by then than the record also where nothing odd was done."""
-        parted_at = self._conditions.habits.parted_at
-        return parted_at is not None and place.expected is not None and place.expected.number >= parted_at
+        """Whether the program did not go on by then also where nothing odd was done."""
+        habits = self._conditions.habits
+        if place.expected is None or habits.parted_at is None:
+            return not habits.takes_part
+        return place.expected.number >= habits.parted_at
 
     def _answer(self) -> str | None:
         """A message that was said and answers the case's by the grammar."""

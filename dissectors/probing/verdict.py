@@ -29,8 +29,8 @@ class Seen(msgspec.Struct, frozen=True):
     the connection, `died` how its process ended.
 
     `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
-    played at the same time; None if nobody tried. `is_beyond` says that it had parted from the record by then
-    also where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
+    played at the same time; None if nobody tried. `is_beyond` says that it had stopped going on by then also
+    where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
     """
 
     as_usual: bool = False
@@ -100,7 +100,7 @@ def judged(case: Case, seen: Seen) -> Verdict:
     if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
         return Verdict("OK", f"it {did}", reactions)
     if case.harmless and seen.is_beyond and reactions == ("ignores",):
-        why = f"it {did}, where the record goes on; nor does it where nothing odd is done"
+        why = f"it {did}, and does not go on here where nothing odd is done, either"
         return Verdict("INFORMATIONAL", why, reactions)
     wanted = " or ".join(_RIGHT[each] for each in demand.right)
     word: Word = "FAILED" if demand.level == "must" else "NON-STRICT"
