@@ -32,7 +32,7 @@ _FORK = "only a fork's server knows it"
 _LATE = "the last dialect has it, which the programs at the bench do not speak"
 
 NEVER_SAID = {
-    "maexchen": {"REGISTER_SPECTATOR": "who plays does not watch", "UNREGISTER": _FORK, "ECHO": _FORK},
+    "maexchen": {"UNREGISTER": _FORK, "ECHO": _FORK},
     "schafkopf": {},
     "okey": dict.fromkeys(("LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"), _LATE),
     "catan": {},

@@ -26,6 +26,7 @@ from kiebitz.dissectors.probing.demands import (
     NotHere,
     Reactions,
     Refusal,
+    Role,
     Situation,
     Spelling,
 )
@@ -34,20 +35,45 @@ _RENONC = "4 Řídící zprávy: RENONC"
 _OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
 _BREACHED = (Refusal("renonc"), Refusal("disconnect"))
 
-_ENDINGS = " ".join(
-    f"{name}/{form}"
-    for name in ("connect", "abort", "disconnect")
-    for form in ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
+_HARMLESS = ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
+
+
+def _with_form(name: str) -> str:
+    return " ".join(f"{name}/{form}" for form in _HARMLESS)
+
+
+_LAST: tuple[tuple[str, Role, str, str], ...] = (
+    (
+        "connect",
+        "client",
+        "2 Přihlášení hráčů a zahájení nové hry: Ohlášení nové hry",
+        "kam se má klient připojit.",
+    ),
+    (
+        "abort",
+        "client",
+        "4 Řídící zprávy: ABORT",
+        "předčasné ukončení rozehrané hry",
+    ),
+    (
+        "disconnect",
+        "client",
+        "4 Řídící zprávy: DISCONNECT",
+        "Oznámení fatální chyby, kvůli které se ukončuje spojení.",
+    ),
+    (
+        "newgroup.reject",
+        "server",
+        "2 Přihlášení hráčů a zahájení nové hry",
+        "zruší (někdo odmítl účast) novou hru",
+    ),
 )
-"""After these a client goes elsewhere, or ends."""
 
 DEMANDS = (
-    Demand(
-        _ENDINGS,
-        "client",
-        "must",
-        ("answers", "ignores", "closes"),
-        "2 Přihlášení hráčů a zahájení nové hry; 4 Řídící zprávy",
+    # After these a client goes elsewhere, or ends; and who has refused is told nothing.
+    *(
+        Demand(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
+        for name, of, clause, quote in _LAST
     ),
     # What may be left out.
     Demand(

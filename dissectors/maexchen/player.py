@@ -17,7 +17,7 @@ class MaexchenPlayer(Player):
     _to_beat: str | None = None
 
     def _begin(self) -> None:
-        self._say("REGISTER", name=self.name)
+        self._may(*(Say(name, {"name": self.name}) for name in ("REGISTER", "REGISTER_SPECTATOR")))
 
     def _hear(self, name: str, fields: Fields) -> None:
         match name:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.framing import Framer
 from kiebitz.dissectors.grammar import Decoded
-from kiebitz.dissectors.probing.ways import Address, Place, Way, opening_of
+from kiebitz.dissectors.probing.ways import Address, Place, WayOfRecord
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.replay.binding import Bindings
 from kiebitz.dissectors.replay.part import Action, Call, Listen, Reaction, Say
@@ -29,7 +29,7 @@ def only_answers(dissector: Dissector, plays: Direction) -> bool:
     return plays == "c2s" and bool(asked) and all(row.answers for row in asked)
 
 
-class AnsweringWay(Way):
+class AnsweringWay(WayOfRecord):
     """Plays all clients of a record to a server. A place is a message that `fits`, once two are there; with
     `at_start` it is the beginning of a conversation, where a message that fits is sent too early."""
 
@@ -41,8 +41,7 @@ class AnsweringWay(Way):
         fits: Callable[[Decoded], bool],
         at_start: bool = False,
     ) -> None:
-        self._script = script
-        self.servers = servers
+        super().__init__(script, servers)
         self._dissector = dissector
         self._fits = fits
         self._at_start = at_start
@@ -164,17 +163,6 @@ class AnsweringWay(Way):
     @property
     def is_as_usual(self) -> bool:
         return self._is_as_usual
-
-    def has_gone_on(self, connection: int) -> bool:
-        # The record has what is said on the place's own connection, and no more.
-        return False
-
-    @property
-    def door(self) -> Role:
-        return self._script.roles[0]
-
-    def opening(self) -> tuple[bytes, ...]:
-        return opening_of(self._script)
 
     # What the server does.
 

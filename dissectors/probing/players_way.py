@@ -17,7 +17,7 @@ from kiebitz.dissectors.records import port_of
 from kiebitz.dissectors.replay.part import Action, Call, Hang, Reaction
 from kiebitz.dissectors.replay.script import Role
 
-_NEXT_S = 0.2
+_NEXT_S = 0.05
 """Where a server says nothing to one player, the next one comes after this time."""
 
 
@@ -71,11 +71,10 @@ class PlayersWay(PlayedWay):
     # What is to be done.
 
     def _moves(self) -> Iterator[Action | Place]:
-        aim = None if self._has_acted else self._goal.aim
         for seat in self._seats:
             if seat.connection is None or self._is_mute(seat.connection):
                 continue
-            step = seat.player.next(self._clock(), aim)
+            step = seat.player.next(self._clock(), self._aim_of(seat))
             if isinstance(step, play.Say | play.Call | play.Hang):
                 yield from self._do(seat, seat.connection, step)
         waiting = next((seat for seat in self._seats if not seat.has_called), None)
@@ -83,6 +82,14 @@ class PlayersWay(PlayedWay):
             waiting.has_called = True
             self._called_at = self._clock()
             yield Call(waiting.role, 0, True)
+
+    def _aim_of(self, seat: _Seat) -> play.Aim | None:
+        aim = self._goal.aim
+        if aim is None or self._has_acted:
+            return None
+        # The others are to come in as players do.
+        is_for_all = aim.name not in self._dissector.introductions
+        return aim if is_for_all or seat is self._seats[-1] else None
 
     def _may_call(self) -> bool:
         """Whether the next player may come: whoever is there has been heard, or has nothing to wait for."""

@@ -121,7 +121,32 @@ class Way(ABC):
         """What was listened for has not come in time."""
 
 
-class RecordedWay(Way):
+class WayOfRecord(Way):
+    """What all ways have in common that know a game from a record."""
+
+    def __init__(self, script: Script, servers: Mapping[Role, Address]) -> None:
+        self._script = script
+        self.servers = servers
+
+    def has_gone_on(self, connection: int) -> bool:
+        # The record has what is said on the place's own connection, and no more.
+        return False
+
+    @property
+    def door(self) -> Role:
+        return self._script.roles[0]
+
+    def opening(self) -> tuple[bytes, ...]:
+        found: list[bytes] = []
+        for step in self._script.steps:
+            if isinstance(step, Line) and step.role is self.door:
+                if step.direction != "c2s":
+                    break
+                found.append(step.data)
+        return tuple(found)
+
+
+class RecordedWay(WayOfRecord):
     """Goes by a record, in which `fits` tells the places; if that is None it is played to its end.
 
     It prefers places at which others play, too. With `at_start` a place is the very beginning of a
@@ -139,8 +164,7 @@ class RecordedWay(Way):
         at_start: bool = False,
         is_cut: bool = False,
     ) -> None:
-        self._script = script
-        self.servers = servers
+        super().__init__(script, servers)
         self._is_cut = is_cut
         self._is_game = fits is None
         self._plays: Direction = plays
@@ -279,21 +303,8 @@ class RecordedWay(Way):
         expected = self.place.expected if self.place is not None else None
         return expected is not None and self._parted is None and not self._part.awaits(expected)
 
-    def has_gone_on(self, connection: int) -> bool:
-        # The record has what is said on the place's own connection, and no more.
-        return False
-
     def has_left(self, connection: int) -> bool:
         return self._part.is_through(connection)
-
-    # A new client.
-
-    @property
-    def door(self) -> Role:
-        return self._script.roles[0]
-
-    def opening(self) -> tuple[bytes, ...]:
-        return opening_of(self._script)
 
     # What the peer does.
 
@@ -335,14 +346,3 @@ class RecordedWay(Way):
         if self._parted is None and reaction.divergences and not is_as_usual:
             self._parted = reaction.divergences[0].text
             self.parted_at = reaction.divergences[0].number
-
-
-def opening_of(script: Script) -> tuple[bytes, ...]:
-    """What the first client of a record says before the server says anything."""
-    found: list[bytes] = []
-    for step in script.steps:
-        if isinstance(step, Line) and step.role is script.roles[0]:
-            if step.direction != "c2s":
-                break
-            found.append(step.data)
-    return tuple(found)
