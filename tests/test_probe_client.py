@@ -51,10 +51,10 @@ def found(protocol: str, only: str, fault: str = "", games: int = 0) -> dict[str
 
 RIGHT = [
     ("maexchen", "game */said ROUND_STARTING/whole YOUR_TURN/whole rubbish"),
-    ("schafkopf", "game */said */whole rubbish"),
-    ("catan", "game */said */whole rubbish"),
-    ("okey", "game */said */whole rubbish"),
-    ("cgml", "game */said */whole rubbish"),
+    ("schafkopf", "game */said NAME/whole DRAN/whole HOCHZEIT/whole rubbish"),
+    ("catan", "game */said Willkommen/whole Würfelwurf/whole Ertrag/whole rubbish"),
+    ("okey", "game */said +LOGI/whole STRT/whole +DRAW/whole rubbish"),
+    ("cgml", "game */said connect/whole licite.ask/whole playcard.ask/whole rubbish"),
 ]
 
 
