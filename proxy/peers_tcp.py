@@ -71,8 +71,10 @@ class _TcpConnection(Connection):
             self.transport.write(data)
 
     def hang(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.write_eof()
+        # A peer may have reset it just now: that is heard of in a moment.
+        with suppress(OSError):
+            if not self.transport.is_closing():
+                self.transport.write_eof()
 
     def reset(self) -> None:
         sock = self.transport.get_extra_info("socket")

@@ -34,7 +34,7 @@ def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
     goal = Goal(case.aim(conditions.dissector), case.at_start, case.harmless, case.is_cut)
     played = [lambda seed: _played(conditions, goal, seed, 0)] if _may_be_played(conditions, goal) else []
     recorded = (
-        [lambda seed: _recorded(conditions, case.fits, case.at_start)]
+        [lambda seed: _recorded(conditions, case.fits, case.at_start, case.is_cut)]
         if conditions.script is not None
         else []
     )
@@ -46,7 +46,7 @@ def way_of_game(conditions: Conditions, seed: int) -> Way:
     """A way on which a game is played, and nothing odd is done."""
     if _may_be_played(conditions, Goal()):
         return _played(conditions, Goal(), seed, _GAMES)
-    return _recorded(conditions, lambda decoded: False, False)
+    return _recorded(conditions, None)
 
 
 def _may_be_played(conditions: Conditions, goal: Goal) -> bool:
@@ -75,10 +75,15 @@ def _player(conditions: Conditions, name: str, seed: int, games: int) -> Player:
     return make(name, seed + len(name) + ord(name[0]), games)
 
 
-def _recorded(conditions: Conditions, fits: Callable[[Decoded], bool], at_start: bool) -> Way:
+def _recorded(
+    conditions: Conditions,
+    fits: Callable[[Decoded], bool] | None,
+    at_start: bool = False,
+    is_cut: bool = False,
+) -> Way:
     about, script, plays = conditions.dissector, conditions.script, HEARS[conditions.side]
     assert script is not None
     servers = places_of([endpoint(*conditions.address)], script.servers)
-    if only_answers(about, plays):
+    if only_answers(about, plays) and fits is not None:
         return AnsweringWay(script, about, servers, fits, at_start)
-    return RecordedWay(script, plays, {about.protocol: about}, servers, fits, at_start)
+    return RecordedWay(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)

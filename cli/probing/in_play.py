@@ -25,7 +25,8 @@ class InPlay(msgspec.Struct, frozen=True):
     """What was seen of a program in play.
 
     `said` are the names of its messages, `flaws` by message what is wrong in it, a sentence each. `lost` says
-    why the game did not come to its end, `died` how the process has ended.
+    why the game did not come to its end, `died` how the process has ended. A client `takes_part` if it says
+    more than who it is.
     """
 
     said: frozenset[str]
@@ -34,27 +35,36 @@ class InPlay(msgspec.Struct, frozen=True):
     died: str | None
     is_heard: bool
     seconds: float
+    takes_part: bool = True
 
 
 class Game(Stage):
     """Plays a game, or as much of one as there is time for."""
 
-    async def run(self, limit_s: float) -> InPlay:
-        """Play for so many seconds at the most.
+    async def run(self, limit_s: float, come_s: float) -> InPlay:
+        """Play for so many seconds at the most. A client that is not ours to start may come within `come_s`.
 
         Raises PeerError, ProgramError, RelayError and StorageError.
         """
         started = time.monotonic()
         lost = None
+        is_awaited = self._conditions.side == "client" and self._program is None
         async with self._recorded():
             try:
                 await self._open()
                 try:
-                    async with asyncio.timeout(limit_s):
+                    async with asyncio.timeout(come_s if is_awaited else limit_s) as patience:
+                        if is_awaited:
+                            self._listening.on_first = lambda: patience.reschedule(_now() + limit_s)
                         await self._actor.play()
                 except TimeoutError:
-                    if not self._way.has_played:
+                    if is_awaited and not self._listening.has_come:
+                        lost = f"nobody came in {come_s:.3g} s"
+                    elif not self.is_heard:
+                        lost = f"it said nothing in {limit_s:.3g} s"
+                    elif not self._way.has_played:
                         lost = f"in {limit_s:g} s no game came to its end"
+                self._conditions.habits.parted_at = self._way.parted_at
                 self._witness.begin()
                 if self._conditions.side == "server" and self.is_heard:
                     self._conditions.habits.greets = bool(await self._is_greeted())
@@ -68,6 +78,10 @@ class Game(Stage):
         )
 
 
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     """The verdict on a case that is in play; None, and why, if it was not seen."""
     flaws = game.flaws.get(case.says or OF_NO_MESSAGE, ())
@@ -77,6 +91,9 @@ def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     if case.says is None:
         if game.died is not None:
             return Verdict("FAILED", f"it has ended: {game.died}", ("ignores",)), None
+        if game.said and not game.takes_part:
+            why = f"it says nothing but {' and '.join(sorted(game.said))}: others play, and it takes no part"
+            return Verdict("INFORMATIONAL", why, ("ignores",)), None
         if game.lost is not None:
             return (
                 (Verdict("INFORMATIONAL", game.lost, ("ignores",)), None) if game.said else (None, game.lost)
@@ -98,4 +115,5 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
             name = flaw.message if is_own and flaw.message is not None else OF_NO_MESSAGE
             flaws.setdefault(name, []).append(flaw.text)
     found = {name: tuple(dict.fromkeys(texts)) for name, texts in flaws.items()}
-    return msgspec.structs.replace(game, said=said, flaws=found)
+    takes_part = side == "server" or not said <= conditions.dissector.introductions
+    return msgspec.structs.replace(game, said=said, flaws=found, takes_part=takes_part)

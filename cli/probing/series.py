@@ -138,10 +138,11 @@ class Series:
         name = f"{PROBE} {side} {self._conditions.dissector.protocol}/game"
         begun_ns = now_ns()
         with self._session(name, "a game without anything odd") as recorder:
-            game = self._seen_in_play(recorder, min(left_s, GAME_S if cases else SHORT_GAME_S))
+            game = self._seen_in_play(recorder, min(left_s, GAME_S if cases else SHORT_GAME_S), left_s)
             timeline = self._timeline(recorder)
             game = with_findings(game, timeline, self._conditions)
             self._conditions.habits.flawed = frozenset(game.flaws)
+            self._conditions.habits.takes_part = game.takes_part
             self._look(side, game.is_heard)
             verdicts = []
             for case in cases:
@@ -156,9 +157,9 @@ class Series:
             if "FAILED" in verdicts:
                 self._keep_capture(timeline, f"{self._conditions.dissector.protocol}/game")
 
-    def _seen_in_play(self, recorder: Recorder, limit_s: float) -> InPlay:
+    def _seen_in_play(self, recorder: Recorder, limit_s: float, come_s: float) -> InPlay:
         game = Game(way_of_game(self._conditions, 1), self._conditions, recorder, self._program)
-        return self._run(game.run(limit_s), recorder)
+        return self._run(game.run(limit_s, come_s), recorder)
 
     def _tried(self, case: Case, left_s: float) -> Result:
         """Try a case, for so many seconds at the most, by one way after the other until its place is reached;

@@ -36,6 +36,10 @@ _LOOK_S = 0.25
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
+NOBODY_LISTENS = "cannot be reached"
+"""How the system's word begins that a datagram found nobody."""
+
+
 class Conditions(msgspec.Struct, frozen=True):
     """Where and how a program is probed: `side` is which it is, `script` a recorded game to go by, which
     comes first if it `is_like` the program; an answer is waited for `wait_s` seconds. What is seen of the
@@ -70,6 +74,8 @@ class Stage:
         self._witness = Witness(conditions.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
         self._listening = Listening(way, self._awaits_anybody, self._why_nobody_comes)
+        self._is_deserted = False
+        """Whether nobody listens any more where the server is to be."""
         self._actor = Actor(self._listening, self._peers, way.servers, 0.0, _REACH_S, self._on_divergence)
 
     @property
@@ -132,7 +138,7 @@ class Stage:
         """How the program has ended, if it was not to end."""
         program = self._program
         if program is None:
-            return None
+            return "nobody listens at its address any more" if self._is_deserted else None
         # A client may well end after its game, and where its server hangs up it may say so by its status.
         if self._conditions.side == "client" and (
             program.has_ended_well or self._has_hung_up or self._listening.has_hung_up
@@ -151,7 +157,8 @@ class Stage:
         """Whether the server says anything to a new client; None if it lets it not in, or hangs up."""
         try:
             connection = await self._call(self._way.door)
-        except PeerError:
+        except PeerError as error:
+            self._is_deserted = isinstance(error.__cause__, ConnectionRefusedError)
             return None
         for data in self._way.opening():
             self._peers.say(connection, data)
@@ -162,7 +169,9 @@ class Stage:
         await self._actor.hear_until(time.monotonic() + self._conditions.wait_s, is_over)
         if self._witness.said(connection):
             return True
-        return None if connection in self._listening.ends else False
+        how = self._listening.ends.get(connection)
+        self._is_deserted = how is not None and how.startswith(NOBODY_LISTENS)
+        return False if how is None else None
 
 
 class Listening:
@@ -175,6 +184,10 @@ class Listening:
         self.has_hung_up = False
         """Whether it was the way to hang up on somebody."""
         self.is_enough: Callable[[], bool] = lambda: False
+        self.has_come = False
+        """Whether a client has come."""
+        self.on_first: Callable[[], None] = lambda: None
+        """What is to be done when the first one comes."""
         self._way = way
         self._awaits_anybody = awaits_anybody
         self._why_over = why_over
@@ -194,6 +207,9 @@ class Listening:
             yield action
 
     def accepted(self, connection: int, server: Role) -> None:
+        if not self.has_come:
+            self.has_come = True
+            self.on_first()
         self._way.accepted(connection, server)
 
     def connected(self, connection: int, role: Role) -> None:

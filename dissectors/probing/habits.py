@@ -27,6 +27,10 @@ class Habits:
         """By a message of ours what came first after it."""
         self.greets = False
         """Whether it says something to a new client while a game is on."""
+        self.takes_part = True
+        """Whether it says more in a game than who it is."""
+        self.parted_at: int | None = None
+        """The number of the line of the record up to which it goes by that; None if it does to the end."""
         self.flawed: frozenset[str] = frozenset()
         """The messages of its own with which something is wrong in any case."""
 

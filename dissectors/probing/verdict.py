@@ -29,7 +29,8 @@ class Seen(msgspec.Struct, frozen=True):
     the connection, `died` how its process ended.
 
     `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
-    played at the same time; None if nobody tried.
+    played at the same time; None if nobody tried. `is_beyond` says that it had stopped going on by then also
+    where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
     """
 
     as_usual: bool = False
@@ -39,6 +40,8 @@ class Seen(msgspec.Struct, frozen=True):
     died: str | None = None
     lets_in: bool | None = None
     others_go_on: bool | None = None
+    is_beyond: bool = False
+    answer: str | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -89,11 +92,16 @@ def judged(case: Case, seen: Seen) -> Verdict:
         return Verdict("FAILED", broken, reactions)
     demand = case.demand
     did = " and ".join(_DID[each] for each in reactions)
+    if reactions == ("ignores",) and seen.answer is not None:
+        did = f"answers it with {seen.answer}"
     if demand.level == "open":
         return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
     # To refuse and to hang up then is right where either is.
     if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
         return Verdict("OK", f"it {did}", reactions)
+    if case.harmless and seen.is_beyond and reactions == ("ignores",):
+        why = f"it {did}, and does not go on here where nothing odd is done, either"
+        return Verdict("INFORMATIONAL", why, reactions)
     wanted = " or ".join(_RIGHT[each] for each in demand.right)
     word: Word = "FAILED" if demand.level == "must" else "NON-STRICT"
     return Verdict(word, f"it {did}, and {demand.level} {wanted}", reactions)

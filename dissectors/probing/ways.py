@@ -27,7 +27,7 @@ class Place(msgspec.Struct, frozen=True):
 
     `following` is what is to be sent there next, None if nothing is; it `waits` if the peer says something
     before it. `others` are our other players' connections. `expected` is what the record has next of the
-    peer on this one.
+    peer on this one; it `is_last` if the record has nothing more from either side.
     """
 
     connection: int
@@ -37,6 +37,7 @@ class Place(msgspec.Struct, frozen=True):
     waits: bool
     others: tuple[int, ...]
     expected: Line | None
+    is_last: bool = False
 
 
 class Way(ABC):
@@ -49,6 +50,8 @@ class Way(ABC):
 
     place: Place | None = None
     lost: str | None = None
+    parted_at: int | None = None
+    """The number of the line of a record in whose place the peer did something else first."""
     never = False
     """Whether the message of the case never came up, so that other cases of it need not be tried this way."""
     servers: Mapping[Role, Address]
@@ -79,6 +82,10 @@ class Way(ABC):
     @abstractmethod
     def has_gone_on(self, connection: int) -> bool:
         """The same of another of our connections."""
+
+    def has_left(self, connection: int) -> bool:
+        """Whether all was said on one of our connections, so that the peer may end it."""
+        return False
 
     @property
     @abstractmethod
@@ -140,11 +147,11 @@ class WayOfRecord(Way):
 
 
 class RecordedWay(WayOfRecord):
-    """Goes by a record, in which `fits` tells the places.
+    """Goes by a record, in which `fits` tells the places; if that is None it is played to its end.
 
     It prefers places at which others play, too. With `at_start` a place is the very beginning of a
-    conversation, before anything else is said in it. Where the peer does something else than recorded, the
-    way is lost.
+    conversation, before anything else is said in it. Where the acts are to end in the middle of a message
+    (`is_cut`), nothing more is said there. Where the peer does something else than recorded, the way is lost.
     """
 
     def __init__(
@@ -153,10 +160,13 @@ class RecordedWay(WayOfRecord):
         plays: Direction,
         dissectors: Mapping[str, Dissector],
         servers: Mapping[Role, Address],
-        fits: Callable[[Decoded], bool],
+        fits: Callable[[Decoded], bool] | None,
         at_start: bool = False,
+        is_cut: bool = False,
     ) -> None:
         super().__init__(script, servers)
+        self._is_cut = is_cut
+        self._is_game = fits is None
         self._plays: Direction = plays
         self._dissectors = dissectors
         self._at_start = at_start
@@ -164,13 +174,14 @@ class RecordedWay(WayOfRecord):
         self._todo = self._part.actions()
         self._early: dict[int, Line] = {}
         """By a conversation's first line the one that is to come before it."""
-        self._numbers = self._find(fits)
+        self._numbers = frozenset() if fits is None else self._find(fits)
         self._connections: dict[int, int] = {}
         """By the number of a role its connection."""
         self._known: set[int] = set()
         """The connections of which the part knows."""
         self._held: Say | None = None
         self._left_out: set[int] = set()
+        self._has_passed = False
         self._has_acted = False
         self._parted: str | None = None
 
@@ -211,7 +222,8 @@ class RecordedWay(WayOfRecord):
         if following is not None:
             # Names in what waits are not known yet.
             told = following.data if waits else self._part.worded(following)
-        return Place(connection, line.role, frame, told, waits, others, expected)
+        is_last = following is None and expected is None
+        return Place(connection, line.role, frame, told, waits, others, expected, is_last)
 
     def _later(self, line: Line, direction: Direction) -> Iterator[Line]:
         """What is said later on the same stream in a direction, but for heartbeats."""
@@ -232,6 +244,8 @@ class RecordedWay(WayOfRecord):
         if held is not None:
             yield held
         for action in self._todo:
+            if self._is_mute(action):
+                continue
             if isinstance(action, Say) and action.line is not None:
                 line = action.line
                 self._connections[line.role.number] = action.connection
@@ -250,14 +264,26 @@ class RecordedWay(WayOfRecord):
                 }
         if not self._has_acted:
             self.place = None
-            self.lost = self._parted or "the record has no place for it"
+            self.lost = self._parted or self._why_none()
             self.never = self._parted is None and not self._numbers
+
+    def _why_none(self) -> str | None:
+        if self._is_game:
+            return None
+        return f"the record has no {'other ' if self._has_passed else ''}place for it"
+
+    def _is_mute(self, action: Action) -> bool:
+        """Whether an action would go on where a message was cut."""
+        if not self._is_cut or not self._has_acted or self.place is None:
+            return False
+        return isinstance(action, Say | Hang) and action.connection == self.place.connection
 
     def _is_place(self, line: Line) -> bool:
         return not self._has_acted and line.number in self._numbers
 
     def pass_by(self) -> None:
         self.place = None
+        self._has_passed = True
 
     def acted(self, uses: int) -> None:
         self._has_acted = True
@@ -276,6 +302,9 @@ class RecordedWay(WayOfRecord):
     def is_as_usual(self) -> bool:
         expected = self.place.expected if self.place is not None else None
         return expected is not None and self._parted is None and not self._part.awaits(expected)
+
+    def has_left(self, connection: int) -> bool:
+        return self._part.is_through(connection)
 
     # What the peer does.
 
@@ -316,3 +345,4 @@ class RecordedWay(WayOfRecord):
         """Remember the first divergence, unless all has come already that is waited for."""
         if self._parted is None and reaction.divergences and not is_as_usual:
             self._parted = reaction.divergences[0].text
+            self.parted_at = reaction.divergences[0].number

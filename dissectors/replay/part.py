@@ -89,6 +89,8 @@ class Divergence(msgspec.Struct, frozen=True):
     length: int
     text: str
     expected: str | None
+    number: int | None = None
+    """That line's, None where the record has nothing more."""
 
 
 class Reaction(msgspec.Struct, frozen=True):
@@ -223,6 +225,11 @@ class Part:
     def awaits(self, line: Line) -> bool:
         """Whether a line of the peer's is yet to come."""
         return self._played[line.role.number].cues.awaits(line)
+
+    def is_through(self, connection: int) -> bool:
+        """Whether the record has nothing more on a connection, of ours or of the peer's."""
+        played = self._talks[connection].played if connection in self._talks else None
+        return played is not None and played.cues.next is None and not played.ours
 
     def _act(self, step: Step) -> bool:
         """Note that we act, and say whether something else was just done on another stream.
@@ -371,7 +378,8 @@ class Part:
         connection = played.connection
         offset, length = at or (self._talks[connection].came if connection is not None else 0, 0)
         expected = played.cues.recorded(line) if line is not None else None
-        return Divergence(connection, self._hears, offset, length, text, expected)
+        number = line.number if line is not None else None
+        return Divergence(connection, self._hears, offset, length, text, expected, number)
 
     @property
     def _peer(self) -> str:

@@ -11,17 +11,20 @@ TESTS = Path(__file__).parent.parent
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
 
 from peers import loop  # noqa: E402 (the path is set first)
-from peers.planted import FAULTS, PEERS, faults_of  # noqa: E402 (likewise)
+from peers.of_plugins import PLUGIN_FAULTS, PLUGIN_PEERS  # noqa: E402 (likewise)
+from peers.planted import FAULTS, PEERS  # noqa: E402 (likewise)
 from peers.program import Player, Server, Setup  # noqa: E402 (likewise)
 
 HOST = "127.0.0.1"
+ALL_PEERS = PEERS | PLUGIN_PEERS
+ALL_FAULTS = (*FAULTS, *PLUGIN_FAULTS)
 LIFE_S = 900.0
 """No program runs longer, whoever has forgotten it."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="peers", description="Servers and players with planted faults.")
-    parser.add_argument("peer", nargs="?", choices=sorted(PEERS))
+    parser.add_argument("peer", nargs="?", choices=sorted(ALL_PEERS))
     parser.add_argument("--list", action="store_true", help="show all faults")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--fault", default="", metavar="NAME")
@@ -36,12 +39,13 @@ def main() -> int:
     parser.add_argument("--window", type=float, default=1.0, help="how long a Mäxchen server waits (seconds)")
     options = parser.parse_args()
     if options.list:
-        for fault in FAULTS:
+        for fault in ALL_FAULTS:
             print(f"{fault.protocol}-{fault.role}  {fault.name}: {fault.sentence} ({fault.clause})")
         return 0
     if options.peer is None:
         parser.error("say which program, such as catan-server")
-    if options.fault and options.fault not in faults_of(options.peer):
+    faults = {fault.name for fault in ALL_FAULTS if fault.peer == options.peer}
+    if options.fault and options.fault not in faults:
         parser.error(f"{options.peer} has no fault {options.fault}; --list shows all")
     setup = Setup(
         fault=options.fault,
@@ -53,7 +57,7 @@ def main() -> int:
         url=options.url,
         window=options.window,
     )
-    program = PEERS[options.peer]
+    program = ALL_PEERS[options.peer]
     try:
         if issubclass(program, Server):
             _serve(program, setup, options.port)

@@ -554,8 +554,3 @@ _CGML = (
 )
 
 FAULTS = (*_MAEXCHEN, *_SCHAFKOPF, *_CATAN, *_OKEY, *_CGML)
-
-
-def faults_of(peer: str) -> set[str]:
-    """The names of a program's faults."""
-    return {fault.name for fault in FAULTS if fault.peer == peer}
