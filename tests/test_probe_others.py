@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -16,6 +17,8 @@ from command import ROOT, Done, kiebitz
 from live import free_port
 from maexchen_live import Player, Server
 from strength import a_few
+
+from kiebitz.dissectors.records import Transport
 
 FOR_EVER = 100_000
 """So many rounds are never over in a test."""
@@ -94,6 +97,30 @@ def test_a_server_that_ends_by_itself_is_told() -> None:
         done = probed(running.port, "JOIN/whole")
         assert (done.status, done.out) == (1, "")
         assert "does not answer. Start the server first" in done.err
+
+
+DYING = [
+    ("maexchen", "udp", "dies-on-an-unknown-word", "maexchen/unknown-message"),
+    ("schafkopf", "tcp", "dies-on-bad-utf8", "schafkopf/rubbish"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "transport", "fault", "case"), a_few(DYING, DYING[:1]))
+def test_a_server_that_ends_in_a_case_is_told(
+    protocol: str, transport: Transport, fault: str, case: str
+) -> None:
+    """Nobody has started it for the probe, so its end is only known by its address."""
+    port = free_port(transport)
+    words = [sys.executable, str(ROOT / "tests" / "peers"), f"{protocol}-server", "--port", str(port)]
+    # It says when it listens.
+    with subprocess.Popen([*words, "--fault", fault], stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None
+        assert b"listening" in running.stderr.readline()
+        done = kiebitz("probe", "server", str(port), "-d", protocol, "--only", case, "--json")
+        running.kill()
+    (result,) = done.json["results"]
+    assert (done.status, result["verdict"]) == (3, "FAILED")
+    assert result["why"] == "it has ended: nobody listens at its address any more"
 
 
 # The players.
