@@ -252,8 +252,9 @@ class Trial(Stage):
         # Where nothing more is to come it is right to say nothing more.
         is_through = place.is_last and self._case.harmless
         is_as_usual = self._is_as_usual(place) or is_through
-        # That nobody is there any more is no ending of a connection.
-        is_gone = how is not None and how.startswith(NOBODY_LISTENS)
+        # That nobody is there any more is no ending of a connection, and after a game a client may leave.
+        has_left = self._case.role == "client" and self._way.has_played
+        is_gone = has_left or (how is not None and how.startswith(NOBODY_LISTENS))
         return Seen(
             is_as_usual,
             said,

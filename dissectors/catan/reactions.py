@@ -13,8 +13,10 @@ from kiebitz.dissectors.probing.demands import (
     Demand,
     Fields,
     NotHere,
+    Reaction,
     Reactions,
     Refusal,
+    Role,
     Situation,
     Spelling,
 )
@@ -53,11 +55,20 @@ _NOT_POSSIBLE = (
     " */text */far-away */too-few */too-many */apart */huge */left-out"
 )
 
+_OFFER = "12.1 Handel anbieten"
+_MAY_THINK = "Diese können sich nun überlegen, ob sie auf den Handel eingehen würden."
+_GOES_ON: tuple[tuple[Role, tuple[Reaction, ...]], ...] = (
+    ("server", ("answers",)),
+    ("client", ("answers", "ignores")),
+)
+
 DEMANDS = (
+    # A client need not accept an offer, nor say anything to what it is told.
     *(
-        Demand("*/bytewise */in-two */slowly */joined", role, "must", ("answers",), _HINTS, _FRAGMENTS)
-        for role in ("server", "client")
+        Demand("*/bytewise */in-two */slowly */joined", role, "must", right, _HINTS, _FRAGMENTS)
+        for role, right in _GOES_ON
     ),
+    Demand("Handelsangebot/whole", "client", "must", ("answers", "ignores"), _OFFER, _MAY_THINK),
     *(
         Demand("empty", role, "should", ("answers", "ignores"), _GROUNDS, _TOLERANT)
         for role in ("server", "client")

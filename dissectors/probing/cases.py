@@ -434,6 +434,11 @@ class _Maker:
         found = self._wanted(name, row, kind, harmless, spelling)
         return found if self._reactions.spares_others else replace(found, spares_others=False)
 
+    def _right_if_harmless(self, row: MessageType | None) -> tuple[Reaction, ...]:
+        """To go on; a client that is asked nothing may well have nothing to say."""
+        is_asked = row is not None and any(row.name in each.answers for each in self._dissector.grammar.rows)
+        return ("answers",) if self._role == "server" or is_asked else ("answers", "ignores")
+
     def _wanted(
         self,
         name: str,
@@ -443,7 +448,7 @@ class _Maker:
         spelling: Spelling | None,
     ) -> Demand:
         """What the specification says of a case, or else what follows from its grammar and its transport."""
-        right: tuple[Reaction, ...] = ("answers",) if harmless else ANY_REACTION
+        right = self._right_if_harmless(row) if harmless else ANY_REACTION
         if row is not None and row.deviation is not None:
             # The specification knows no such message.
             return Demand(name, self._role, "open", right, None)

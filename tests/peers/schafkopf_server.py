@@ -36,7 +36,7 @@ class Guest:
     def __init__(self, link: Link, pakete: Pakete) -> None:
         self.link = link
         self.pakete = pakete
-        self.name = ""
+        self.name: str | None = None
         self.money = 1000
 
 
@@ -172,7 +172,7 @@ class SchafkopfServer(Server):
     # Rounds.
 
     def _present(self) -> int:
-        return sum(bool(guest.name) for guest in self._guests.values())
+        return sum(guest.name is not None for guest in self._guests.values())
 
     def _begin(self) -> None:
         if not self._present():
@@ -194,12 +194,12 @@ class SchafkopfServer(Server):
                 self.after(PAUSE_S, self._begin)
 
     def _one_round(self) -> Generator[None, Answer | None, None]:
-        here: list[Guest | None] = [guest for guest in self._guests.values() if guest.name]
+        here: list[Guest | None] = [guest for guest in self._guests.values() if guest.name is not None]
         here += [None] * (SEATS - len(here))
         first = self.games % len(here)
         self._seats = [here[(first + seat) % len(here)] for seat in range(SEATS)]
         bots = iter(range(SEATS))
-        self._names = [guest.name if guest else f"[BOT]-{next(bots)}" for guest in self._seats]
+        self._names = [(guest.name or "") if guest else f"[BOT]-{next(bots)}" for guest in self._seats]
         pack = sorted(PACK)
         self.random.shuffle(pack)
         self._hands = [pack[6 * seat : 6 * seat + 6] for seat in range(SEATS)]
