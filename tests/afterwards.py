@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -28,6 +28,11 @@ def for_all() -> Iterator[None]:
 
 def all_over() -> None:
     _all.close()
+
+
+def when_all_is_over(end: Callable[[], object]) -> None:
+    """Have this called when all tests are over."""
+    _all.call_on_close(end)
 
 
 def closed_afterwards(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from command import CAPTURES
+from stored import stored
 
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import Chunk, Direction, End, Item, Stream
@@ -80,9 +81,10 @@ class Recorded:
         return str(path)
 
 
+@cache
 def recorded(capture: str) -> Recorded:
     """A capture, cut into messages."""
-    timeline = open_session(str(CAPTURES / capture))
+    timeline = open_session(stored(capture))
     with closing(timeline.connection):
         return of_session(timeline)
 

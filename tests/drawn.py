@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from xml.etree import ElementTree
 
-from command import CAPTURES
+from stored import stored
 
 import kiebitz
 from kiebitz.cli.drawings.sheet import SIZES, Drawing, Shape
@@ -59,7 +59,7 @@ def texts(drawing: Drawing) -> list[str]:
 
 def drawings(capture: str, shape: Shape, player: str | None = None, every: int = 1) -> Iterator[Drawing]:
     """A recorded session after each event, or one of so many, and the last; over a player's shoulder."""
-    session = kiebitz.open(str(CAPTURES / capture))
+    session = kiebitz.open(stored(capture))
     timeline = session.timeline
     onlooker = Onlooker(timeline, player)
     for table in timeline.tables():

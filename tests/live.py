@@ -142,6 +142,8 @@ def recorded_three_ways(folder: Path, bpf: str, mode: str) -> Iterator[dict[str,
             tcpdump,
             "-i",
             "lo",
+            # Else the kernel hands its packets to tcpdump once a second.
+            "--immediate-mode",
             "-U",
             "-w",
             str(capture),
@@ -156,11 +158,20 @@ def recorded_three_ways(folder: Path, bpf: str, mode: str) -> Iterator[dict[str,
         running(*KIEBITZ, "relay", "-m", mode, "-w", str(databases["relay"]), ready="listening on"),
     ):
         yield databases
-        # The kernel hands its packets to tcpdump once a second.
-        time.sleep(1.2)
+        _until_nothing_more_comes(capture)
     subprocess.run(
         [*KIEBITZ, "import", str(capture), "-w", str(databases["import"])], check=True, capture_output=True
     )
+
+
+def _until_nothing_more_comes(file: Path, settled_s: float = 0.5) -> None:
+    """Wait until a file that a program writes has not grown for a while, however late that program is."""
+    size, since = -1, time.monotonic()
+    end = since + PATIENCE_S
+    while time.monotonic() < min(since + settled_s, end):
+        if file.stat().st_size != size:
+            size, since = file.stat().st_size, time.monotonic()
+        time.sleep(0.02)
 
 
 def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dict[str, Path]:

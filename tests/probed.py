@@ -7,9 +7,9 @@ from functools import cache
 from typing import NamedTuple
 
 from afterwards import closed_afterwards
-from recorded import CAPTURES
+from stored import stored
 
-from kiebitz.cli.importing.packets import open_capture_in_memory
+from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import Decoded, Handle
 from kiebitz.dissectors.inspector import Inspector
@@ -40,8 +40,7 @@ class Place(NamedTuple):
 @cache
 def lines_of(name: str) -> tuple[Line, ...]:
     """The messages of a capture, in the order in which they came."""
-    connection, _ = open_capture_in_memory(str(CAPTURES / name))
-    closed_afterwards(connection)
+    connection = closed_afterwards(open_session(stored(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
         "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from afterwards import closed_afterwards
+from stored import stored
 from tcp_segments import items_of_packets
 
-from kiebitz.cli.importing.packets import open_capture_in_memory
 from kiebitz.cli.options.decode_as import server_ports
+from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Ids, Item, Stream
@@ -114,8 +115,7 @@ class Said(NamedTuple):
 
 def messages_of(name: str) -> list[Said]:
     """All messages of a capture, each once, whether sound or not."""
-    connection, _ = open_capture_in_memory(str(CAPTURES / name))
-    closed_afterwards(connection)
+    connection = closed_afterwards(open_session(stored(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
         "SELECT stream_id, direction, offset, data FROM chunks WHERE data IS NOT NULL ORDER BY id"

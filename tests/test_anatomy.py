@@ -36,7 +36,7 @@ ALL_CASES: dict[Dissector, list[Case]] = {
     KNOBELN: [*knobeln_cases.SOUND, *knobeln_cases.FLAWED],
     NOUGHTS: [*noughts_cases.SOUND, *noughts_cases.FLAWED],
 }
-RECORDED = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.suffixes[0])
+RECORDED = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 each_protocol = pytest.mark.parametrize("dissector", ALL_CASES, ids=lambda dissector: dissector.protocol)
 

@@ -8,13 +8,13 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from command import CAPTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stored import stored
 from strength import times
 
-from kiebitz.cli.importing.packets import open_capture_in_memory
 from kiebitz.cli.mitm.conversation import Conversation
+from kiebitz.cli.sessions import open_database
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Stream, Transport
 
 MILLISECOND = 1_000_000
@@ -30,7 +30,7 @@ class Sent(NamedTuple):
 
 def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
     """What a stream of a capture carried, and its messages: direction, name, offset and length."""
-    connection, _ = open_capture_in_memory(str(CAPTURES / name))
+    connection = open_database(stored(name))
     with closing(connection):
         query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
         sent = [Sent(*row) for row in connection.execute(query, (stream,))]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from altered import Alter, Said, recorded
 from command import CAPTURES, Done, kiebitz
+from stored import stored
 from strength import a_few, few_captures
 
 MAEXCHEN = "maexchen-head-port4711.pcap"
@@ -78,7 +79,7 @@ def compared(folder: Path, capture: str, alter: Alter, *options: str, **recordin
     """The capture as A, and altered as B."""
     known = recorded(capture)
     altered = known.with_said(alter(list(known.said))).write(folder / "altered.db", **recording)
-    return kiebitz("diff", str(CAPTURES / capture), altered, *options)
+    return kiebitz("diff", stored(capture), altered, *options)
 
 
 def heard_first_elsewhere(kind: str, number: int, before: str, number_before: int) -> Alter:

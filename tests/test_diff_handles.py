@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command import CAPTURES
+from stored import stored
 from strength import few_captures
 
 from kiebitz.cli.sessions import open_session
@@ -32,7 +33,7 @@ def values(name: str, value: Any, handles: Handles) -> Iterator[tuple[str, Any, 
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_what_names_a_player_has_a_handle(capture: str) -> None:
-    timeline = open_session(str(CAPTURES / capture))
+    timeline = open_session(stored(capture))
     for table in timeline.tables():
         dissector = dissector_of(table.protocol)
         assert dissector is not None

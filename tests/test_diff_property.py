@@ -9,6 +9,7 @@ from command import CAPTURES
 from hypothesis import given
 from hypothesis import strategies as st
 from made_events import Told, session
+from stored import stored
 from strength import few_captures, times
 
 from kiebitz.cli.sessions import open_session
@@ -137,9 +138,9 @@ SEVERAL = [
 
 @pytest.mark.parametrize("other", few_captures(SEVERAL))
 def test_captures_exchanged_exchange_the_sides(other: str) -> None:
-    b = open_session(str(CAPTURES / other))
+    b = open_session(stored(other))
     for capture in ("okey-head-game-win.pcap.gz", "maexchen-old-20111003.pcap", "cgml-hands.pcap.gz")[
         : times(3, quick=1)
     ]:
-        a = open_session(str(CAPTURES / capture))
+        a = open_session(stored(capture))
         assert compare(b, a) == compare(a, b).mirrored()

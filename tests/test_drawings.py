@@ -10,9 +10,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from command import CAPTURES, TINY, kiebitz
+from command import TINY, kiebitz
 from drawing import drawn
 from drawn import SHAPES, check, texts
+from stored import stored
 
 from kiebitz.cli.drawings import draw
 from kiebitz.cli.drawings.document import document
@@ -32,7 +33,7 @@ MOMENTS = {
 
 def written(protocol: str, path: Path) -> ElementTree.Element:
     capture, *options = MOMENTS[protocol]
-    done = kiebitz("state", str(CAPTURES / capture), *options, "--svg", str(path))
+    done = kiebitz("state", stored(capture), *options, "--svg", str(path))
     assert (done.status, done.err) == (0, "")
     return ElementTree.parse(path).getroot()
 

@@ -26,6 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_sessions import START_NS, Conversation, record
 from pyarrow import parquet
+from stored import stored
 from strength import a_few
 from tcp_segments import handshake, sent, write_pcap
 
@@ -33,7 +34,6 @@ from kiebitz.cli.importing.packets import import_capture
 from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.storage.escaping import field_words, printable
 from kiebitz.storage.made_packets import _checksum
-from kiebitz.storage.schema import MEMORY
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -56,13 +56,13 @@ def odd_pcapng(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_pcapng_imports_as_the_same_session(odd_pcapng: Path) -> None:
     for command in ("messages", "events", "games", "check"):
         again = kiebitz(command, str(odd_pcapng), "--json")
-        assert again.json == kiebitz(command, ODD, "--json").json
+        assert again.json == kiebitz(command, stored(Path(ODD).name), "--json").json
 
 
 @needs_tshark
 def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
     rows = _tshark(odd_pcapng, "-e", "frame.comment", "-e", "_ws.malformed")
-    messages = kiebitz("messages", ODD, "--json").json
+    messages = kiebitz("messages", stored(Path(ODD).name), "--json").json
     assert len(rows) == len(messages)
     for (comment, malformed), message in zip(rows, messages, strict=True):
         assert message["name"] in comment
@@ -88,12 +88,10 @@ FLAWED = [
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(FLAWED, FLAWED[:2]))
 def test_the_comments_say_each_message_event_and_flaw(name: str, tmp_path: Path) -> None:
-    kiebitz("export", str(CAPTURES / name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     found = Counter(comment for comments in _comments(tmp_path / "x.pcapng") for comment in comments)
     expected: Counter[str] = Counter()
-    rows = [
-        json.loads(line) for line in kiebitz("export", str(CAPTURES / name), "-T", "jsonl").out.splitlines()
-    ]
+    rows = [json.loads(line) for line in kiebitz("export", stored(name), "-T", "jsonl").out.splitlines()]
     sentences = {row["id"]: row["sentence"] for row in rows if row["record"] == "event"}
     for row in rows:
         if row["record"] == "message":
@@ -250,12 +248,14 @@ _MESSAGES = "SELECT stream_id, direction, ts_ns, name, fields, offset, length FR
 def _exported(capture: Path, to: Path) -> list[list[list[Any]]]:
     """Streams, bytes and messages of a capture, and of its export, which is written to a file."""
     found = []
-    for path in (capture, to):
+    original, imported = to.with_name("original.db"), to.with_name("imported.db")
+    for path, database in ((capture, original), (to, imported)):
         if path is to:
-            assert kiebitz("export", str(capture), "-T", "pcapng", "-o", str(to)).status == 0
-        recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-        connection = closed_afterwards(recording.recorder.connection)
-        found.append([connection.execute(query).fetchall() for query in (_STREAMS, _BYTES, _MESSAGES)])
+            done = kiebitz("export", str(original), "-T", "pcapng", "-o", str(to))
+            assert done.status == 0, done.err
+        import_capture(str(path), str(database), {}, lambda _done, _all: None)
+        with closing(sqlite3.connect(database)) as connection:
+            found.append([connection.execute(query).fetchall() for query in (_STREAMS, _BYTES, _MESSAGES)])
     return found
 
 
@@ -277,7 +277,7 @@ def test_tcp_as_pcapng_imports_as_the_same_session(name: str, tmp_path: Path) ->
 @needs_tshark
 @pytest.mark.parametrize("name", a_few(TCP_CAPTURES, TCP_CAPTURES[:2]))
 def test_tshark_does_not_complain_about_tcp(name: str, tmp_path: Path) -> None:
-    kiebitz("export", str(CAPTURES / name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     rows = _tshark(
         tmp_path / "x.pcapng",
         *("-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"),
@@ -445,7 +445,7 @@ def test_checksum_is_that_of_the_rfc(data: bytes) -> None:
     "name", a_few(["catan-niedlichepixel-game2-3p.pcap.gz", "cgml-styles.pcap.gz"], ["cgml-styles.pcap.gz"])
 )
 def test_tshark_finds_all_sums_right(name: str, tmp_path: Path) -> None:
-    kiebitz("export", str(CAPTURES / name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
+    kiebitz("export", stored(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
     checks = [f"{layer}.check_checksum:TRUE" for layer in ("ip", "tcp", "udp")]
     options = [word for check in checks for word in ("-o", check)]
     rows = _tshark(tmp_path / "x.pcapng", *options, "-e", "tcp.checksum.status", "-e", "ip.checksum.status")

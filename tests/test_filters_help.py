@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from command import CAPTURES, TINY, kiebitz
+from command import TINY, kiebitz
 from lark import Lark
 from lark.lexer import PatternStr
+from stored import stored
 from terminals import OnTerminal
 
 from kiebitz.storage.conditions import field_catalog
@@ -16,7 +17,7 @@ from kiebitz.storage.filters.fields import ALIASES, COLUMNS, TRANSPORTS
 from kiebitz.storage.filters.parser import _GRAMMAR, _WORDS
 from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES
 
-CATAN = str(CAPTURES / "catan-yaks-g1-3p.pcap.gz")
+CATAN = "catan-yaks-g1-3p.pcap.gz"
 
 
 def told() -> set[str]:
@@ -63,7 +64,7 @@ def test_what_the_reference_names_is_understood() -> None:
 )
 @pytest.mark.parametrize("order", ["session first", "filter first"])
 def test_suggestions_are_words_of_the_session(text: str, hint: str | None, order: str) -> None:
-    arguments = [CATAN, "-Y", text] if order == "session first" else ["-Y", text, CATAN]
+    arguments = [stored(CATAN), "-Y", text] if order == "session first" else ["-Y", text, stored(CATAN)]
     done = kiebitz("events", *arguments)
     assert (done.status, done.out) == (2, "")
     sentence, *excerpt = done.err.splitlines()

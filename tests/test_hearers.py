@@ -6,15 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 import pytest
-from afterwards import closed_afterwards
 from command import kiebitz
 from recorded import CAPTURES
+from stored import stored
 from strength import few_captures
 
-from kiebitz.cli.importing.packets import open_capture_in_memory
+from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.timeline import Timeline, sessions
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = 12
@@ -25,9 +24,8 @@ class Told:
     """A session, and on which streams each of its events was told."""
 
     def __init__(self, capture: str) -> None:
-        connection, _ = open_capture_in_memory(str(CAPTURES / capture))
-        closed_afterwards(connection)
-        self.timeline = Timeline(connection, sessions(connection)[-1])
+        self.timeline = open_session(stored(capture))
+        connection = self.timeline.connection
         self.events = list(self.timeline.events())
         self.protocols = {table.id: table.protocol for table in self.timeline.tables()}
         self.streams: dict[int, set[int]] = defaultdict(set)
@@ -139,7 +137,7 @@ SAYINGS = [
 
 @pytest.mark.parametrize(("capture", "number", "sentence"), SAYINGS)
 def test_what_one_client_was_told_names_them(capture: str, number: int, sentence: str) -> None:
-    path = str(CAPTURES / capture)
+    path = stored(capture)
     result = kiebitz("events", path, "--json", "-Y", f"event == {number}")
     (event,) = result.json
     assert event["sentence"] == sentence
@@ -164,7 +162,7 @@ HIDDEN = [
 def test_as_a_player_shows_nothing_that_only_others_were_told(
     capture: str, player: str, hidden: tuple[str, ...], shown: str
 ) -> None:
-    path = str(CAPTURES / capture)
+    path = stored(capture)
     everything = kiebitz("events", path).out
     known = kiebitz("events", path, "--as", player).out
     for words in hidden:

@@ -25,7 +25,7 @@ from kiebitz.storage.in_full import MOST_BYTES, MOST_COPIES, InFull, MessageInFu
 from kiebitz.storage.schema import StorageError, create_tables
 from kiebitz.storage.traffic import Bytes, sent_between
 
-GAMES = sorted(path.name for path in CAPTURES.iterdir() if path.suffixes[0] == ".pcap")
+GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 EVERY = 7
 """Each such message of a capture is looked at, and each that something is wrong with."""
 

@@ -7,19 +7,18 @@ import json
 from sqlite3 import Connection
 
 import pytest
-from afterwards import closed_afterwards
 from maexchen_logs import Log, Told, read_log
 from recorded import CAPTURES
+from stored import stored
 
-from kiebitz.cli.importing.packets import open_capture_in_memory
+from kiebitz.cli.sessions import open_session
 
 FORK = "maexchen-fork-pybots"
 RESTART = "maexchen-two-servers-restart"
 
 
 def recorded(capture: str) -> Connection:
-    connection, _ = open_capture_in_memory(str(CAPTURES / capture))
-    return closed_afterwards(connection)
+    return open_session(stored(capture)).connection
 
 
 def log_of(name: str) -> Log:

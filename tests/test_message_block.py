@@ -19,7 +19,7 @@ from kiebitz.cli.terminal.message_block import NARROWEST, message_lines
 from kiebitz.storage.in_full import FlawInFull, InFull, MessageInFull
 
 WIDTHS = (NARROWEST, 40, 63, 80, 100, 200)
-GAMES = sorted(path.name for path in CAPTURES.iterdir() if path.suffixes[0] == ".pcap")
+GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 
 def shown(told: MessageInFull, columns: int) -> str:

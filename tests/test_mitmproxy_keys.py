@@ -13,20 +13,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from command import ROOT
+from command import ROOT, kiebitz
 from live import KIEBITZ, free_port, kill_all
 from strangers import folder_for_all, planted, strange
 from strength import a_few
 
+MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+"""Where mitmproxy is loaded in this process, some of them use what is deprecated."""
+
 PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12", "wireguard.conf")
 
 
-def relay(folder: Path, mode: str, *settings: str, home: Path | None = None) -> tuple[int, str]:
+def relay(folder: Path, mode: str, *settings: str, more: tuple[str, ...] = ()) -> tuple[int, str]:
     """Start a relay, end it once it listens; its exit status, and what it said."""
-    command = [*KIEBITZ, "relay", "-m", mode, "-w", str(folder / "game.db"), "-q"]
+    command = [*KIEBITZ, "relay", "-m", mode, "-w", str(folder / "game.db"), "-q", *more]
     for setting in settings:
         command += ["--set", setting]
-    environment = {**os.environ, "HOME": str(home or folder)}
+    environment = {**os.environ, "HOME": str(folder)}
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT, start_new_session=True
     )
@@ -43,6 +46,14 @@ def relay(folder: Path, mode: str, *settings: str, home: Path | None = None) -> 
         return process.wait(30), said
     finally:
         kill_all(process)
+
+
+def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> str:
+    """What a relay says that refuses to start, in this process."""
+    monkeypatch.setenv("HOME", str(folder))
+    done = kiebitz("relay", "-m", mode, "-w", str(folder / "game.db"), "-q")
+    assert done.status == 1
+    return done.err
 
 
 def wireguard(key_file: Path | None = None) -> str:
@@ -75,7 +86,8 @@ def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("umask")
 def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
-    status, said = relay(tmp_path, wireguard())
+    own = tmp_path / "new" / "keys.json"
+    status, said = relay(tmp_path, wireguard(), more=("-m", wireguard(own)))
     assert status == 0, said
     folder = tmp_path / ".mitmproxy"
     assert mode_of(folder) == 0o700
@@ -84,15 +96,10 @@ def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
     assert len({made["server_key"], made["client_key"]}) == 2
     assert relay(tmp_path, wireguard())[0] == 0
     assert keys(folder / "wireguard.conf") == made
-
-
-@pytest.mark.usefixtures("umask")
-def test_a_key_file_of_ones_own(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "keys.json"
-    status, said = relay(tmp_path, wireguard(path))
-    assert status == 0, said
-    assert mode_of(path) == 0o600
-    assert keys(path).keys() == {"server_key", "client_key"}
+    # In a file of one's own.
+    assert mode_of(own) == 0o600
+    assert keys(own).keys() == {"server_key", "client_key"}
+    assert not set(keys(own).values()) & set(made.values())
 
 
 def test_what_others_could_read_is_mended_and_that_is_said_once(tmp_path: Path, made: Path) -> None:
@@ -138,16 +145,15 @@ PLANTED: dict[str, Make] = {
 
 
 @pytest.mark.parametrize("kind", a_few(PLANTED, ["a file"]))
-def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str) -> None:
+@MITMPROXYS_LIBRARIES
+def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder_for_all(tmp_path / "shared") / "keys.json"
     ours = tmp_path / "ours"
     ours.write_text(KEYS)
     ours.chmod(0o644)
     planted(path, PLANTED[kind])
     before = path.lstat()
-    status, said = relay(tmp_path, wireguard(path))
-    assert status == 1
-    assert "is another user's" in said
+    assert "is another user's" in refused(tmp_path, monkeypatch, wireguard(path))
     assert os.path.samestat(path.lstat(), before)
     assert mode_of(ours) == 0o644
 
@@ -161,11 +167,13 @@ NO_KEYS: dict[str, tuple[Make, str]] = {
 
 
 @pytest.mark.parametrize("kind", a_few(NO_KEYS, ["a pipe"]))
-def test_what_is_no_key_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+@MITMPROXYS_LIBRARIES
+def test_what_is_no_key_file_is_not_waited_for(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make, words = NO_KEYS[kind]
     make(tmp_path / "keys.json")
-    status, said = relay(tmp_path, wireguard(tmp_path / "keys.json"))
-    assert status == 1
+    said = refused(tmp_path, monkeypatch, wireguard(tmp_path / "keys.json"))
     assert words in said
     assert "Traceback" not in said
 

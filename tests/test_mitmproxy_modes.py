@@ -9,10 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from command import ROOT
+from command import ROOT, kiebitz
 from live import KIEBITZ, PATIENCE_S, accept, free_port, receive, rows, running, speak, story
 from mitmproxy_live import Authority, by_socks, game, listening, relayed_plainly
 from mitmproxy_rs.local import LocalRedirector
@@ -41,24 +42,51 @@ class Relay:
     def __init__(self, process: subprocess.Popen[str], database: Path) -> None:
         self.process = process
         self.database = database
-        self.port = 0
 
-    def says(self) -> str:
-        """The next line on stderr."""
+    def says(self, words: str) -> str:
+        """The next line on stderr that has these words."""
         assert self.process.stderr is not None
-        return self.process.stderr.readline()
+        while words not in (line := self.process.stderr.readline()):
+            assert line, f"it ended before it said '{words}'"
+        return line
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A running relay with two modes, `socks5` and `reverse:tls`, and the servers that it was told of."""
+
+    relay: Relay
+    port: int
+    """Of its SOCKS proxy; by the other it leads to `untrusted`."""
+    tls_port: int
+    ignored: socket.socket
+    untrusted: ssl.SSLSocket
+
+    @property
+    def database(self) -> Path:
+        return self.relay.database
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
-    """A relay for all who need no other, with servers of their own."""
-    port = free_port("tcp")
-    with relaying(tmp_path_factory.mktemp("shared"), f"socks5@{port}", "tcp_hosts=no.such.host") as relay:
-        relay.port = port
-        yield relay
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """A relay for all who need no other, with servers of their own or of its."""
+    folder = tmp_path_factory.mktemp("shared")
+    port, tls_port = free_port("tcp"), free_port("tcp")
+    with (
+        listening() as ignored,
+        Authority(folder).serving() as untrusted,
+        relaying(
+            folder,
+            f"socks5@{port}",
+            f"ignore_hosts=:{ignored.getsockname()[1]}$",
+            "tcp_hosts=no.such.host",
+            more=("-m", f"reverse:tls://127.0.0.1:{untrusted.getsockname()[1]}@{tls_port}"),
+        ) as relay,
+    ):
+        yield Shared(relay, port, tls_port, ignored, untrusted)
 
 
-def streams_to(relay: Relay, server: tuple[str, int], count: int = 1) -> list[int]:
+def streams_to(relay: Relay | Shared, server: tuple[str, int], count: int = 1) -> list[int]:
     """So many streams to a server, once all of them have ended."""
     of_it = f"FROM streams WHERE server = '{server[0]}:{server[1]}'"
     ended = f"SELECT count(*) {of_it} AND close_reason IS NOT NULL"
@@ -137,20 +165,21 @@ def mitmproxys(folder: Path) -> Path:
     return folder / "keys" / "mitmproxy-ca-cert.pem"
 
 
-def test_a_server_whose_certificate_nobody_trusts(tmp_path: Path) -> None:
-    with Authority(tmp_path).serving() as listener, ThreadPoolExecutor(1) as beside:
-        port = free_port("tcp")
-        with relaying(tmp_path, f"reverse:tls://127.0.0.1:{listener.getsockname()[1]}@{port}") as relay:
-            with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
-                accepted = beside.submit(accept, listener)
-                client.sendall(b"!NAME\nAnna\n!END\n")
-                assert client.recv(1) == b""
-                assert isinstance(accepted.exception(), ssl.SSLError)
-            told = relay.says()
+def test_a_server_whose_certificate_nobody_trusts(shared: Shared) -> None:
+    with (
+        ThreadPoolExecutor(1) as beside,
+        socket.create_connection(("127.0.0.1", shared.tls_port), PATIENCE_S) as client,
+    ):
+        accepted = beside.submit(accept, shared.untrusted)
+        client.sendall(b"!NAME\nAnna\n!END\n")
+        assert client.recv(1) == b""
+        assert isinstance(accepted.exception(), ssl.SSLError)
+    told = shared.relay.says("Server TLS handshake failed. Certificate verify failed")
     assert told.startswith("kiebitz: mitmproxy, 127.0.0.1:")
-    assert "Server TLS handshake failed. Certificate verify failed" in told
-    assert rows(relay.database, "SELECT close_reason FROM streams") == [("refused",)]
-    ((text,),) = rows(relay.database, "SELECT text FROM diagnostics")
+    (stream,) = streams_to(shared, shared.untrusted.getsockname())
+    of_it = f"FROM streams WHERE id = {stream}"
+    assert rows(shared.database, f"SELECT close_reason {of_it}") == [("refused",)]
+    ((text,),) = rows(shared.database, f"SELECT text FROM diagnostics WHERE stream_id = {stream}")
     assert text.startswith("no TLS with the server: Certificate verify failed")
 
 
@@ -186,7 +215,7 @@ LOOK_ALIKES = [
 """What HTTP, a question for a name server and TLS begin with."""
 
 
-def test_what_looks_like_something_else_is_bytes(shared: Relay) -> None:
+def test_what_looks_like_something_else_is_bytes(shared: Shared) -> None:
     with listening() as listener:
         server = listener.getsockname()
         for data in LOOK_ALIKES:
@@ -198,18 +227,18 @@ def test_what_looks_like_something_else_is_bytes(shared: Relay) -> None:
         assert recorded(shared.database, stream, "s2c") == b"x" * 20_000 + data[::-1]
 
 
-def test_what_is_to_be_ignored_is_passed_on_and_not_recorded(tmp_path: Path) -> None:
-    with listening() as one, listening() as other:
-        port = free_port("tcp")
-        with relaying(tmp_path, f"socks5@{port}", f"ignore_hosts=:{one.getsockname()[1]}$") as relay:
-            for listener in (one, other):
-                with by_socks(port, listener.getsockname()) as client, accept(listener) as there:
-                    exchange(client, there, b"hello")
-        server = other.getsockname()
-    assert rows(relay.database, "SELECT server FROM streams") == [(f"127.0.0.1:{server[1]}",)]
+def test_what_is_to_be_ignored_is_passed_on_and_not_recorded(shared: Shared) -> None:
+    with listening() as other:
+        for listener in (shared.ignored, other):
+            with by_socks(shared.port, listener.getsockname()) as client, accept(listener) as there:
+                exchange(client, there, b"hello")
+        (stream,) = streams_to(shared, other.getsockname())
+    assert recorded(shared.database, stream, "c2s") == b"hello"
+    of_it = f"WHERE server = '127.0.0.1:{shared.ignored.getsockname()[1]}'"
+    assert rows(shared.database, f"SELECT id FROM streams {of_it}") == []
 
 
-def test_an_end_of_one_direction_is_passed_on(shared: Relay) -> None:
+def test_an_end_of_one_direction_is_passed_on(shared: Shared) -> None:
     with listening() as listener:
         server = listener.getsockname()
         with by_socks(shared.port, server) as client, accept(listener) as there:
@@ -226,16 +255,16 @@ def test_an_end_of_one_direction_is_passed_on(shared: Relay) -> None:
     assert recorded(shared.database, stream, "s2c") == b"not mine"
 
 
-def test_a_server_that_cannot_be_reached(shared: Relay) -> None:
+def test_a_server_that_cannot_be_reached(shared: Shared) -> None:
     nobody = free_port("tcp")
     before = rows(shared.database, "SELECT count(*) FROM streams")[0][0]
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("127.0.0.1", nobody))
-    told = shared.says()
+    told = shared.relay.says("nobody listens")
     # Of a name that leads nowhere there is no stream: a stream is between two addresses.
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("no.such.host.invalid", 9))
-    of_name = shared.says()
+    of_name = shared.relay.says("no.such.host.invalid")
     (stream,) = streams_to(shared, ("127.0.0.1", nobody))
     assert told.endswith(f" to 127.0.0.1:{nobody}: nobody listens on that port. The connection was closed.\n")
     assert " to no.such.host.invalid:9: " in of_name
@@ -256,7 +285,7 @@ def test_clients_beyond_the_limit_are_turned_away(tmp_path: Path) -> None:
         with by_socks(port, server), by_socks(port, server):
             with pytest.raises((ProxyError, ProxyConnectionError, ConnectionError)):
                 by_socks(port, server)
-            told = relay.says()
+            told = relay.says("turned away")
         eventually(lambda: is_let_in(port, server))
     assert "was turned away: mitmproxy's modes have 2 connections. Allow more with --max-connections." in told
 
@@ -294,6 +323,11 @@ BAD_CALLS = [
 ]
 
 
+MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+"""Where mitmproxy is loaded in this process, some of them use what is deprecated."""
+
+
+@MITMPROXYS_LIBRARIES
 @pytest.mark.parametrize(
     ("call", "status", "words"), a_few(BAD_CALLS, BAD_CALLS[::6], lambda row: " ".join(row[0]))
 )
@@ -301,23 +335,22 @@ def test_why_it_cannot_start(tmp_path: Path, call: tuple[str, ...], status: int,
     with listening() as taken:
         port = str(taken.getsockname()[1])
         mode, *settings = (part.replace("TAKEN", port) for part in call)
-        done = subprocess.run(
-            [*KIEBITZ, *options(tmp_path, mode, *settings)], capture_output=True, text=True, timeout=30
-        )
-    assert done.returncode == status
-    assert words.replace("TAKEN", port) in done.stderr
-    assert "Traceback" not in done.stderr
+        done = kiebitz(*options(tmp_path, mode, *settings))
+    assert done.status == status
+    assert words.replace("TAKEN", port) in done.err
+    assert "Traceback" not in done.err
     assert list(tmp_path.glob(".*spool*")) == []
     if (tmp_path / "game.db").exists():
         assert rows(tmp_path / "game.db", "SELECT ended_ns IS NULL FROM sessions") in ([], [(0,)])
 
 
+@MITMPROXYS_LIBRARIES
 def test_where_there_is_no_local_mode(tmp_path: Path) -> None:
     if sys.platform != "linux" or hasattr(LocalRedirector, "unavailable_reason"):
         pytest.skip("this mitmproxy has a local mode")
-    done = subprocess.run([*KIEBITZ, *options(tmp_path, "local")], capture_output=True, text=True, timeout=30)
-    assert done.returncode == 1
-    assert "local: on Linux this takes mitmproxy 11.1, and so Python 3.12" in done.stderr
+    done = kiebitz(*options(tmp_path, "local"))
+    assert done.status == 1
+    assert "local: on Linux this takes mitmproxy 11.1, and so Python 3.12" in done.err
 
 
 def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:

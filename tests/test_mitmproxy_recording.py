@@ -55,15 +55,17 @@ class Mitmdump:
 
 @contextmanager
 def mitmdump(
-    folder: Path, mode: str, *settings: str, before: str = "", ready: str = "Kiebitz records into"
+    folder: Path, *modes: str, setting: str = "", before: str = "", ready: str = "Kiebitz records into"
 ) -> Iterator[Mitmdump]:
     """mitmdump with our script, behind the script `before`, until it is told to end."""
     first = folder / "first.py"
     first.write_text(before)
     ours = kiebitz("addon-path").out.strip()
-    command = [MITMDUMP, "--mode", mode, "-s", str(first), "-s", ours, "--set", f"confdir={folder / 'keys'}"]
-    for setting in ("listen_host=127.0.0.1", *settings):
-        command += ["--set", setting]
+    command = [MITMDUMP, "-s", str(first), "-s", ours]
+    for mode in modes:
+        command += ["--mode", mode]
+    for one in (f"confdir={folder / 'keys'}", "listen_host=127.0.0.1", *([setting] if setting else [])):
+        command += ["--set", one]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -89,7 +91,7 @@ def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signa
     with listening() as listener:
         port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode, "kiebitz_db=game.db") as running:
+        with mitmdump(tmp_path, mode, setting="kiebitz_db=game.db") as running:
             speak(said, listener, partial(socket.create_connection, ("127.0.0.1", port), PATIENCE_S))
             running.end(number)
     assert running.process.returncode == 0
@@ -101,17 +103,6 @@ def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signa
     assert list(tmp_path.glob(".*spool*")) == []
 
 
-def test_a_game_over_udp(tmp_path: Path) -> None:
-    server = Server(expected=3, rounds=2)
-    port = free_port("udp")
-    with mitmdump(tmp_path, f"reverse:udp://127.0.0.1:{server.port}@{port}") as running:
-        players = [Player(name, ("127.0.0.1", port)) for name in ("alice", "bob", "carl")]
-        # Nobody sends an empty datagram: mitmproxy takes that for the end of the flow.
-        play(server, players)
-    assert_recorded(running.database, players)
-    assert rows(running.database, "SELECT count(*) FROM games") == [(2,)]
-
-
 def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
     """What a client gets who says something, and has it said back."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
@@ -121,19 +112,29 @@ def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
             return receive(client, len(data))
 
 
-def test_what_an_addon_before_it_makes_of_a_message_is_recorded(tmp_path: Path) -> None:
+def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path: Path) -> None:
     louder = (
         "class Louder:\n"
         "    def tcp_message(self, flow):\n"
         "        flow.messages[-1].content = flow.messages[-1].content.upper()\n"
         "addons = [Louder()]"
     )
+    server = Server(expected=3, rounds=2)
+    udp, tcp = free_port("udp"), free_port("tcp")
     with listening() as listener:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode, before=louder) as running:
-            assert exchange(port, listener, b"hello") == b"HELLO"
-    assert rows(running.database, "SELECT data FROM chunks") == [(b"HELLO",)] * 2
+        modes = (
+            f"reverse:udp://127.0.0.1:{server.port}@{udp}",
+            f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{tcp}",
+        )
+        with mitmdump(tmp_path, *modes, before=louder) as running:
+            players = [Player(name, ("127.0.0.1", udp)) for name in ("alice", "bob", "carl")]
+            # Nobody sends an empty datagram: mitmproxy takes that for the end of the flow.
+            play(server, players)
+            assert exchange(tcp, listener, b"hello") == b"HELLO"
+    assert_recorded(running.database, players)
+    assert rows(running.database, "SELECT count(*) FROM games") == [(2,)]
+    of_tcp = "FROM chunks c JOIN streams s ON s.id = c.stream_id WHERE transport = 'tcp'"
+    assert rows(running.database, f"SELECT data {of_tcp}") == [(b"HELLO",)] * 2
 
 
 def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) -> None:
@@ -141,7 +142,9 @@ def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) 
         port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
         (tmp_path / "text.db").write_text("only text\n" * 100)
-        with mitmdump(tmp_path, mode, "kiebitz_db=text.db", ready="Kiebitz records nothing: text.db: "):
+        with mitmdump(
+            tmp_path, mode, setting="kiebitz_db=text.db", ready="Kiebitz records nothing: text.db: "
+        ):
             assert exchange(port, listener, b"hello") == b"hello"
     assert list(tmp_path.glob(".*spool*")) == []
 
@@ -151,7 +154,7 @@ def test_without_a_database_nothing_is_recorded(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")
         mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode, "kiebitz_db=", ready="listening at") as running:
+        with mitmdump(tmp_path, mode, setting="kiebitz_db=", ready="listening at") as running:
             assert exchange(port, listener, b"hello") == b"hello"
     assert "Kiebitz" not in running.log
     assert not running.database.exists()
@@ -162,7 +165,7 @@ def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
     with mitmdump(
         tmp_path,
         "reverse:tcp://127.0.0.1:9@0",
-        "kiebitz_decode_as=tcp.port==1,schafkop",
+        setting="kiebitz_decode_as=tcp.port==1,schafkop",
         ready="Kiebitz records nothing: kiebitz_decode_as: there is no protocol schafkop; did you mean",
     ) as running:
         pass

@@ -106,12 +106,15 @@ def test_what_a_key_does(
     sight.until(lambda: rows(sight) == 2 - len(expected) + 1, "it is listed no more")
 
 
-def test_what_a_button_does(page: Served, relay: Relay, look: Look) -> None:
-    sight = opened(look, page, relay)
-    sight.one("#pane-held [role=option]").nth(1).click()
-    sight.one("#pane-held").get_by_role("button", name="Drop").click()
-    done(sight, relay, "drop", 2)
-    sight.until(lambda: sight.text("#notice") == "ANNOUNCE was dropped", "it is said")
+def test_what_a_button_does_and_with_the_relay_all_goes(page: Served, database: str, look: Look) -> None:
+    with holding(database) as relay:
+        sight = opened(look, page, relay)
+        sight.one("#pane-held [role=option]").nth(1).click()
+        sight.one("#pane-held").get_by_role("button", name="Drop").click()
+        done(sight, relay, "drop", 2)
+        sight.until(lambda: sight.text("#notice") == "ANNOUNCE was dropped", "it is said")
+    sight.until(lambda: not sight.is_seen("#tab-held") and not sight.is_seen("#held-strip"), "it is gone")
+    assert sight.is_seen("#pane-events")
 
 
 def test_a_message_is_edited_field_by_field(page: Served, relay: Relay, look: Look) -> None:
@@ -174,13 +177,6 @@ def test_one_player_s_view_shows_nothing_of_it(page: Served, relay: Relay, look:
     assert sight.text("#pane-held [role=option]") == ""
     sight.press("h")
     sight.until(lambda: "nothing is held here" in sight.text("#notice"), "it is said")
-
-
-def test_with_the_relay_it_goes(page: Served, database: str, look: Look) -> None:
-    with holding(database) as relay:
-        sight = opened(look, page, relay)
-    sight.until(lambda: not sight.is_seen("#tab-held") and not sight.is_seen("#held-strip"), "it is gone")
-    assert sight.is_seen("#pane-events")
 
 
 @pytest.mark.full

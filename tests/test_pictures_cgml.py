@@ -7,12 +7,13 @@ import re
 from typing import Any
 
 import pytest
-from command import CAPTURES, kiebitz
+from command import kiebitz
 from drawing import drawn, event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from stored import stored
 from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
@@ -22,7 +23,7 @@ from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, PACK
 from kiebitz.dissectors.records import Event
 
-HANDS = str(CAPTURES / "cgml-hands.pcap.gz")
+HANDS = "cgml-hands.pcap.gz"
 IDS = [1, 2, 3]
 
 
@@ -69,7 +70,7 @@ TRICK = {"number": 1, "cards": [played(2, "R10"), played(3, "R0A"), played(1, "R
 def test_trick_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert (
-        stripped(kiebitz("state", HANDS, "--game", "2", "--at", "#172").out)
+        stripped(kiebitz("state", stored(HANDS), "--game", "2", "--at", "#172").out)
         == """\
 CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
         wampaire ╭───────────── group 5 · hand 2 ─────────────╮ robot Karel
@@ -97,7 +98,7 @@ trick 2 for robot Emil &…: ♣A ♥A ♣K
 def test_as_one_player_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert (
-        stripped(kiebitz("state", HANDS, "--game", "2", "--at", "#172", "--as", "6533").out)
+        stripped(kiebitz("state", stored(HANDS), "--game", "2", "--at", "#172", "--as", "6533").out)
         == """\
 CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
      robot Karel ╭───────────── group 5 · hand 2 ─────────────╮ robot Emil & sp…
@@ -125,7 +126,7 @@ trick 2 for robot Emil &…: ♣A ♥A ♣K
 def test_hand_that_is_over_is_drawn_as_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert (
-        stripped(kiebitz("state", HANDS, "--game", "4").out)
+        stripped(kiebitz("state", stored(HANDS), "--game", "4").out)
         == """\
 CGML (licitovaný mariáš)  127.0.0.1:7002  game 4  0.372s  #411
         wampaire ╭───────────── group 5 · hand 4 ─────────────╮ robot Karel
@@ -154,7 +155,7 @@ B7 is over; 8678 won; money: 1216 -40, 6533 -40, 8678 80
 
 def test_between_two_hands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    login, game = kiebitz("state", HANDS, "--at", "0.3238s").out.split("\n\n")[1:]
+    login, game = kiebitz("state", stored(HANDS), "--at", "0.3238s").out.split("\n\n")[1:]
     assert (
         game
         == """\
@@ -166,13 +167,13 @@ BG is over; 1216, 6533 won; money: 1216 4, 6533 4, 8678 -8
 """
     )
     assert "in no group: robot <3> (bot)\n" in login
-    assert "last hand" not in kiebitz("state", HANDS, "--at", "0.22s").out
+    assert "last hand" not in kiebitz("state", stored(HANDS), "--at", "0.22s").out
     assert "load of servers of bots: 127.0.0.1:48728 48, " in login
 
 
 def test_replay_of_a_hand_ends_with_its_winner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    replayed = kiebitz("replay", HANDS, "--game", "1", "--speed", "0").out
+    replayed = kiebitz("replay", stored(HANDS), "--game", "1", "--speed", "0").out
     last = replayed[replayed.index("CGML (") :]
     assert re.search(r" robot Karel and .*\n.* robot Emil &… won ", last)
     assert "this hand -2" in last
@@ -180,7 +181,7 @@ def test_replay_of_a_hand_ends_with_its_winner(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_moment_is_drawn_and_everybody_keeps_his_place() -> None:
-    timeline = open_session(HANDS)
+    timeline = open_session(stored(HANDS))
     onlooker = Onlooker(timeline, None)
     hands = 0
     for game in timeline.games():

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from stored import stored
 from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
@@ -276,7 +278,7 @@ def test_all_tiles_can_be_told_apart_in_unicode_and_ascii() -> None:
 def test_tiles_are_coloured_and_ivory(terminal: dict[str, str], tiles: list[str]) -> None:
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
     seen = subprocess.run(
-        [sys.executable, "-m", "kiebitz", "state", HEAD, "--at", "#20"],
+        [sys.executable, "-m", "kiebitz", "state", stored(Path(HEAD).name), "--at", "#20"],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1", **terminal},
         check=True,

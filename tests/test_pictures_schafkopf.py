@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from stored import stored
 from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
@@ -335,7 +336,7 @@ def test_players_keep_their_colours_while_the_seats_move_on() -> None:
 def test_four_colours(terminal: dict[str, str], hand: list[str]) -> None:
     # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
     seen = subprocess.run(
-        [sys.executable, "-m", "kiebitz", "state", str(CAPTURES / "schafkopf-1.3-badcard.pcap")],
+        [sys.executable, "-m", "kiebitz", "state", stored("schafkopf-1.3-badcard.pcap")],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1", **terminal},
         check=True,

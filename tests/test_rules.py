@@ -46,7 +46,7 @@ EVERY_RULE = [
 ]
 
 
-@pytest.mark.parametrize("protocol", a_few(BROKEN_IN, {"maexchen"}))
+@pytest.mark.parametrize("protocol", a_few(BROKEN_IN, {"maexchen", "cgml"}))
 def test_all_that_a_table_reports_is_a_row_and_each_row_is_broken(protocol: str, tmp_path: Path) -> None:
     found = tmp_path / "broken.json"
     done = subprocess.run(

@@ -6,12 +6,13 @@ import io
 from functools import partial
 
 import pytest
-from command import CAPTURES, kiebitz
+from command import kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 from screens import ASCII, Filled
+from stored import stored
 from strength import times
 from test_pictures_cgml import playing as marias
 from test_pictures_schafkopf import playing as schafkopf
@@ -23,9 +24,9 @@ from kiebitz.cli.terminal import emoji
 from kiebitz.dissectors.cgml.cards import PACK as CGML_PACK
 from kiebitz.dissectors.schafkopf.cards import PACK
 
-SCHAFKOPF = ("state", str(CAPTURES / "schafkopf-1.3-2humans.pcap"), "--at", "#40")
-MARIAS = ("state", str(CAPTURES / "cgml-hands.pcap.gz"), "--game", "2", "--at", "#172")
-WATCHED = ("watch", str(CAPTURES / "cgml-hands.pcap.gz"), "--game", "2")
+SCHAFKOPF = ("state", "schafkopf-1.3-2humans.pcap", "--at", "#40")
+MARIAS = ("state", "cgml-hands.pcap.gz", "--game", "2", "--at", "#172")
+WATCHED = ("watch", "cgml-hands.pcap.gz", "--game", "2")
 GNOME = {"TERM": "xterm-256color", "VTE_VERSION": "7006"}
 LEGENDS = "♣ Eichel ♠ Gras ♥ Herz ♦ Schellen", "♣ žaludy ♠ zelené ♥ červené ♦ kule"
 
@@ -73,6 +74,12 @@ def test_whoever_reckons_finds_the_same_widths() -> None:
 # On terminals.
 
 
+def on_stored(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A command on a capture, as one on the database of it."""
+    name, capture, *options = command
+    return name, stored(capture), *options
+
+
 def table_rows(screen: Filled) -> int:
     """How many rows of the terminal have both edges of the table in their columns."""
     rows = screen._pyte.buffer
@@ -95,7 +102,7 @@ def test_own_suits_stand_in_the_same_table(
         (GNOME, own, "♣♠♦"),
     ]
     for surroundings, signs, others in looks:
-        with Filled(*command, columns=80, rows=24, **surroundings) as screen:
+        with Filled(*on_stored(command), columns=80, rows=24, **surroundings) as screen:
             # What pyte shows of a wide letter is the letter alone; it stands in two columns nevertheless.
             seen = screen.until(partial(is_whole, screen, rows, signs))
             assert all(sign not in seen for sign in others)
@@ -111,17 +118,17 @@ def is_whole(screen: Filled, rows: int, signs: tuple[str, ...], seen: str) -> bo
     [({**GNOME, "TERM": "linux"}, LEGENDS[0]), ({**GNOME, **ASCII}, "E Eichel G Gras H Herz S Schellen")],
 )
 def test_plainer_terminals_get_plainer_signs(surroundings: dict[str, str], legend: str) -> None:
-    with Filled(*SCHAFKOPF, columns=80, rows=24, **surroundings) as screen:
+    with Filled(*on_stored(SCHAFKOPF), columns=80, rows=24, **surroundings) as screen:
         seen = screen.until(legend)
         assert "🍃" not in seen
         screen.ended()
 
 
 def test_a_list_of_forty_columns_has_its_legend() -> None:
-    with Filled(*SCHAFKOPF, columns=40, rows=40) as screen:
+    with Filled(*on_stored(SCHAFKOPF), columns=40, rows=40) as screen:
         assert "♦ Schellen" in screen.until(LEGENDS[0])
         screen.ended()
-    with Filled(*SCHAFKOPF, columns=40, rows=40, **GNOME) as screen:
+    with Filled(*on_stored(SCHAFKOPF), columns=40, rows=40, **GNOME) as screen:
         seen = screen.until("🔔9")
         assert "Schellen" not in seen.replace("Solo Schellen", "")
         screen.ended()
@@ -131,7 +138,7 @@ def test_nobody_knows_who_reads_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in GNOME.items():
         monkeypatch.setenv(name, value)
     for command in (SCHAFKOPF, MARIAS):
-        out = kiebitz(*command).out
+        out = kiebitz(*on_stored(command)).out
         assert any(legend in out for legend in LEGENDS)
         assert all(sign not in out for sign in "🌰🍃🔔")
 

@@ -11,10 +11,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from command import TINY, kiebitz
+from command import TINY
 from lesson import Class
 from live import KIEBITZ, PATIENCE_S, running, until
 from screens import ASCII, Filled
+from stored import copy, stored
 from strength import a_few
 
 ALICE = "alice is registered"
@@ -120,7 +121,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
     ),
 )
 def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -> None:
-    with Filled("watch", TINY) as watch:
+    with Filled("watch", stored(Path(TINY).name)) as watch:
         watch.until("? help")
         watch.type(keys)
         assert watch.ended() == status
@@ -130,7 +131,7 @@ def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -
 
 @pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP, signal.SIGINT], [signal.SIGTERM]))
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
-    with Filled("watch", TINY) as watch:
+    with Filled("watch", stored(Path(TINY).name)) as watch:
         watch.until("? help")
         watch.signal(number)
         assert watch.ended() == 128 + number
@@ -138,7 +139,7 @@ def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Sign
 
 
 def test_it_is_resized_while_it_runs() -> None:
-    with Filled("watch", TINY) as watch:
+    with Filled("watch", stored(Path(TINY).name)) as watch:
         watch.until("? help")
         for columns, rows in ((160, 50), (40, 12), (80, 24)):
             watch.resize(columns, rows)
@@ -248,8 +249,7 @@ def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> 
 @pytest.mark.parametrize("capture", a_few([TINY, "several"], [TINY]))
 def test_a_database_that_is_locked_is_told_of_and_asked_again(capture: str, tmp_path: Path) -> None:
     database = tmp_path / "game.db"
-    several = str(Path(TINY).with_name("catan-five-servers.pcapng.gz"))
-    assert kiebitz("import", several if capture == "several" else capture, "-w", str(database)).status == 0
+    copy("catan-five-servers.pcapng.gz" if capture == "several" else Path(TINY).name, database)
     with Filled("watch", str(database)) as watch:
         watch.until("? help")
         watch.until(lambda screen: "searching" not in screen)

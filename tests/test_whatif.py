@@ -14,6 +14,7 @@ from command import CAPTURES, TINY, Done, kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sessions import Conversation, record
+from stored import stored
 from strength import a_few, few_captures, times
 
 from kiebitz.cli.sessions import open_session
@@ -39,7 +40,7 @@ ONE_OF_EACH = (
 
 
 def whatif(capture: str, *arguments: str) -> Done:
-    return kiebitz("whatif", str(CAPTURES / capture), *arguments)
+    return kiebitz("whatif", stored(capture), *arguments)
 
 
 def edits(numbers: Sequence[int], values: str) -> list[str]:
@@ -490,7 +491,7 @@ def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
 @cache
 def _session(capture: str) -> Timeline:
     with for_all():
-        return open_session(str(CAPTURES / capture))
+        return open_session(stored(capture))
 
 
 @cache

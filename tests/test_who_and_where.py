@@ -11,19 +11,18 @@ from pathlib import Path
 import pytest
 from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from made_sessions import Conversation, record
+from stored import stored
 from strength import a_few
 from terminals import OnTerminal, unstyled
 
-BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
-FIVE = str(CAPTURES / "catan-five-servers.pcapng.gz")
+BADCARD = "schafkopf-1.3-badcard.pcap"
+FIVE = "catan-five-servers.pcapng.gz"
 
 
 @pytest.fixture(scope="module")
-def five(tmp_path_factory: pytest.TempPathFactory) -> str:
+def five() -> str:
     """The same five servers in a database."""
-    path = str(tmp_path_factory.mktemp("five") / "five.db")
-    assert kiebitz("import", FIVE, "-w", path).status == 0
-    return path
+    return stored(FIVE)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +36,12 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_messages_name_the_clients_that_have_said_who_they_are(capture: str, names: set[str]) -> None:
-    rows = kiebitz("messages", str(CAPTURES / capture), "--json").json
+    rows = kiebitz("messages", stored(capture), "--json").json
     assert {row["player"] for row in rows} - {None} == names
     # The address is there all the same.
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+", row["client"]) for row in rows)
     who = next(row for row in rows if row["player"])
-    line = kiebitz("messages", str(CAPTURES / capture), "-Y", f"# == {who['id']}").out.splitlines()[1]
+    line = kiebitz("messages", stored(capture), "-Y", f"# == {who['id']}").out.splitlines()[1]
     assert who["player"] in line
     assert who["client"] not in line
 
@@ -80,34 +79,38 @@ def test_a_replay_into_a_pipe_says_which_table_where_there_are_several(five: str
     ],
 )
 def test_results_are_told_by_names(capture: str, result: str) -> None:
-    assert result in kiebitz("games", str(CAPTURES / capture)).out.splitlines()[1]
+    assert result in kiebitz("games", stored(capture)).out.splitlines()[1]
 
 
 def test_check_says_under_which_numbers_a_flaw_is_listed() -> None:
-    rows = kiebitz("check", BADCARD, "--json").json
+    rows = kiebitz("check", stored(BADCARD), "--json").json
     by_code = {row["code"]: row for row in rows}
     assert (by_code["bad-field"]["message"], by_code["bad-field"]["player"]) == (118, "Falsch")
     for row in rows:
-        (message,) = kiebitz("messages", BADCARD, "-Y", f"number == {row['message']}", "--json").json
+        (message,) = kiebitz("messages", stored(BADCARD), "-Y", f"number == {row['message']}", "--json").json
         assert message["event"] == row["event"]
         assert row["id"] in [flaw["id"] for flaw in message["flaws"]]
-    text = kiebitz("check", BADCARD).out
+    text = kiebitz("check", stored(BADCARD)).out
     assert "11.752960 s, message #118, stream 2, Falsch → 127.0.0.1:35555 (c2s), byte 7" in text
     with_event = next(row for row in rows if row["event"] is not None)
     assert f"message #{with_event['message']}, event #{with_event['event']}, stream" in text
 
 
 def test_a_note_blames_nobody() -> None:
-    out = kiebitz("check", BADCARD, "-Y", 'diag.severity == "note"').out
+    out = kiebitz("check", stored(BADCARD), "-Y", 'diag.severity == "note"').out
     assert "= from: server" in out
     assert "malformed" not in out
 
 
 def test_messages_mark_what_is_flawed_and_show_what_was_sent() -> None:
-    done = kiebitz("messages", BADCARD, "-Y", "number == 118")
+    done = kiebitz("messages", stored(BADCARD), "-Y", "number == 118")
     assert r"error[bad-field] · gives a card for a Hochzeit · !KARTE\nBLAU\nSAU\n!END\n" in done.out
-    assert kiebitz("messages", BADCARD, "-Y", "number == 118", "--json").json[0]["bytes"].startswith("!KARTE")
-    with OnTerminal("messages", BADCARD, "-Y", "number in {117, 118}", columns=100) as command:
+    assert (
+        kiebitz("messages", stored(BADCARD), "-Y", "number == 118", "--json")
+        .json[0]["bytes"]
+        .startswith("!KARTE")
+    )
+    with OnTerminal("messages", stored(BADCARD), "-Y", "number in {117, 118}", columns=100) as command:
         assert command.ended() == 0
     plain, flawed = command.written.decode().splitlines()[1:3]
     assert "\x1b[31m" in flawed
@@ -146,9 +149,8 @@ def test_kiebitz_alone_shows_its_help() -> None:
 
 @pytest.mark.parametrize("variable", a_few(["FORCE_COLOR", "CLICOLOR_FORCE"], ["FORCE_COLOR"]))
 @pytest.mark.parametrize("command", a_few(["state", "check", "follow"], ["state"]))
-def test_colours_may_be_asked_for(variable: str, command: str, tmp_path: Path) -> None:
-    catan = str(tmp_path / "catan.db")
-    assert kiebitz("import", str(CAPTURES / "catan-yaks-g1-3p.pcap.gz"), "-w", catan).status == 0
+def test_colours_may_be_asked_for(variable: str, command: str) -> None:
+    catan = stored("catan-yaks-g1-3p.pcap.gz")
     arguments = [sys.executable, "-m", "kiebitz", command, catan, *(["1"] if command == "follow" else [])]
 
     def shown(**environment: str) -> str:
@@ -169,9 +171,9 @@ def sniffed(capture: str, database: Path, *options: str) -> str:
     """What is shown while a capture comes through a pipe."""
     arguments = [sys.executable, "-m", "kiebitz", "sniff", "-i", "-", "-w", str(database), *options]
     # The command takes plain pcap only through a pipe.
-    data = (
-        gzip.decompress(Path(capture).read_bytes()) if capture.endswith(".gz") else Path(capture).read_bytes()
-    )
+    data = (CAPTURES / capture).read_bytes()
+    if capture.endswith(".gz"):
+        data = gzip.decompress(data)
     done = subprocess.run(arguments, cwd=ROOT, input=data, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.decode()
@@ -182,12 +184,12 @@ def test_live_lines_say_which_table_where_there_are_several(tmp_path: Path) -> N
     last = lines[-1].split(maxsplit=2)
     assert re.fullmatch(r":\d+", last[1])
     assert len({line.split()[1] for line in lines if re.match(r" *\d+\.\d+  :\d+ ", line)}) >= 4
-    alone = sniffed(TINY, tmp_path / "one.db").splitlines()
-    assert not any(re.match(r" *\d+\.\d+  :\d+ ", line) for line in alone)
 
 
-def test_live_errors_name_the_client(tmp_path: Path) -> None:
+def test_live_errors_name_the_client_and_no_table_where_there_is_one(tmp_path: Path) -> None:
     out = sniffed(BADCARD, tmp_path / "game.db")
+    assert re.search(r"^ *\d+\.\d+  ", out, re.MULTILINE)
+    assert not re.search(r"^ *\d+\.\d+  :\d+ ", out, re.MULTILINE)
     assert 'error[bad-field] Falsch: KARTE: "BLAU" is not known here' in out
     assert "error[suit-not-followed] Falsch: Falsch plays GRAS OBER" in out
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from command import CAPTURES
+from stored import stored
 from textual.pilot import Pilot
 
 from kiebitz.cli.altering.hands_client import HandsClient
@@ -19,7 +21,7 @@ from kiebitz.cli.watch.said import Said
 from kiebitz.cli.watch.viewer import Viewer
 from kiebitz.storage.conditions import compile_wanted
 
-PATIENCE_S = 8.0
+PATIENCE_S = 60.0
 
 _NAMES = {
     " ": "space",
@@ -116,7 +118,7 @@ def watch(
     hands: HandsClient | None = None,
 ) -> WatchApp:
     """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
-    path = session if "/" in session else str(CAPTURES / session)
+    path = session if "/" in session and Path(session).parent != CAPTURES else stored(Path(session).name)
     timeline = open_session(path)
     viewer = viewer_of(timeline, path, player, compile_wanted(wanted), game, pace or Pace())
     app = WatchApp(viewer, said, hands)
