@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kiebitz.cli.probing.stage import Conditions, Stage
+from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.dissectors.probing.demands import HEARS
 from kiebitz.dissectors.probing.verdict import Verdict
@@ -57,7 +58,7 @@ class Game(Stage):
                         lost = f"in {limit_s:g} s no game came to its end"
                 self._witness.begin()
                 if self._conditions.side == "server" and self.is_heard:
-                    self._conditions.habits.greets = bool(await self._is_greeted())
+                    await self._learn_greeting()
             except PeerError as error:
                 if self._program is None:
                     raise
@@ -70,7 +71,9 @@ class Game(Stage):
 
 def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     """The verdict on a case that is in play; None, and why, if it was not seen."""
-    flaws = game.flaws.get(case.says or OF_NO_MESSAGE, ())
+    # What nobody can read is none of its messages.
+    names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
+    flaws = [flaw for name in names for flaw in game.flaws.get(name, ())]
     if flaws:
         more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
         return Verdict("FAILED", f"in a game without anything odd: {flaws[0]}{more}", ("answers",)), None

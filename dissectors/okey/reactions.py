@@ -236,5 +236,6 @@ REACTIONS = Reactions(
         "wrong-deal/second": "it shows beside the decks of other players, which no client is told",
         "wrong-deal/pack": "it shows beside the decks of other players, which no client is told",
     },
+    waits_for="DRAW PUTT",
     silence_s=15,
 )

@@ -23,6 +23,10 @@ class Habits:
         """By a message what came next, and whether that named who had spoken each time."""
         self.greets = False
         """Whether it says something to a new client while a game is on."""
+        self.welcomes: frozenset[str] = frozenset()
+        """What it says to a new client before that has said anything."""
+        self.answers_newcomers = False
+        """Whether it answers what a new client says first."""
         self.flawed: frozenset[str] = frozenset()
         """The messages of its own with which something is wrong in any case."""
 

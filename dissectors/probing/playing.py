@@ -248,12 +248,16 @@ class PlayedWay(Way):
             if self._has_acted:
                 if self._goes_on(row, called in named):
                     self._answered.add(connection)
-            elif line.said is not None and line.waits:
+            elif line.said is not None and line.waits and not self._is_held(connection):
                 self._habits.learn(line.said, row.name, called in named)
-            line.waits = False
+            line.waits = line.waits and self._is_held(connection)
             if connection in self._lines:
                 self._hear(connection, row.name, decoded.fields)
         return Reaction((), tuple(replies))
+
+    def _is_held(self, connection: int) -> bool:
+        """Whether what is to be said on it is not sent yet."""
+        return self._held is not None and self._held.connection == connection
 
     def _goes_on(self, row: MessageType, names_speaker: bool) -> bool:
         if self._row is None or (self._goal.harmless and not self._habits.is_answered(self._row)):

@@ -29,7 +29,8 @@ class Seen(msgspec.Struct, frozen=True):
     the connection, `died` how its process ended.
 
     `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
-    played at the same time; None if nobody tried.
+    played at the same time; None if nobody tried. `leaves_waiting` says that they hear nothing any more, as
+    they wait for one who is gone, `untold` that they do not hear what is to be told to all.
     """
 
     as_usual: bool = False
@@ -39,6 +40,8 @@ class Seen(msgspec.Struct, frozen=True):
     died: str | None = None
     lets_in: bool | None = None
     others_go_on: bool | None = None
+    leaves_waiting: bool = False
+    untold: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -88,6 +91,8 @@ def judged(case: Case, seen: Seen) -> Verdict:
     if broken is not None:
         return Verdict("FAILED", broken, reactions)
     demand = case.demand
+    if seen.untold and demand.level == "must":
+        return Verdict("FAILED", f"it does not tell the others: {demand.others_hear}", reactions)
     did = " and ".join(_DID[each] for each in reactions)
     if demand.level == "open":
         return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
@@ -107,6 +112,8 @@ def _always_demanded(case: Case, seen: Seen) -> str | None:
         return "a new client does not get in any more"
     if seen.others_go_on is False and case.demand.spares_others:
         return "the game of the others does not go on"
+    if seen.leaves_waiting:
+        return "the others wait for one who is gone"
     if seen.flawed:
         return f"it says what the grammar does not allow: {seen.flawed[0]}"
     return None
