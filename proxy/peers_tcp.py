@@ -72,7 +72,9 @@ class _TcpConnection(Connection):
 
     def hang(self) -> None:
         if not self.transport.is_closing():
-            self.transport.write_eof()
+            # The peer may be gone, and its reset not be read yet.
+            with suppress(OSError):
+                self.transport.write_eof()
 
     def reset(self) -> None:
         sock = self.transport.get_extra_info("socket")

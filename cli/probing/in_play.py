@@ -96,7 +96,9 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
     said = frozenset(row.name for row in messages(timeline) if row.direction == says)
     flaws: dict[str, list[str]] = {}
     for flaw in diagnostics(timeline):
-        if flaw.severity == "error" and flaw.blame == side:
+        # To a client we have said all that there is to know: then to break a rule is no doubtful thing.
+        is_sure = flaw.severity == "error" or (side == "client" and flaw.group == "rule")
+        if is_sure and flaw.severity != "note" and flaw.blame == side:
             is_own = flaw.direction == says and flaw.message is not None
             name = flaw.message if is_own and flaw.message is not None else OF_NO_MESSAGE
             flaws.setdefault(name, []).append(flaw.text)

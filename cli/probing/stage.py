@@ -156,10 +156,12 @@ class Stage:
             return None
         if habits.welcomes:
             await self._hear(connection, frozenset())
-        for data in self._way.opening():
+        # A record may have nothing that can be said first.
+        opening = self._way.opening()
+        for data in opening:
             self._peers.say(connection, data)
-        heard = await self._hear(connection, habits.welcomes if habits.answers_newcomers else frozenset())
-        if heard:
+        is_to_answer = habits.answers_newcomers and opening
+        if await self._hear(connection, habits.welcomes if is_to_answer else frozenset()):
             return True
         return None if connection in self._listening.ends and not self._names_said(connection) else False
 

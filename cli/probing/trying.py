@@ -168,6 +168,9 @@ class Trial(Stage):
         if not isinstance(act, Send):
             self._has_gone = self._has_gone or act.by == "self"
         if isinstance(act, Send):
+            if act.by == "self" and "stranger" in self._senders:
+                # To what a stranger has begun there is no answer.
+                self._way.forget()
             self._senders.add(act.by)
             if not self._peers.say(connection, act.data) and not self._is_unread:
                 try:

@@ -27,7 +27,7 @@ _CUT_MOST = 256
 _SLOW = 4
 """So many bytes come a second apart."""
 
-_BESIDE_S = 0.1
+_BESIDE_S = 0.3
 """So long before a message half of a newcomer's has come."""
 
 _APART_S = 0.002

@@ -61,6 +61,8 @@ class Line:
         self._came = 0
         self.said: str | None = None
         """The message that was said last on it."""
+        self.has_begun = False
+        """Whether something was said before that."""
         self.waits = False
         """Whether nothing has come since."""
 
@@ -160,6 +162,7 @@ class PlayedWay(Way):
         line = self._lines[connection]
         if line.said is not None:
             self._later[connection, line.said] = frame
+        line.has_begun = line.said is not None
         line.said, line.waits = said.name, True
         return Say(connection, frame)
 
@@ -201,6 +204,9 @@ class PlayedWay(Way):
             self._held = None
         if uses < 2:
             self._skipped = None
+
+    def forget(self) -> None:
+        self._answered.clear()
 
     def _is_skipped(self, act: play.Act) -> bool:
         """Whether the acts had this in them."""

@@ -52,6 +52,9 @@ class Verdict(msgspec.Struct, frozen=True):
     reactions: tuple[Reaction, ...]
 
 
+EXIT_STATUS = "exit status "
+"""With this begins how a program ended that has ended by itself."""
+
 _DID: dict[Reaction, str] = {
     "answers": "goes on as if nothing were wrong",
     "refuses": "refuses it",
@@ -106,7 +109,9 @@ def judged(case: Case, seen: Seen) -> Verdict:
 
 def _always_demanded(case: Case, seen: Seen) -> str | None:
     """What is broken of what is demanded in each case."""
-    if seen.died is not None:
+    # A client that is to hang up may say by its status that it could not play.
+    may_end = case.role == "client" and case.demand.level == "must" and "closes" in case.demand.right
+    if seen.died is not None and not (may_end and seen.died.startswith(EXIT_STATUS)):
         return f"it has ended: {seen.died}"
     if seen.lets_in is False:
         return "a new client does not get in any more"
