@@ -123,7 +123,9 @@ def test_a_right_program_fails_none_of_these_cases(peer: str) -> None:
 def test_a_right_program_fails_no_kind_of_case(peer: str) -> None:
     kinds: dict[str, Case] = {}
     protocol, role = peer.split("-")
-    for case in cases_of(dissector_of(protocol), "server" if role == "server" else "client"):
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    for case in cases_of(dissector, "server" if role == "server" else "client"):
         # The slow ones are tried where their protocol is.
         if not case.is_in_play and case.message not in UNSAID[protocol] and case.kind not in SLOW:
             kinds.setdefault(case.kind, case)
