@@ -126,7 +126,7 @@ def test_a_case_is_called_so(dissector: Dissector, role: Role, name: str) -> Non
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
-        ([], 82),
+        ([], 83),
         (["noughts/PUT"], 25),
         (["noughts/PUT/*"], 25),
         (["*/square/unknown", "*/endless"], 2),

@@ -48,6 +48,7 @@ DEMANDS = (
         "must",
         ("answers", "ignores", "closes"),
         "2 Přihlášení hráčů a zahájení nové hry; 4 Řídící zprávy",
+        "Oznámení fatální chyby, kvůli které se ukončuje spojení.",
     ),
     # What may be left out.
     Demand(

@@ -30,7 +30,12 @@ _LOST = (Refusal("PLAYER LOST"),)
 DEMANDS = (
     # Who is rejected has nothing more to say.
     Demand(
-        "REJECTED/whole REJECTED/spelling/*", "client", "must", ("answers", "ignores", "closes"), _JOINING
+        "REJECTED/whole REJECTED/spelling/*",
+        "client",
+        "must",
+        ("answers", "ignores", "closes"),
+        _JOINING,
+        _KNOWN,
     ),
     # Anmelden. A client at the same address may take a name over; then the other's game is at its end.
     Demand("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
