@@ -126,7 +126,7 @@ def test_a_case_is_called_so(dissector: Dissector, role: Role, name: str) -> Non
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
-        ([], 82),
+        ([], 83),
         (["noughts/PUT"], 25),
         (["noughts/PUT/*"], 25),
         (["*/square/unknown", "*/endless"], 2),
@@ -310,6 +310,11 @@ def test_what_names_another_comes_from_others() -> None:
         ("unknown-message", Situation(b"PUT 5\r\n"), (Send(b"KIEBITZ 5\r\n"),)),
         ("empty", Situation(b"PUT 5\r\n"), (Send(b"\r\n"),)),
         ("come-and-go/reset", Situation(b"PUT 5\r\n"), (Reset("stranger"),)),
+        (
+            "come-and-stay",
+            Situation(b"PUT 5\r\n"),
+            (Send(b"PUT", "stranger"), Pause(0.3), Send(b"PUT 5\r\n")),
+        ),
     ],
 )
 def test_what_is_done_in_a_case_of_a_plug_in(name: str, at: Situation, expected: tuple[Act, ...]) -> None:

@@ -17,6 +17,9 @@ from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 SILENT = Seen()
 USUAL = Seen(as_usual=True)
 CLOSED = Seen(ended="closed")
+GIVEN_UP = Seen(ended="closed", died="exit status 1")
+CRASHED = Seen(ended="closed", died="SIGSEGV")
+UNTOLD = Seen(as_usual=True, untold=True)
 REFUSED = Seen(said=(Said("Fehler", {"Meldung": "nein"}),))
 REFUSED_AND_CLOSED = Seen(said=REFUSED.said, ended="closed")
 USUAL_AND_CLOSED = Seen(as_usual=True, ended="closed")
@@ -52,6 +55,13 @@ def case_of(dissector: Dissector, role: Role, name: str) -> Case:
         # It must end the connection.
         (CATAN, "client", "Hallo/Protokoll/other-version", CLOSED, "OK"),
         (CATAN, "client", "Hallo/Protokoll/other-version", USUAL, "FAILED"),
+        # To say by its exit status that it could not play is right then, but not to crash.
+        (CATAN, "client", "Hallo/Protokoll/other-version", GIVEN_UP, "OK"),
+        (CATAN, "client", "Hallo/Protokoll/other-version", CRASHED, "FAILED"),
+        (CATAN, "client", "Würfelwurf/whole", GIVEN_UP, "FAILED"),
+        # It must tell the others.
+        (CATAN, "server", "Chatnachricht_senden/whole", USUAL, "OK"),
+        (CATAN, "server", "Chatnachricht_senden/whole", UNTOLD, "FAILED"),
         # It should.
         (MAEXCHEN, "server", "ANNOUNCE/dice/out-of-range", LOST, "OK"),
         (MAEXCHEN, "server", "ANNOUNCE/dice/out-of-range", USUAL, "NON-STRICT"),
@@ -74,6 +84,7 @@ def test_a_verdict(dissector: Dissector, role: Role, name: str, seen: Seen, word
         (Seen(died="signal 11"), "it has ended: signal 11"),
         (Seen(lets_in=False), "a new client does not get in any more"),
         (Seen(others_go_on=False), "the game of the others does not go on"),
+        (Seen(leaves_waiting=True), "the others wait for one who is gone"),
         (
             Seen(flawed=("MARK has no square",)),
             "it says what the grammar does not allow: MARK has no square",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kiebitz.cli.probing.stage import Conditions, Stage
+from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.probing.cases import Case
 from kiebitz.dissectors.probing.demands import HEARS
 from kiebitz.dissectors.probing.verdict import Verdict
@@ -67,7 +68,7 @@ class Game(Stage):
                 self._conditions.habits.parted_at = self._way.parted_at
                 self._witness.begin()
                 if self._conditions.side == "server" and self.is_heard:
-                    self._conditions.habits.greets = bool(await self._is_greeted())
+                    await self._learn_greeting()
             except PeerError as error:
                 if self._program is None:
                     raise
@@ -84,7 +85,9 @@ def _now() -> float:
 
 def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     """The verdict on a case that is in play; None, and why, if it was not seen."""
-    flaws = game.flaws.get(case.says or OF_NO_MESSAGE, ())
+    # What nobody can read is none of its messages.
+    names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
+    flaws = [flaw for name in names for flaw in game.flaws.get(name, ())]
     if flaws:
         more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
         return Verdict("FAILED", f"in a game without anything odd: {flaws[0]}{more}", ("answers",)), None
@@ -110,7 +113,9 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
     said = frozenset(row.name for row in messages(timeline) if row.direction == says)
     flaws: dict[str, list[str]] = {}
     for flaw in diagnostics(timeline):
-        if flaw.severity == "error" and flaw.blame == side:
+        # To a client we have said all that there is to know: then to break a rule is no doubtful thing.
+        is_sure = flaw.severity == "error" or (side == "client" and flaw.group == "rule")
+        if is_sure and flaw.severity != "note" and flaw.blame == side:
             is_own = flaw.direction == says and flaw.message is not None
             name = flaw.message if is_own and flaw.message is not None else OF_NO_MESSAGE
             flaws.setdefault(name, []).append(flaw.text)

@@ -14,6 +14,7 @@ from typing import IO
 
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.probing.verdict import EXIT_STATUS
 from kiebitz.dissectors.records import Transport
 from kiebitz.proxy.ports_in_use import is_in_use
 
@@ -121,7 +122,7 @@ class Program:
         if status is None:
             return None
         if status >= 0:
-            return f"exit status {status}"
+            return f"{EXIT_STATUS}{status}"
         try:
             return signal.Signals(-status).name
         except ValueError:

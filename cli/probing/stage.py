@@ -154,24 +154,63 @@ class Stage:
         return number
 
     async def _is_greeted(self) -> bool | None:
-        """Whether the server says anything to a new client; None if it lets it not in, or hangs up."""
+        """Whether the server says to a new client what it has always said; None if it lets it not in, or
+        hangs up without a word."""
+        habits = self._conditions.habits
+        connection = await self._newcomer_called()
+        if connection is None:
+            return None
+        if habits.welcomes:
+            await self._hear(connection, frozenset())
+        # A record may have nothing that can be said first.
+        opening = self._way.opening()
+        for data in opening:
+            self._peers.say(connection, data)
+        is_to_answer = habits.answers_newcomers and opening
+        if await self._hear(connection, habits.welcomes if is_to_answer else frozenset()):
+            return True
+        return None if connection in self._listening.ends and not self._names_said(connection) else False
+
+    async def _learn_greeting(self) -> None:
+        """See what the server says to a new client, before and after that says something."""
+        habits = self._conditions.habits
+        connection = await self._newcomer_called()
+        if connection is None:
+            return
+        await self._hear(connection, frozenset())
+        habits.welcomes = self._names_said(connection)
+        opening = self._way.opening()
+        for data in opening:
+            self._peers.say(connection, data)
+        is_answered = await self._hear(connection, habits.welcomes)
+        habits.greets = bool(self._names_said(connection))
+        # What is no answer to it may come by chance.
+        decoded = [self._conditions.dissector.decode(data, "c2s") for data in opening[:1]]
+        rows = [each.row for each in decoded if each.row is not None]
+        habits.answers_newcomers = is_answered and any(map(habits.is_answered, rows))
+
+    async def _newcomer_called(self) -> int | None:
         try:
-            connection = await self._call(self._way.door)
+            return await self._call(self._way.door)
         except PeerError as error:
             self._is_deserted = isinstance(error.__cause__, ConnectionRefusedError)
             return None
-        for data in self._way.opening():
-            self._peers.say(connection, data)
+
+    async def _hear(self, connection: int, but: frozenset[str]) -> bool:
+        """Wait until the peer says something on a connection `but` for messages of these names; whether it
+        did."""
+        heard = self._names_said
 
         def is_over() -> bool:
-            return bool(self._witness.said(connection)) or connection in self._listening.ends
+            return not heard(connection) <= but or connection in self._listening.ends
 
         await self._actor.hear_until(time.monotonic() + self._conditions.wait_s, is_over)
-        if self._witness.said(connection):
-            return True
         how = self._listening.ends.get(connection)
         self._is_deserted = how is not None and how.startswith(NOBODY_LISTENS)
-        return False if how is None else None
+        return not heard(connection) <= but
+
+    def _names_said(self, connection: int) -> frozenset[str]:
+        return frozenset(said.message for said in self._witness.said(connection))
 
 
 class Listening:

@@ -14,10 +14,11 @@ import msgspec
 from kiebitz.cli.probing.program import Program
 from kiebitz.cli.probing.stage import NOBODY_LISTENS, Conditions, Stage
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
-from kiebitz.dissectors.probing.cases import Case
-from kiebitz.dissectors.probing.demands import NotHere
+from kiebitz.dissectors.probing.cases import Case, as_name
+from kiebitz.dissectors.probing.demands import HEARS, NotHere
 from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
 from kiebitz.dissectors.probing.ways import Place, Way
+from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.peers import RESET, PeerError
 from kiebitz.storage.recorder import Recorder
@@ -58,11 +59,13 @@ class Trial(Stage):
     ) -> None:
         super().__init__(way, conditions, recorder, program)
         self._case = case
-        self._sent: dict[By, list[bytes]] = {}
+        self._senders: set[By] = set()
         self._used: dict[By, int] = {}
         """By whom the acts were done, and on which connections."""
         self._gone: set[int] = set()
         """Connections that we have ended."""
+        self._has_gone = False
+        """Whether the one at whose place it is says nothing any more."""
         self._said: tuple[Said, ...] | None = None
         """What the peer had said by the time that it was clear how it reacts."""
         self._is_unread = False
@@ -137,6 +140,7 @@ class Trial(Stage):
     # The acts, and what comes of them.
 
     async def _try(self, place: Place, acts: tuple[Act, ...]) -> Seen:
+        await self._settle(place)
         self._begun_ns = now_ns()
         self._witness.begin()
         self._used["self"] = place.connection
@@ -147,14 +151,24 @@ class Trial(Stage):
         await self._watch(place)
         return await self._seen(place)
 
+    async def _settle(self, place: Place) -> None:
+        """Hear what is still on its way: it is no answer. A datagram's answer may have little time."""
+        if place.role.transport == "tcp":
+            await self._actor.hear_until(time.monotonic() + _LINGER_S)
+
     async def _do(self, act: Act, place: Place) -> None:
         if isinstance(act, Pause):
             await self._actor.hear_until(time.monotonic() + act.seconds)
             return
         connection = await self._connection(act.by, place)
         self._has_hung_up = self._has_hung_up or not isinstance(act, Send)
+        if not isinstance(act, Send):
+            self._has_gone = self._has_gone or act.by == "self"
         if isinstance(act, Send):
-            self._sent.setdefault(act.by, []).append(act.data)
+            if act.by == "self" and "stranger" in self._senders:
+                # To what a stranger has begun there is no answer.
+                self._way.forget()
+            self._senders.add(act.by)
             if not self._peers.say(connection, act.data) and not self._is_unread:
                 try:
                     await self._peers.flushed(connection, _UNREAD_S)
@@ -188,20 +202,23 @@ class Trial(Stage):
     def _wait_s(self) -> float:
         """How long an answer is waited for. Where none is sent, the specification may say so."""
         name = self._case.message
-        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._sent else 0.0
+        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
         return max(self._conditions.wait_s, 2 * patience)
 
     def _is_clear(self, place: Place) -> bool:
         """Whether nothing more is to be waited for."""
-        is_answered = self._is_as_usual(place) or self._is_refused()
+        is_answered = (self._is_as_usual(place) and not self._is_untold(place)) or self._is_refused()
         if is_answered and self._said is None:
             # A refusal that comes later is one of something else.
             self._said = self._witness.said(*self._used.values())
         return is_answered or self._ending() is not None or self._died() is not None
 
     def _is_as_usual(self, place: Place) -> bool:
+        answer = self._case.demand.answer
+        if answer and not any(said.message in answer for said in self._witness.said(*self._used.values())):
+            return False
         # Who has sent it is answered, though it was to be another.
-        senders = [connection for by, connection in self._used.items() if by in self._sent and by != "self"]
+        senders = [self._used[by] for by in self._senders - {"self"} if not self._is_company(by)]
         if self._way.is_as_usual or any(map(self._way.has_gone_on, senders)):
             return True
         expected = place.expected
@@ -214,9 +231,21 @@ class Trial(Stage):
             return True
         return any(self._witness.has_said(said, connection) for connection in senders)
 
-    def _is_sound(self) -> bool:
-        """Whether all that was sent is right by the grammar."""
-        return all(map(self._witness.is_sound, self._sent.values()))
+    def _is_untold(self, place: Place) -> bool:
+        """Whether the others are to be told of it, and are not."""
+        name = self._case.demand.others_hear
+        innocent = self._innocent(place)
+        if name is None or not innocent:
+            return False
+        told = [said for said in self._witness.said(*innocent) if said.message == name]
+        own = [said for said in self._witness.said(place.connection) if said.message == name]
+        # Others may be told such a thing of somebody else.
+        return not any(said in told for said in own) if own else not told
+
+    def _innocent(self, place: Place) -> list[int]:
+        """The connections of those who are there and have done nothing."""
+        used = self._used.values()
+        return [other for other in place.others if other not in used and not self._way.has_left(other)]
 
     def _renames(self) -> bool:
         """Whether the case changes what a player is called."""
@@ -224,6 +253,25 @@ class Trial(Stage):
         fields = row.fields if row is not None else ()
         spoilt = (field for field in fields if field.name == self._case.field)
         return any(handle.of_player for field in spoilt for handle in field.type.handles())
+
+    def _is_told_wrong(self) -> bool:
+        """Whether a client is told something wrong: what it says then follows from that."""
+        names = self._case.field is not None or "/rule/" in self._case.name
+        return self._case.role == "client" and names
+
+    def _echoing(self) -> set[str]:
+        """The messages in which the program says a name again that the case has spoilt."""
+        row, about = self._case.of, self._conditions.dissector
+        spoilt = (
+            next((field for field in row.fields if field.name == self._case.field), None) if row else None
+        )
+        handles = set() if spoilt is None else {*spoilt.type.handles()}
+        return {
+            said.name
+            for said in about.grammar.rows
+            if said.direction == OPPOSITE[HEARS[self._case.role]]
+            and any(handles & {*field.type.handles()} for field in said.fields)
+        }
 
     def _is_refused(self) -> bool:
         said = self._witness.said(*self._used.values())
@@ -233,17 +281,25 @@ class Trial(Stage):
             for each in said
         )
 
+    def _is_company(self, by: By) -> bool:
+        """Whether a stranger is only there, while our player speaks."""
+        return by == "stranger" and "self" in self._senders
+
     def _ending(self) -> str | None:
         """How the peer has ended a connection by which the acts were done."""
-        still_ours = (connection for connection in self._used.values() if connection not in self._gone)
+        asked = [on for by, on in self._used.items() if not self._is_company(by)]
+        still_ours = (connection for connection in asked if connection not in self._gone)
         ends = (self._listening.ends.get(connection) for connection in still_ours)
         return next((how for how in ends if how is not None), None)
 
     async def _seen(self, place: Place) -> Seen:
         how = self._ending()
         said = self._said if self._said is not None else self._witness.said(*self._used.values())
-        # Who is told what is wrong may well repeat it.
-        flawed = self._witness.flawed(self._conditions.habits.flawed) if self._is_sound() else ()
+        flawed = (
+            ()
+            if self._is_told_wrong()
+            else self._witness.flawed(self._conditions.habits.flawed | self._echoing())
+        )
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None
@@ -265,6 +321,8 @@ class Trial(Stage):
             others_go_on,
             self._is_beyond(place),
             self._answer(),
+            self._leaves_waiting(place),
+            self._is_untold(place),
         )
 
     def _is_beyond(self, place: Place) -> bool:
@@ -290,28 +348,33 @@ class Trial(Stage):
 
     def _others_go_on(self, place: Place) -> bool | None:
         """Whether those who have done nothing are still served; None where there is nobody, or nothing."""
-        innocent = [
-            other
-            for other in place.others
-            if other not in self._used.values() and not self._way.has_left(other)
-        ]
+        innocent = self._innocent(place)
         if any(other in self._listening.ends for other in innocent):
             return False
         return True if any(self._witness.said(other) for other in innocent) else None
 
+    def _leaves_waiting(self, place: Place) -> bool:
+        """Whether others have waited for one who is gone, and are told nothing."""
+        row, about = self._case.of, self._conditions.dissector
+        innocent = self._innocent(place)
+        if not self._has_gone or not innocent or row is None or self._case.role == "client":
+            return False
+        beats = {each.name for each in about.grammar.rows if each.heartbeat}
+        told = (said for said in self._witness.said(*innocent) if said.message not in beats)
+        is_waited_for = as_name(row.name) in about.reactions.waits_for.split()
+        return is_waited_for and next(told, None) is None
+
     async def _newcomer(self, place: Place) -> bool | None:
         """Whether a new client gets in; None where it is accepted, but the server says nothing to it."""
-        if self._conditions.habits.greets and not self._is_unread:
-            # It says something to newcomers while others are there: that is to be so still.
-            return bool(await self._is_greeted())
         ours = {place.connection, *place.others, *self._used.values()}
-        if place.role.transport == "udp":
-            # Datagrams have no end, and what comes late is recorded, too.
-            pass
-        elif self._is_unread:
+        # Datagrams have no end, and what comes late is recorded, too.
+        if self._is_unread and place.role.transport == "tcp":
             for connection in ours:
                 self._peers.reset(connection)
-        else:
+        if self._conditions.habits.greets:
+            # It says something to newcomers while others are there: that is to be so still.
+            return bool(await self._is_greeted())
+        if not self._is_unread and place.role.transport == "tcp":
             await asyncio.gather(*map(self._peers.hang, ours))
         is_greeted = await self._is_greeted()
         # Over TCP a server may well wait for more players before it says anything.

@@ -42,6 +42,7 @@ _TOLERANT = (
 )
 _UTF_8 = "Das Protokoll verwendet einen Strom von JSON-Objekten, als Zeichensatz wird dabei UTF-8 verwendet."
 _ERROR = (Refusal("Fehler"),)
+_OK = ("OK", "Serverantwort")
 
 _NO_ACTION = " ".join(
     f"{name}/{what}"
@@ -97,6 +98,25 @@ DEMANDS = (
         "6 Verbindungsaufbau",
         "Sollte der Client die Protokollversion des Servers nicht unterstützen, so ist die Verbindung "
         "abubrechen.",
+    ),
+    Demand(
+        "Chatnachricht_senden/whole",
+        "server",
+        "must",
+        ("answers",),
+        "8.3 Chat empfangen",
+        "Schickt ein Client eine Chatnachricht, so wird diese vom Server verteilt.",
+        answer=_OK,
+        others_hear="Chatnachricht",
+    ),
+    Demand(
+        " ".join(f"{name}/whole" for name in ("Spieler", "Spiel_starten", "Würfeln", "Zug_beenden", "Bauen")),
+        "server",
+        "must",
+        ("answers",),
+        _ANSWERS,
+        _CONFIRMED,
+        answer=_OK,
     ),
     # What may be left out; the server then names nobody.
     Demand(
@@ -311,4 +331,6 @@ REACTIONS = Reactions(
         "road-through": "it needs a place on the board that is worked out from all that is built",
         "too-many-pieces": "it needs a player who has built all of one kind",
     },
+    # 7.5: all are told that a connection is lost, whoever's turn it is.
+    waits_for="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
 )

@@ -94,6 +94,18 @@ DEMANDS = (
     ),
     *(
         Demand(
+            f"pause.{kind}/whole",
+            "server",
+            "must",
+            ("answers", "ignores"),
+            "4 Řídící zprávy: PAUSE",
+            "Superhrací server po přijetí této zprávy odešle identickou zprávu i ostatním hráčům ve hře",
+            others_hear="pause",
+        )
+        for kind in ("start", "finish")
+    ),
+    *(
+        Demand(
             "version/left-out",
             role,
             "must",
@@ -378,6 +390,8 @@ REACTIONS = Reactions(
         "played-twice": "playcard.info/twice",
     },
     spares_others=False,
+    # 4 ABORT: the others are told of one who is gone.
+    waits_for="licite gametype flek playcard",
     unreachable={
         "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
         "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",

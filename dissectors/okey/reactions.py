@@ -145,7 +145,7 @@ def _deck(at: Situation) -> list[str]:
 
 
 def _not_held(fields: Fields, at: Situation) -> Fields:
-    held = {*_deck(at), fields["tile"]}
+    held = {*tiles(fields["deck"]), fields["tile"]}
     other = next(tile for tile in _pack() if tile not in held)
     return {**fields, "tile": other}
 
@@ -155,8 +155,8 @@ def _pack() -> list[str]:
 
 
 def _one_more(fields: Fields, at: Situation) -> Fields:
-    held = {*_deck(at), *tiles(fields["deck"])}
-    return {**fields, "deck": [*tiles(fields["deck"]), next(tile for tile in _pack() if tile not in held)]}
+    deck = tiles(fields["deck"])
+    return {**fields, "deck": [*deck, next(tile for tile in _pack() if tile not in deck)]}
 
 
 def _joker_of_another_colour(fields: Fields, at: Situation) -> Fields:
@@ -236,5 +236,6 @@ REACTIONS = Reactions(
         "wrong-deal/second": "it shows beside the decks of other players, which no client is told",
         "wrong-deal/pack": "it shows beside the decks of other players, which no client is told",
     },
+    waits_for="DRAW PUTT",
     silence_s=15,
 )

@@ -27,6 +27,9 @@ _CUT_MOST = 256
 _SLOW = 4
 """So many bytes come a second apart."""
 
+_BESIDE_S = 0.3
+"""So long before a message half of a newcomer's has come."""
+
 _APART_S = 0.002
 """So long lies between two bytes, for each to come in a segment of its own."""
 
@@ -136,6 +139,11 @@ def padded(size: int) -> Callable[[bytes], bytes]:
 def half_then(*end: Act) -> Callable[[Situation], Acts]:
     """Half of the message, and then this."""
     return lambda at: (Send(half(at)), *end)
+
+
+def beside_half(at: Situation) -> Acts:
+    """The message as it is, while a newcomer's own is unfinished."""
+    return (Send(half(at), "stranger"), Pause(_BESIDE_S), Send(at.frame))
 
 
 def endless(at: Situation) -> Acts:

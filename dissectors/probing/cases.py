@@ -218,7 +218,7 @@ class _Maker:
         )
         rows = (row for row in self._dissector.grammar.rows if row.direction == OPPOSITE[self._direction])
         for name, row in {row.name: row for row in rows if row.deviation is None}.items():
-            label = f"{_as_name(name)}/said"
+            label = f"{as_name(name)}/said"
             yield Case(
                 f"{self._dissector.protocol}/{label}",
                 self._role,
@@ -261,6 +261,9 @@ class _Maker:
             for word, end in ends if self._role == "server" else ():
                 sentence = f"somebody comes, and goes without a word ({word})"
                 yield self._case(f"come-and-go/{word}", sentence, acts.only(end), uses=0)
+            if self._role == "server":
+                sentence = "a message as it is, while half of somebody's who has come has arrived"
+                yield self._case("come-and-stay", sentence, acts.beside_half, harmless=True)
         silence_s = self._reactions.silence_s
         if silence_s is not None:
             yield self._case(
@@ -325,7 +328,7 @@ class _Maker:
 
     def _of_field(self, row: MessageType | None, label: str, of: Field) -> Iterator[Case]:
         spoiler = self._spoiler
-        at_field = f"{label}{_as_name(of.name)}"
+        at_field = f"{label}{as_name(of.name)}"
 
         def case(name: str, sentence: str, written: Callable[[bytes], bytes]) -> Case:
             return self._message_case(row, name, sentence, acts.instead(written), of=of)
@@ -344,7 +347,7 @@ class _Maker:
             name = f"{at_field}/{wrong.kind}"
             if wrong.part:
                 around = label if row is not None and self._own(row) == [of] else f"{at_field}."
-                name = f"{around}{_as_name(wrong.part)}/{wrong.kind}"
+                name = f"{around}{as_name(wrong.part)}/{wrong.kind}"
             yield case(name, wrong.title, partial(spoiler.with_text, of, wrong))
         # Nobody is sent to another server than the one that is given.
         for handle in dict.fromkeys(each for each in of.type.handles() if not each.of_server):
@@ -352,19 +355,19 @@ class _Maker:
                 whose = "others" if is_others else "nobodys"
                 sentence = f"another's {handle.title}" if is_others else f"a {handle.title} that there is not"
                 make = acts.made(partial(spoiler.naming, of, handle, is_others))
-                name = f"{at_field}/{whose}-{_as_name(handle.title)}"
+                name = f"{at_field}/{whose}-{as_name(handle.title)}"
                 yield self._message_case(row, name, sentence, make, of=of)
 
     def _dialect(self, row: MessageType) -> Case:
         alike = [each for each in self._rows if each.name == row.name and each.deviation is not None]
-        name = f"{_as_name(row.name)}/dialect/{alike.index(row) + 1}"
+        name = f"{as_name(row.name)}/dialect/{alike.index(row) + 1}"
         make = acts.instead(partial(self._spoiler.dialect, row))
         form = _Form("dialect", "", acts.whole, harmless=True)
         return self._message_case(row, name, str(row.deviation), make, form)
 
     def _of_rules(self, row: MessageType, label: str) -> Iterator[Case]:
         for breach in self._reactions.breaches:
-            if (breach.of, _as_name(breach.message)) == (self._role, label):
+            if (breach.of, as_name(breach.message)) == (self._role, label):
                 rule = self._dissector.grammar.rules[breach.rule]
                 yield self._message_case(
                     row,
@@ -383,14 +386,22 @@ class _Maker:
         """A row's name, with the words that tell it from others of its name in the specification."""
         alike = [each for each in self._rows if each.name == row.name and each.deviation is None]
         if len(alike) < 2 or row.deviation is not None:
-            return _as_name(row.name)
+            return as_name(row.name)
         words = next((words for each in row.fields if (words := _fixed_words(each))), ("",))
-        return f"{_as_name(row.name)}.{'+'.join(words)}"
+        return f"{as_name(row.name)}.{'+'.join(words)}"
 
-    def _case(self, name: str, sentence: str, make: Callable[[Situation], Acts], uses: int = 1) -> Case:
+    def _case(
+        self,
+        name: str,
+        sentence: str,
+        make: Callable[[Situation], Acts],
+        uses: int = 1,
+        harmless: bool = False,
+    ) -> Case:
         full = f"{self._dissector.protocol}/{name}"
         kind = name.split("/")[0]
-        return Case(full, self._role, kind, sentence, self._demand(name), make, uses=uses)
+        demand = self._demand(name, harmless=harmless)
+        return Case(full, self._role, kind, sentence, demand, make, uses=uses, harmless=harmless)
 
     def _message_case(
         self,
@@ -464,7 +475,7 @@ class _Maker:
         return Demand(name, self._role, "open", right, None)
 
 
-def _as_name(text: str) -> str:
+def as_name(text: str) -> str:
     """A text as it stands in a case's name."""
     return text.replace(" ", "_")
 

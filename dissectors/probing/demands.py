@@ -80,6 +80,8 @@ class Demand:
     A pattern is for the name of a case without its protocol, such as `JOIN/token/*`; `*` also stands for
     slashes. Of several rows for a case the first counts. `quote` has the clause's own words, None where it
     has none for this. `spares_others` is false where another player's game may rightly come to its end.
+    To answer is to say one of `answer`, if that names messages; `others_hear` is the message that the others
+    are to be told.
     """
 
     cases: str
@@ -90,6 +92,8 @@ class Demand:
     quote: str | None = None
     refusals: tuple[Refusal, ...] = ()
     spares_others: bool = True
+    answer: tuple[str, ...] = ()
+    others_hear: str | None = None
 
     def is_for(self, role: Role, name: str) -> bool:
         """Whether it speaks of a case."""
@@ -144,6 +148,9 @@ class Reactions:
     unreachable: Mapping[str, str] = field(default_factory=dict)
     spares_others: bool = True
     """Whether the others' game goes on when a player leaves it or is put out of it."""
+    waits_for: str = ""
+    """The messages for which all others wait, named as in cases: if who is to say one is gone, the others are
+    told something all the same."""
     silence_s: float | None = None
     """How long a peer may be silent before the other ends the connection, where the specification says it."""
 

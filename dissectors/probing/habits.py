@@ -31,6 +31,10 @@ class Habits:
         """Whether it says more in a game than who it is."""
         self.parted_at: int | None = None
         """The number of the line of the record up to which it goes by that; None if it does to the end."""
+        self.welcomes: frozenset[str] = frozenset()
+        """What it says to a new client before that has said anything."""
+        self.answers_newcomers = False
+        """Whether it answers what a new client says first."""
         self.flawed: frozenset[str] = frozenset()
         """The messages of its own with which something is wrong in any case."""
 

@@ -122,7 +122,10 @@ class PlayersWay(PlayedWay):
         sent = self._said(said, connection)
         if sent is None:
             return
-        if not (self._is_met(said) and self._is_company()):
+        # A server need not know yet with whom it speaks.
+        is_first = self._goal.aim is not None and self._goal.aim.name is None
+        is_first = is_first and not self._lines[connection].has_begun
+        if is_first or not (self._is_met(said) and self._is_company()):
             yield sent
         elif not self._goal.early:
             yield self._place(sent, seat.player.upcoming(self._clock()), seat.role)

@@ -64,6 +64,8 @@ class Line:
         self._came = 0
         self.said: str | None = None
         """The message that was said last on it."""
+        self.has_begun = False
+        """Whether something was said before that."""
         self.heard: list[tuple[str, bool]] = []
         """What has come since, and whether it named who had spoken."""
 
@@ -165,6 +167,7 @@ class PlayedWay(Way):
             self._later[connection, line.said] = frame
             if not self._has_acted:
                 self._habits.learn(line.said, line.heard)
+        line.has_begun = line.said is not None
         line.said, line.heard = said.name, []
         return Say(connection, frame)
 
@@ -206,6 +209,9 @@ class PlayedWay(Way):
             self._held = None
         if uses < 2:
             self._skipped = None
+
+    def forget(self) -> None:
+        self._answered.clear()
 
     def _is_skipped(self, act: play.Act) -> bool:
         """Whether the acts had this in them."""
@@ -253,11 +259,15 @@ class PlayedWay(Way):
             if self._has_acted:
                 if self._goes_on(row, called in named):
                     self._answered.add(connection)
-            elif len(line.heard) < _MOST_HEARD:
+            elif len(line.heard) < _MOST_HEARD and not self._is_held(connection):
                 line.heard.append((row.name, called in named))
             if connection in self._lines:
                 self._hear(connection, row.name, decoded.fields)
         return Reaction((), tuple(replies))
+
+    def _is_held(self, connection: int) -> bool:
+        """Whether what is to be said on it is not sent yet."""
+        return self._held is not None and self._held.connection == connection
 
     def _goes_on(self, row: MessageType, names_speaker: bool) -> bool:
         if self._row is None or (self._goal.harmless and not self._habits.is_answered(self._row)):

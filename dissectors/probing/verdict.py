@@ -31,6 +31,8 @@ class Seen(msgspec.Struct, frozen=True):
     `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
     played at the same time; None if nobody tried. `is_beyond` says that it had stopped going on by then also
     where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
+    `leaves_waiting` says that the others hear nothing any more, as they wait for one who is gone, `untold`
+    that they do not hear what is to be told to all.
     """
 
     as_usual: bool = False
@@ -42,6 +44,8 @@ class Seen(msgspec.Struct, frozen=True):
     others_go_on: bool | None = None
     is_beyond: bool = False
     answer: str | None = None
+    leaves_waiting: bool = False
+    untold: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -51,6 +55,9 @@ class Verdict(msgspec.Struct, frozen=True):
     why: str
     reactions: tuple[Reaction, ...]
 
+
+EXIT_STATUS = "exit status "
+"""With this begins how a program ended that has ended by itself."""
 
 _DID: dict[Reaction, str] = {
     "answers": "goes on as if nothing were wrong",
@@ -91,6 +98,8 @@ def judged(case: Case, seen: Seen) -> Verdict:
     if broken is not None:
         return Verdict("FAILED", broken, reactions)
     demand = case.demand
+    if seen.untold and demand.level == "must":
+        return Verdict("FAILED", f"it does not tell the others: {demand.others_hear}", reactions)
     did = " and ".join(_DID[each] for each in reactions)
     if reactions == ("ignores",) and seen.answer is not None:
         did = f"answers it with {seen.answer}"
@@ -109,12 +118,16 @@ def judged(case: Case, seen: Seen) -> Verdict:
 
 def _always_demanded(case: Case, seen: Seen) -> str | None:
     """What is broken of what is demanded in each case."""
-    if seen.died is not None:
+    # A client that is to hang up may say by its status that it could not play.
+    may_end = case.role == "client" and case.demand.level == "must" and "closes" in case.demand.right
+    if seen.died is not None and not (may_end and seen.died.startswith(EXIT_STATUS)):
         return f"it has ended: {seen.died}"
     if seen.lets_in is False:
         return "a new client does not get in any more"
     if seen.others_go_on is False and case.demand.spares_others:
         return "the game of the others does not go on"
+    if seen.leaves_waiting:
+        return "the others wait for one who is gone"
     if seen.flawed:
         return f"it says what the grammar does not allow: {seen.flawed[0]}"
     return None

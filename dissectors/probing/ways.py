@@ -69,6 +69,10 @@ class Way(ABC):
     def acted(self, uses: int) -> None:
         """The case's acts were done, in place of so many messages."""
 
+    def forget(self) -> None:
+        """What the peer has said since the acts began was no answer to them."""
+        return
+
     @property
     @abstractmethod
     def is_as_usual(self) -> bool:

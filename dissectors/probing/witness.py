@@ -6,7 +6,7 @@ afterwards what the peer has said since.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
@@ -16,11 +16,11 @@ from kiebitz.dissectors.grammar import UNREADABLE, Decoded, Handle
 from kiebitz.dissectors.probing.demands import Situation
 from kiebitz.dissectors.probing.verdict import Said
 from kiebitz.dissectors.probing.ways import Place
-from kiebitz.dissectors.records import OPPOSITE, Chunk, Direction, Findings, Item, Stream
+from kiebitz.dissectors.records import Chunk, Direction, Findings, Item, Stream
 from kiebitz.dissectors.state import State, apply
 
 MOST_SAID = 500
-"""So many messages of the peer are kept."""
+"""So many messages of the peer are kept of each stream: others' game may go on for long."""
 
 
 class Witness:
@@ -40,7 +40,8 @@ class Witness:
         self.is_heard = False
         """Whether the peer has said anything."""
         self._since = False
-        self._said: list[tuple[int, Said]] = []
+        self._said: dict[int, list[Said]] = {}
+        """By stream what the peer has said on it."""
         self._flawed: list[tuple[str, str]] = []
 
     # What it is told.
@@ -84,12 +85,12 @@ class Witness:
             called = self._dissector.introduced(row.name, direction, decoded.fields)
             if called is not None:
                 self._names.setdefault(stream, called)
-        if self._since and direction == self._hears and len(self._said) < MOST_SAID:
+        if self._since and direction == self._hears and len(self._said.get(stream, ())) < MOST_SAID:
             self._keep(stream, decoded)
 
     def _keep(self, stream: int, decoded: Decoded) -> None:
         name = UNREADABLE if decoded.row is None else decoded.row.name
-        self._said.append((stream, Said(name, decoded.fields)))
+        self._said.setdefault(stream, []).append(Said(name, decoded.fields))
         for flaw in decoded.flaws:
             if flaw.severity == "error":
                 self._flawed.append((name, f"{name}: {flaw.text}"))
@@ -112,7 +113,7 @@ class Witness:
 
     def said(self, *streams: int) -> tuple[Said, ...]:
         """What the peer has said on these streams since the acts began; on any, if none is named."""
-        return tuple(said for stream, said in self._said if not streams or stream in streams)
+        return tuple(said for stream in streams or self._said for said in self._said.get(stream, ()))
 
     def flawed(self, but: Collection[str]) -> tuple[str, ...]:
         """What is wrong in that by the grammar, `but` for messages of these names."""
@@ -120,21 +121,7 @@ class Witness:
 
     def has_said(self, said: Said, stream: int) -> bool:
         """Whether the peer has said just this on a stream since the acts began."""
-        return any(number == stream and each == said for number, each in self._said)
-
-    def is_sound(self, pieces: Sequence[bytes]) -> bool:
-        """Whether these pieces are messages to the peer, whole ones, and nothing is wrong with them."""
-        direction = OPPOSITE[self._hears]
-        framer = self._dissector.framer(direction)
-        frames: list[Frame] = []
-        offset = 0
-        for data in pieces:
-            frames += framer.feed(offset, data)
-            offset += len(data)
-        frames += framer.eof()
-        return all(
-            frame.cut is None and self._dissector.decode(frame.data, direction).sound for frame in frames
-        )
+        return said in self._said.get(stream, ())
 
     def decode(self, data: bytes) -> Said:
         """What a message of the peer's says."""

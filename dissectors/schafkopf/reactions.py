@@ -297,4 +297,5 @@ REACTIONS = Reactions(
         "told-otherwise": "it shows beside what another player is told",
         "suit-not-followed/earlier": "it shows by what is played later, when the rule was broken",
     },
+    waits_for="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
 )

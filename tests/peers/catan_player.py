@@ -80,6 +80,8 @@ class CatanPlayer(Player):
 
     def _told(self, name: str, body: dict[str, Any]) -> None:
         match name:
+            case "Hallo" if body["Protokoll"] != "1.0":
+                self.over = True
             case "Hallo":
                 self._ask("Hallo", {"Version": "Probespieler 1.0 (Kiebitze) (KI)"})
                 self._asked = False
