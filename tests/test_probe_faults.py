@@ -15,7 +15,8 @@ from peers.planted import FAULTS, PEERS
 from probe_faults import CONTROLS, FOUND, NOT_FOUND, PLAYED, Found
 from strength import a_few
 
-from kiebitz.dissectors.probing.cases import Case, cases_of
+from kiebitz.dissectors.probing.case import Case
+from kiebitz.dissectors.probing.cases import cases_of
 from kiebitz.dissectors.registry import dissector_of
 
 WINDOW_S = 0.3

@@ -28,7 +28,8 @@ from kiebitz.dissectors.okey.dissector import OKEY
 from kiebitz.dissectors.okey.grammar import NAME
 from kiebitz.dissectors.probing import acts
 from kiebitz.dissectors.probing.acts import Act, Close, HalfClose, Pause, Reset, Send
-from kiebitz.dissectors.probing.cases import Case, breaking, cases_of, picked
+from kiebitz.dissectors.probing.case import Case, picked
+from kiebitz.dissectors.probing.cases import breaking, cases_of
 from kiebitz.dissectors.probing.demands import HEARS, ROLES, NotHere, Role, Situation
 from kiebitz.dissectors.probing.spoiling import Spoiler
 from kiebitz.dissectors.records import Direction

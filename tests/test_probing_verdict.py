@@ -9,7 +9,8 @@ from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.probing.cases import Case, cases_of
+from kiebitz.dissectors.probing.case import Case
+from kiebitz.dissectors.probing.cases import cases_of
 from kiebitz.dissectors.probing.demands import Role
 from kiebitz.dissectors.probing.verdict import Said, Seen, judged
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF

@@ -17,7 +17,8 @@ from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import tell, warn, write_json
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.probing.cases import Case, cases_of, picked
+from kiebitz.dissectors.probing.case import Case, picked
+from kiebitz.dissectors.probing.cases import cases_of
 from kiebitz.dissectors.probing.demands import HEARS, ROLES, Role
 from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.dissectors.registry import dissector_of

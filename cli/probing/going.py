@@ -9,7 +9,7 @@ from kiebitz.cli.options.addresses import places_of
 from kiebitz.cli.probing.stage import Conditions
 from kiebitz.dissectors.grammar import Decoded
 from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.company import Company
 from kiebitz.dissectors.probing.demands import HEARS
 from kiebitz.dissectors.probing.host_way import HostWay

@@ -10,7 +10,7 @@ import msgspec
 
 from kiebitz.cli.probing.stage import Conditions, Stage
 from kiebitz.dissectors.grammar import UNREADABLE
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import HEARS
 from kiebitz.dissectors.probing.verdict import Verdict
 from kiebitz.dissectors.records import OPPOSITE

@@ -11,7 +11,7 @@ from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.console import Styled, show_line, tell, terminal_columns, wrapped
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, Row, batches
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import Level
 
 _CASES = (

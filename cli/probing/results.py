@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.cli.probing.drawn import drawn_message
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import ANY_REACTION, HEARS, Role
 from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.storage.in_full import InFull, MessageInFull

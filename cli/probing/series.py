@@ -20,7 +20,7 @@ from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, result_of, unt
 from kiebitz.cli.probing.stage import Conditions
 from kiebitz.cli.probing.trying import Attempt, Trial
 from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import Role as Side
 from kiebitz.dissectors.probing.ways import Way
 from kiebitz.proxy.clock import now_ns

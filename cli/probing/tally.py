@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kiebitz.cli.probing.results import NOT_TRIED, Result, group_of
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 
 
 class Tally:

@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.cli.probing.program import Program
 from kiebitz.cli.probing.stage import NOBODY_LISTENS, Conditions, Stage
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
-from kiebitz.dissectors.probing.cases import Case, as_name
+from kiebitz.dissectors.probing.case import Case, as_name
 from kiebitz.dissectors.probing.demands import HEARS, NotHere
 from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
 from kiebitz.dissectors.probing.ways import Place, Way

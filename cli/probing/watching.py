@@ -19,7 +19,7 @@ from kiebitz.cli.terminal.screen import (
     Table,
     Text,
 )
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 
 COLOURS = {"FAILED": "red", "NON-STRICT": "yellow", "OK": "green"}
 

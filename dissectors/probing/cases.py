@@ -1,22 +1,17 @@
-"""The cases of a protocol: what can be asked of a program that speaks it, made from its grammar and rules.
-
-A case's name is `PROTOCOL/MESSAGE/FIELD/KIND`, or less: `schafkopf/KARTE/wert/unknown`,
-`schafkopf/KARTE/twice`, `schafkopf/endless`. Names are unique for a role and stand in the grammar's order;
-`_` stands for a blank. Of a message with one field the name leaves that out where a part of it is meant.
-"""
+"""The cases of a protocol: what can be asked of a program that speaks it, made from its grammar and rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.grammar import Decoded, Field, MessageType
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar import Field, MessageType
 from kiebitz.dissectors.probing import acts
 from kiebitz.dissectors.probing.acts import Acts
+from kiebitz.dissectors.probing.case import Case, as_name, is_same_message
 from kiebitz.dissectors.probing.demands import (
     ANY_REACTION,
     HEARS,
@@ -27,7 +22,6 @@ from kiebitz.dissectors.probing.demands import (
     Situation,
     Spelling,
 )
-from kiebitz.dissectors.probing.player import Aim, Fields
 from kiebitz.dissectors.probing.spoiling import Spoiler
 from kiebitz.dissectors.records import OPPOSITE, Transport
 
@@ -38,80 +32,9 @@ _LATE = 2.0
 """A late answer comes after so many times the time in which it is waited for."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One thing to be asked of a program.
-
-    Its place is a message of the row `of`, any message if that is None; at the very start of a conversation
-    if it is `at_start`, before anything else is said. Its acts take the place of `uses` messages of the
-    record: 0 if the message itself is still to be sent, 2 if the next one is among them. After a `harmless`
-    one the conversation goes on as recorded.
-
-    In a case that `is_in_play` nothing odd is done: a game is played, and what the program says is looked at;
-    of the message that it `says`, if one is named.
-    """
-
-    name: str
-    role: Role
-    kind: str
-    sentence: str
-    demand: Demand
-    make: Callable[[Situation], Acts] = field(compare=False, repr=False)
-    of: MessageType | None = None
-    field: str | None = None
-    uses: int = 1
-    at_start: bool = False
-    harmless: bool = False
-    is_in_play: bool = False
-    says: str | None = None
-
-    @property
-    def message(self) -> str | None:
-        """The name of the message that is sent, None if it may be any."""
-        return None if self.of is None else self.of.name
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether its acts end in the middle of a message."""
-        return self.kind.startswith("cut/") or self.kind == "endless"
-
-    def fits(self, decoded: Decoded) -> bool:
-        """Whether a well-formed message of the record is its place."""
-        if not decoded.sound or decoded.row is None:
-            return False
-        if self.of is None:
-            return True
-        # A dialect's message is made of the specification's.
-        return decoded.row is self.of or (self.kind == "dialect" and _is_same_message(decoded.row, self.of))
-
-    def aim(self, dissector: Dissector) -> Aim:
-        """What a simple player or host has to aim at, to get to its place."""
-        name, direction = self.message, HEARS[self.role]
-        if name is None:
-            return Aim(None)
-
-        def fits(fields: Fields) -> bool:
-            # The other side may have a message of this name, too.
-            with suppress(*UNWRITABLE):
-                return self.fits(dissector.decode(dissector.encode(name, direction, fields), direction))
-            return False
-
-        return Aim(name, fits)
-
-    def acts(self, at: Situation) -> Acts:
-        """What is to be done at a place. Raises NotHere where the message there is not made for it."""
-        return self.make(at)
-
-
 def cases_of(dissector: Dissector, role: Role) -> tuple[Case, ...]:
     """All cases of a protocol for programs of a role, in the grammar's order."""
     return tuple(_Maker(dissector, role).cases())
-
-
-def picked(cases: Iterable[Case], patterns: Sequence[str]) -> list[Case]:
-    """The cases whose names fit one of these patterns, in which `*` stands for anything, slashes too. The
-    beginning of a name, up to a slash, picks all below it. Without a pattern all are picked."""
-    return [case for case in cases if not patterns or any(_fits(case.name, each) for each in patterns)]
 
 
 def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
@@ -130,10 +53,6 @@ def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
             rule, "its protocol does not say how it is broken"
         )
     return found
-
-
-def _fits(name: str, pattern: str) -> bool:
-    return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")
 
 
 @dataclass(frozen=True)
@@ -475,18 +394,9 @@ class _Maker:
         return Demand(name, self._role, "open", right, None)
 
 
-def as_name(text: str) -> str:
-    """A text as it stands in a case's name."""
-    return text.replace(" ", "_")
-
-
-def _is_same_message(one: MessageType, other: MessageType) -> bool:
-    return (one.name, one.direction) == (other.name, other.direction)
-
-
 def _is_specified(row: MessageType, other: MessageType) -> bool:
     """Whether another row is the specification's of the same message."""
-    return _is_same_message(row, other) and other.deviation is None
+    return is_same_message(row, other) and other.deviation is None
 
 
 def _fixed_words(of: Field) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.probing.cases import Case
+from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import Reaction
 
 Word = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
