@@ -41,6 +41,8 @@ _MOST_REFUSALS = 20
 _SPOTS = 6
 """So many places are thought of for a building."""
 
+_GREETING = Say("Chatnachricht senden", {"Nachricht": "Grüß Gott"})
+
 
 class CatanPlayer(Player):
     """One seat. After each request it waits for the answer."""
@@ -76,7 +78,7 @@ class CatanPlayer(Player):
                 self._say("Hallo", Version="Kiebitz 1.0 (Probe) (KI)")
             case "Willkommen":
                 self._id = fields["id"]
-                self._ask(Say("Chatnachricht senden", {"Nachricht": "Grüß Gott"}))
+                self._ask(_GREETING)
             case "Statusupdate":
                 self._update(fields["Spieler"])
             case "OK" | "Fehler" | "Serverantwort":
@@ -179,8 +181,8 @@ class CatanPlayer(Player):
                 self._found(island)
             case "Würfeln":
                 self._new.clear()
-                # A knight may be played before the dice are rolled.
-                self._ask(Say(WÜRFELN, {}), *self._knights(island))
+                # A knight may be played before the dice are rolled, and one may chat at any time.
+                self._ask(Say(WÜRFELN, {}), *self._knights(island), _GREETING)
             case "Karten wegen Räuber abgeben":
                 self._ask(Say("Karten abgeben", {"Abgeben": self._some(self._hand.total() // 2)}))
             case "Räuber versetzen":
@@ -293,6 +295,8 @@ class CatanPlayer(Player):
         return found
 
     def _leads(self, aim: Aim, way: Say) -> bool:
+        if aim.name == "Chatnachricht":
+            return way == _GREETING
         if aim.name in _CARDS or aim.name == GRÖSSTE_RITTERMACHT:
             if self._hand >= Counter(CARD_COST):
                 return way.name == "Entwicklungskarte kaufen"

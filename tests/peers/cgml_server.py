@@ -137,7 +137,8 @@ class Group:
         """A member is gone, or never answers: the group is dissolved."""
         if self.has("waits-for-who-is-gone"):
             return
-        (who,) = [who for who, its in self.links.items() if its is link] or [0]
+        # One connection may have joined as two.
+        who = next((who for who, its in self.links.items() if its is link), 0)
         if self._hand is not None and who:
             gone = player(who, self.names[who])
             del self.links[who]
