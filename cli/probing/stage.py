@@ -70,7 +70,7 @@ class Stage:
         self._recorder = recorder
         self._program = program
         self._has_hung_up = False
-        """Whether we have ended a connection to it, in the way of a case."""
+        """Whether the one at whose place a case is tried says nothing any more."""
         self._witness = Witness(conditions.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
         self._listening = Listening(way, self._awaits_anybody, self._why_nobody_comes)

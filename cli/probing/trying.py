@@ -64,8 +64,6 @@ class Trial(Stage):
         """By whom the acts were done, and on which connections."""
         self._gone: set[int] = set()
         """Connections that we have ended."""
-        self._has_gone = False
-        """Whether the one at whose place it is says nothing any more."""
         self._said: tuple[Said, ...] | None = None
         """What the peer had said by the time that it was clear how it reacts."""
         self._is_unread = False
@@ -161,9 +159,8 @@ class Trial(Stage):
             await self._actor.hear_until(time.monotonic() + act.seconds)
             return
         connection = await self._connection(act.by, place)
-        self._has_hung_up = self._has_hung_up or not isinstance(act, Send)
         if not isinstance(act, Send):
-            self._has_gone = self._has_gone or act.by == "self"
+            self._has_hung_up = self._has_hung_up or act.by == "self"
         if isinstance(act, Send):
             if act.by == "self" and "stranger" in self._senders:
                 # To what a stranger has begun there is no answer.
@@ -357,7 +354,7 @@ class Trial(Stage):
         """Whether others have waited for one who is gone, and are told nothing."""
         row, about = self._case.of, self._conditions.dissector
         innocent = self._innocent(place)
-        if not self._has_gone or not innocent or row is None or self._case.role == "client":
+        if not self._has_hung_up or not innocent or row is None or self._case.role == "client":
             return False
         beats = {each.name for each in about.grammar.rows if each.heartbeat}
         told = (said for said in self._witness.said(*innocent) if said.message not in beats)
