@@ -176,7 +176,7 @@ FOUND = (
     Found("okey-server", "whispers-to-all", "CATC.w/whisperrecipient/nobodys-name"),
     Found("okey-server", "escapes-nothing", "+LLPL/said STAT/said"),
     Found("okey-server", "deals-too-little", "STRT/said"),
-    Found("okey-server", "lets-anybody-draw", "DRAW/twice"),
+    Found("okey-server", "lets-anybody-draw", "PUTT/rule/must-put DRAW/twice DRAW/from-other"),
     Found("okey-server", "shows-what-is-drawn", "+DRAW/said"),
     Found("okey-server", "takes-any-tile", "PUTT/rule/not-held"),
     Found("okey-server", "takes-any-deck", "PUTT/rule/wrong-deck/surplus PUTT/rule/wrong-deck/lacking"),
