@@ -233,7 +233,6 @@ REACTIONS = Reactions(
         "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
         "outside-lobby/chat": "CATC.b+l/first",
         "not-your-turn": "DRAW/from-other PUTT/from-other",
-        "must-put": "DRAW/twice PUTT/rule/must-put",
         "must-draw/turn": "PUTT/from-other",
         "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
         "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
