@@ -182,6 +182,7 @@ FOUND = (
     Found("okey-server", "takes-any-deck", "PUTT/rule/wrong-deck/surplus PUTT/rule/wrong-deck/lacking"),
     Found("okey-server", "lets-anybody-win", "+PUTT/said"),
     Found("okey-player", "dies-on-bad-utf8", f"+LOGI/actualname/latin-1 {_BAD_UTF8}"),
+    Found("okey-player", "dies-on-quoted-chat", "CATS/msg/markup CATS/sender/markup */markup"),
     Found("okey-player", "answers-no-ping", "PING/whole PING/bytewise PING/*", alone=True),
     Found("okey-player", "writes-in-lower-case", "game"),
     Found("okey-player", "puts-what-it-has-not", "PUTT/said"),
@@ -276,7 +277,6 @@ NOT_FOUND: dict[str, dict[str, str]] = {
         "tells-the-next-but-one": "nobody knows whose turn it is but by STAT",
     },
     "okey-player": {
-        "dies-on-quoted-chat": _NO_PLACE,
         "draws-out-of-turn": _NO_RULE,
         "draws-twice": _NO_RULE,
     },
