@@ -204,7 +204,10 @@ class Trial(Stage):
 
     def _is_clear(self, place: Place) -> bool:
         """Whether nothing more is to be waited for."""
-        is_answered = (self._is_as_usual(place) and not self._is_untold(place)) or self._is_refused()
+        # Of two that were sent the first is answered in any case.
+        is_second_due = self._case.kind == "twice" and "answers" not in self._case.demand.right
+        is_as_usual = self._is_as_usual(place) and not self._is_untold(place) and not is_second_due
+        is_answered = is_as_usual or self._is_refused()
         if is_answered and self._said is None:
             # A refusal that comes later is one of something else.
             self._said = self._witness.said(*self._used.values())
@@ -256,14 +259,14 @@ class Trial(Stage):
         names = self._case.field is not None or "/rule/" in self._case.name
         return self._case.role == "client" and names
 
-    def _echoing(self) -> set[str]:
-        """The messages in which the program says a name again that the case has spoilt."""
+    def _known_flawed(self) -> set[str]:
+        """The messages of which nothing is held against it: those that are wrong in any case, and those in
+        which it says a name again that the case has spoilt."""
         row, about = self._case.of, self._conditions.dissector
-        spoilt = (
-            next((field for field in row.fields if field.name == self._case.field), None) if row else None
-        )
-        handles = set() if spoilt is None else {*spoilt.type.handles()}
-        return {
+        fields = row.fields if row is not None else ()
+        spoilt = (field for field in fields if field.name == self._case.field)
+        handles = {handle for field in spoilt for handle in field.type.handles()}
+        return {*self._conditions.habits.flawed} | {
             said.name
             for said in about.grammar.rows
             if said.direction == OPPOSITE[HEARS[self._case.role]]
@@ -292,11 +295,7 @@ class Trial(Stage):
     async def _seen(self, place: Place) -> Seen:
         how = self._ending()
         said = self._said if self._said is not None else self._witness.said(*self._used.values())
-        flawed = (
-            ()
-            if self._is_told_wrong()
-            else self._witness.flawed(self._conditions.habits.flawed | self._echoing())
-        )
+        flawed = () if self._is_told_wrong() else self._witness.flawed(self._known_flawed())
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None

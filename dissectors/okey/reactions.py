@@ -52,7 +52,13 @@ DEMANDS = (
         "Gibt es keine Lobby mit der Lobbynummer ``<n>``, so wird eine neue erstellt.",
     ),
     Demand(
-        "DRAW/twice DRAW/from-other", "server", "must", ("refuses",), "Tile ziehen", _SECOND_DRAW, _NO_TILE
+        "DRAW/twice DRAW/from-other PUTT/rule/must-put",
+        "server",
+        "must",
+        ("refuses",),
+        "Tile ziehen",
+        _SECOND_DRAW,
+        _NO_TILE,
     ),
     # Any joker may be meant, but to be told whether it is valid is a player's due.
     Demand(
@@ -171,7 +177,7 @@ def _put_undrawn(fields: Fields, at: Situation) -> Fields:
     return {"tile": first, "deck": rest}
 
 
-def _drawn_too_early(fields: Fields, at: Situation) -> Fields:
+def _drawn_from_the_pile(fields: Fields, at: Situation) -> Fields:
     return {"drawstack": "m"}
 
 
@@ -195,9 +201,10 @@ def _other_tile(fields: Fields, at: Situation) -> Fields:
 
 
 BREACHES = (
-    Breach("no-game", "REDY", "server", _drawn_too_early, says="DRAW"),
+    Breach("no-game", "REDY", "server", _drawn_from_the_pile, says="DRAW"),
     Breach("after-end", "LOGO", "server", _drawn_too_late, says="DRAW"),
     Breach("must-draw", "DRAW", "server", _put_undrawn, says="PUTT"),
+    Breach("must-put", "PUTT", "server", _drawn_from_the_pile, says="DRAW"),
     Breach("not-held", "PUTT", "server", _not_held),
     Breach("wrong-deck/surplus", "PUTT", "server", _one_more),
     Breach(
@@ -226,7 +233,6 @@ REACTIONS = Reactions(
         "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
         "outside-lobby/chat": "CATC.b+l/first",
         "not-your-turn": "DRAW/from-other PUTT/from-other",
-        "must-put": "DRAW/twice",
         "must-draw/turn": "PUTT/from-other",
         "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
         "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
