@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from kiebitz_noughts.dissector import NOUGHTS
+from msgspec.structs import replace
 
+from kiebitz.cli.probing.in_play import InPlay, verdict_of
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
@@ -114,3 +116,20 @@ def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
     verdict = judged(case_of(CATAN, "server", "Bauen/Typ/unknown"), REFUSED_AND_CLOSED)
     assert verdict.why == "it refuses it and ends the connection"
     assert verdict.reactions == ("refuses", "closes")
+
+
+def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
+    case = case_of(SCHAFKOPF, "server", "ENDE/said")
+    lapses, flaws = {"ENDE": ("it has one field",)}, {"ENDE": ("it has three fields", "and no end")}
+    game = InPlay(frozenset({"ENDE"}), {}, None, None, True, 1.0)
+    words = []
+    for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, flaws=flaws)):
+        verdict, _ = verdict_of(case, each)
+        assert verdict is not None
+        words.append((verdict.word, verdict.why))
+    assert words == [
+        ("OK", "it says it as the specification has it"),
+        ("NON-STRICT", "in a game without anything odd: it has one field"),
+        ("FAILED", "in a game without anything odd: it has three fields; and 1 more"),
+    ]
+    assert verdict_of(case, replace(game, said=frozenset())) == (None, "it did not say this in the game")

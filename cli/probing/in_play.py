@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -12,7 +12,7 @@ from kiebitz.cli.probing.stage import Conditions, Stage
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import HEARS
-from kiebitz.dissectors.probing.verdict import Verdict
+from kiebitz.dissectors.probing.verdict import Verdict, Word
 from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.proxy.peers import PeerError
 from kiebitz.storage.timeline import Timeline
@@ -25,9 +25,9 @@ OF_NO_MESSAGE = ""
 class InPlay(msgspec.Struct, frozen=True):
     """What was seen of a program in play.
 
-    `said` are the names of its messages, `flaws` by message what is wrong in it, a sentence each. `lost` says
-    why the game did not come to its end, `died` how the process has ended. A client `takes_part` if it says
-    more than who it is.
+    `said` are the names of its messages, `flaws` by message what is wrong in it, a sentence each; `lapses`
+    what only departs from the specification's words, as a dialect does. `lost` says why the game did not come
+    to its end, `died` how the process has ended. A client `takes_part` if it says more than who it is.
     """
 
     said: frozenset[str]
@@ -37,6 +37,7 @@ class InPlay(msgspec.Struct, frozen=True):
     is_heard: bool
     seconds: float
     takes_part: bool = True
+    lapses: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class Game(Stage):
@@ -83,14 +84,21 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+_WORDS: tuple[tuple[Word, Callable[[InPlay], Mapping[str, tuple[str, ...]]]], ...] = (
+    ("FAILED", lambda game: game.flaws),
+    ("NON-STRICT", lambda game: game.lapses),
+)
+
+
 def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     """The verdict on a case that is in play; None, and why, if it was not seen."""
     # What nobody can read is none of its messages.
     names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
-    flaws = [flaw for name in names for flaw in game.flaws.get(name, ())]
-    if flaws:
-        more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
-        return Verdict("FAILED", f"in a game without anything odd: {flaws[0]}{more}", ("answers",)), None
+    for word, found in _WORDS:
+        flaws = [flaw for name in names for flaw in found(game).get(name, ())]
+        if flaws:
+            more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
+            return Verdict(word, f"in a game without anything odd: {flaws[0]}{more}", ("answers",)), None
     if case.says is None:
         if game.died is not None:
             return Verdict("FAILED", f"it has ended: {game.died}", ("ignores",)), None
@@ -112,13 +120,25 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
     side, says = conditions.side, OPPOSITE[HEARS[conditions.side]]
     said = frozenset(row.name for row in messages(timeline) if row.direction == says)
     flaws: dict[str, list[str]] = {}
+    lapses: dict[str, list[str]] = {}
     for flaw in diagnostics(timeline):
+        if flaw.severity == "note" or flaw.blame != side:
+            continue
         # To a client we have said all that there is to know: then to break a rule is no doubtful thing.
-        is_sure = flaw.severity == "error" or (side == "client" and flaw.group == "rule")
-        if is_sure and flaw.severity != "note" and flaw.blame == side:
-            is_own = flaw.direction == says and flaw.message is not None
-            name = flaw.message if is_own and flaw.message is not None else OF_NO_MESSAGE
-            flaws.setdefault(name, []).append(flaw.text)
-    found = {name: tuple(dict.fromkeys(texts)) for name, texts in flaws.items()}
+        if flaw.severity == "error" or (side == "client" and flaw.group == "rule"):
+            kind = flaws
+        elif flaw.group != "rule":
+            kind = lapses
+        else:
+            continue
+        is_own = flaw.direction == says and flaw.message is not None
+        name = flaw.message if is_own and flaw.message is not None else OF_NO_MESSAGE
+        kind.setdefault(name, []).append(flaw.text)
     takes_part = side == "server" or not said <= conditions.dissector.introductions
-    return msgspec.structs.replace(game, said=said, flaws=found, takes_part=takes_part)
+    return msgspec.structs.replace(
+        game, said=said, flaws=_once(flaws), lapses=_once(lapses), takes_part=takes_part
+    )
+
+
+def _once(texts: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(dict.fromkeys(each)) for name, each in texts.items()}
