@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -28,6 +29,12 @@ _END_S = 2.0
 """So long it may take to end before it is killed."""
 
 _LOOK_S = 0.02
+
+_UNCAUGHT = re.compile(
+    r"Traceback \(most recent call last\)|Exception in thread|panicked at|Segmentation fault|core dumped"
+    r"|[Uu]nhandled|[Uu]ncaught"
+)
+"""So interpreters and runtimes tell of an error that has ended a program."""
 
 MOST_OUTPUT = 1 << 16
 """So much of its latest output is kept (bytes)."""
@@ -129,14 +136,14 @@ class Program:
             return f"signal {-status}"
 
     @property
-    def has_crashed(self) -> bool:
+    def was_killed(self) -> bool:
         """Whether a signal has ended it."""
         return self._status is not None and self._status < 0
 
     @property
-    def has_ended_well(self) -> bool:
-        """Whether it has ended by itself, and says that all went well."""
-        return self._status == 0
+    def has_crashed(self) -> bool:
+        """Whether a signal has ended it, or an error that nobody caught, as its output tells."""
+        return self.was_killed or (bool(self._status) and _UNCAUGHT.search(self.output) is not None)
 
     @property
     def _status(self) -> int | None:

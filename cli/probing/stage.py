@@ -139,12 +139,12 @@ class Stage:
         program = self._program
         if program is None:
             return "nobody listens at its address any more" if self._is_deserted else None
-        # A client may well end after its game, and where its server hangs up it may say so by its status.
-        if self._conditions.side == "client" and (
-            program.has_ended_well or self._has_hung_up or self._listening.has_hung_up
-        ):
-            return program.died() if program.has_crashed else None
-        return program.died()
+        if self._conditions.side == "server":
+            return program.died()
+        # A client may well end: after its game, where it refuses, or where its server hangs up.
+        has_hung_up = self._has_hung_up or self._listening.has_hung_up
+        is_crash = program.was_killed if has_hung_up else program.has_crashed
+        return program.died() if is_crash else None
 
     async def _call(self, role: Role) -> int:
         """A new connection to a role's server, which is nobody's."""
