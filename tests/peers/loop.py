@@ -219,6 +219,9 @@ def play(player: Player, host: str, port: int, seconds: float) -> bool:
                 player.calls = False
                 sock.close()
                 there, _, at = player.url.rpartition(":")
+                if not (at.isascii() and at.isdigit()):
+                    # Nobody can be called there.
+                    break
                 sock = _call(player, there, int(at))
                 continue
             try:
