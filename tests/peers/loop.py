@@ -219,7 +219,7 @@ def play(player: Player, host: str, port: int, seconds: float) -> bool:
                 player.calls = False
                 sock.close()
                 there, _, at = player.url.rpartition(":")
-                if not (at.isascii() and at.isdigit()):
+                if not (at.isascii() and at.isdigit() and int(at) < 1 << 16):
                     # Nobody can be called there.
                     break
                 sock = _call(player, there, int(at))
