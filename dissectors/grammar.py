@@ -325,6 +325,14 @@ class Grammar:
         """The message names of a direction in the order of the grammar."""
         return list(dict.fromkeys(row.name for row in self.rows if row.direction == direction))
 
+    def heartbeats_to(self, asked: str, direction: Direction) -> list[str]:
+        """The names of the heartbeats of a direction that answer a message of the other one."""
+        return [
+            row.name
+            for row in self.rows
+            if row.direction == direction and row.heartbeat and asked in row.answers
+        ]
+
     def nearest(self, name: str, direction: Direction) -> str | None:
         """The known message name that `name` was probably meant to be, or None."""
         return nearest_word(name.strip(), self.names(direction))

@@ -13,7 +13,7 @@ from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.framing import Framer
 from kiebitz.dissectors.grammar import Decoded
 from kiebitz.dissectors.probing.ways import Address, Place, WayOfRecord
-from kiebitz.dissectors.records import OPPOSITE, Direction
+from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.replay.binding import Bindings
 from kiebitz.dissectors.replay.part import Action, Call, Listen, Reaction, Say
 from kiebitz.dissectors.replay.script import Line, Role, Script
@@ -191,7 +191,8 @@ class AnsweringWay(WayOfRecord):
             if decoded.row is None or not decoded.sound:
                 continue
             if decoded.row.heartbeat:
-                replies += self._replies(connection, decoded.row.name)
+                for answer in self._dissector.grammar.heartbeats_to(decoded.row.name, "c2s"):
+                    replies.append(Say(connection, self._dissector.encode(answer, "c2s", {})))
             else:
                 self._compare(connection, decoded)
                 self._answer(connection, decoded)
@@ -206,11 +207,6 @@ class AnsweringWay(WayOfRecord):
         if not self._has_acted:
             self.lost = "the server does not ask for it in time"
         return Reaction()
-
-    def _replies(self, connection: int, asked: str) -> Iterator[Say]:
-        for row in self._dissector.grammar.rows:
-            if row.direction == OPPOSITE["s2c"] and row.heartbeat and asked in row.answers:
-                yield Say(connection, self._dissector.encode(row.name, "c2s", {}))
 
     def _compare(self, connection: int, live: Decoded) -> None:
         """See whether a message is what the record has after the place: of the same row, about the same

@@ -279,16 +279,14 @@ class PlayedWay(Way):
             for name in self._answers_to(asked):
                 yield Say(connection, self._manner.written(name, self._plays, {}))
 
-    def _answers_to(self, asked: MessageType) -> Iterator[str]:
+    def _answers_to(self, asked: MessageType) -> list[str]:
         """Our messages that answer a heartbeat."""
-        for row in self._dissector.grammar.rows:
-            if row.direction == self._plays and row.heartbeat and asked.name in row.answers:
-                yield row.name
+        return self._dissector.grammar.heartbeats_to(asked.name, self._plays)
 
     def _is_aimed_at_answer(self, asked: MessageType) -> bool:
         """Whether a case is in the place of the answer: then it is not given at once."""
         aim = self._goal.aim
-        return aim is not None and not self._has_acted and aim.name in [*self._answers_to(asked)]
+        return aim is not None and not self._has_acted and aim.name in self._answers_to(asked)
 
     def _called(self, connection: int) -> str | None:
         """What our player on a connection is called."""

@@ -324,7 +324,8 @@ class Part:
             decoded = self._decode(talk, frame)
             heard = Heard(decoded, frame.data, frame.offset, frame.size)
             if decoded.row is not None and decoded.row.heartbeat:
-                replies += self._replies(connection, talk, decoded.row)
+                for answer in talk.dissector.grammar.heartbeats_to(decoded.row.name, self._plays):
+                    replies.append(Say(connection, talk.dissector.encode(answer, self._plays, {})))
                 continue
             played = talk.played or self._choose(connection, heard)
             # A client more than the record has is nobody's concern.
@@ -336,12 +337,6 @@ class Part:
         if frame.cut is None:
             return talk.dissector.decode(frame.data, self._hears)
         return talk.dissector.truncated(frame.data, self._hears) if frame.cut == "end" else _TOO_LONG
-
-    def _replies(self, connection: int, talk: _Talk, asked: MessageType) -> Iterator[Say]:
-        """The answer to a heartbeat, if there is one."""
-        for row in talk.dissector.grammar.rows:
-            if row.direction == self._plays and row.heartbeat and asked.name in row.answers:
-                yield Say(connection, talk.dissector.encode(row.name, self._plays, {}))
 
     def _choose(self, connection: int, heard: Heard) -> _Played | None:
         """The role of a client who speaks for the first time; None for one more than the record has.
