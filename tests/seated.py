@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from peers.program import Link, Server, Setup
 from peers.program import Player as Program
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import Framer
 from kiebitz.dissectors.probing.company import Company
+from kiebitz.dissectors.probing.ear import Ear
 from kiebitz.dissectors.probing.manner import Manner
 from kiebitz.dissectors.probing.player import Aim, Call, Done, Hang, Host, Player, Say, Wait
-from kiebitz.dissectors.records import Direction
-
-
-class Ear:
-    """Cuts and reads what one side of a connection says; of what is sound it gives names and fields."""
-
-    def __init__(self, dissector: Dissector, direction: Direction, heard: Counter[str]) -> None:
-        self._dissector = dissector
-        self._direction: Direction = direction
-        self._framer: Framer = dissector.framer(direction)
-        self._heard = heard
-        self._came = 0
-
-    def hear(self, data: bytes, manner: Manner) -> list[tuple[str, dict[str, Any]]]:
-        frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
-        self._came += len(data)
-        found = []
-        for frame in frames:
-            decoded = self._dissector.decode(frame.data, self._direction)
-            if decoded.row is not None and decoded.sound:
-                manner.heard(frame.data, self._direction)
-                self._heard[decoded.row.name] += 1
-                found.append((decoded.row.name, decoded.fields))
-        return found
 
 
 class Seated(Program):
@@ -49,23 +24,23 @@ class Seated(Program):
         self.simple: Player = dissector.player(name, seed, games)
         self.transport = dissector.transport
         self.said: Counter[str] = Counter()
-        self.heard: Counter[str] = Counter()
         self.place: Say | None = None
         self._alarm = -1.0
         self._dissector = dissector
         self._manner = Manner(dissector)
         self._aim = aim
-        self._ear = Ear(dissector, "s2c", self.heard)
+        self._ear = Ear(dissector, "s2c")
         super().__init__(Setup(name=name, seed=seed, games=games))
 
     def begin(self) -> None:
-        self._ear = Ear(self._dissector, "s2c", self.heard)
+        self._ear = Ear(self._dissector, "s2c")
         self.simple.connected(self.now)
         self._go_on()
 
     def hear(self, data: bytes) -> None:
-        for name, fields in self._ear.hear(data, self._manner):
-            self.simple.hear(name, fields, self.now)
+        for message in self._ear.hear(data):
+            self._manner.heard(message)
+            self.simple.hear(message.row.name, message.fields, self.now)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -105,7 +80,6 @@ class Hosting(Server):
         self.transport = dissector.transport
         self.doors = doors
         self.said: Counter[str] = Counter()
-        self.heard: Counter[str] = Counter()
         self._dissector = dissector
         self._manner = Manner(dissector)
         self.place: Say | None = None
@@ -116,7 +90,7 @@ class Hosting(Server):
         super().__init__(Setup())
 
     def greet(self, link: Link) -> None:
-        self._ears[link] = Ear(self._dissector, "c2s", self.heard)
+        self._ears[link] = Ear(self._dissector, "c2s")
         self._link_of[link.number] = link
         self.host.came(link.number, self.now, link.door)
         self._go_on()
@@ -126,8 +100,9 @@ class Hosting(Server):
             if self.transport == "tcp":
                 return
             self.greet(link)
-        for name, fields in self._ears[link].hear(data, self._manner):
-            self.host.hear(link.number, name, fields, self.now)
+        for message in self._ears[link].hear(data):
+            self._manner.heard(message)
+            self.host.hear(link.number, message.row.name, message.fields, self.now)
         self._go_on()
 
     def end(self, link: Link) -> None:

@@ -20,6 +20,7 @@ from kiebitz.dissectors.probing import player as player_module
 from kiebitz.dissectors.probing.cases import cases_of
 from kiebitz.dissectors.probing.company import Company
 from kiebitz.dissectors.probing.demands import HEARS, ROLES, Role
+from kiebitz.dissectors.probing.ear import Ear
 from kiebitz.dissectors.probing.manner import Manner
 from kiebitz.dissectors.probing.player import Aim, Call, Done, Fields, Say, Wait
 from kiebitz.dissectors.records import Direction
@@ -360,6 +361,6 @@ def test_what_is_said_is_written_as_the_peer_writes(
     protocol: str, heard: bytes, name: str, fields: dict[str, object], written: bytes
 ) -> None:
     manner = Manner(dissector(protocol))
-    assert dissector(protocol).decode(heard, "s2c").sound
-    manner.heard(heard, "s2c")
+    (message,) = Ear(dissector(protocol), "s2c").hear(heard)
+    manner.heard(message)
     assert manner.written(name, "c2s", fields) == written

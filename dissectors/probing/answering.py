@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.framing import Framer
-from kiebitz.dissectors.grammar import Decoded
+from kiebitz.dissectors.grammar import Decoded, MessageType
+from kiebitz.dissectors.probing.ear import Ear, Heard
 from kiebitz.dissectors.probing.ways import Address, Place, WayOfRecord
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.replay.binding import Bindings
@@ -59,9 +60,7 @@ class AnsweringWay(WayOfRecord):
         self._learn(script)
         self._roles: dict[int, Role] = {}
         """By connection the role that is played on it."""
-        self._framers: dict[int, Framer] = {}
-        self._came: dict[int, int] = {}
-        """By connection how many bytes have come."""
+        self._ears: dict[int, Ear] = {}
         self._turns: dict[tuple[int, str], int] = {}
         """By connection and question how often it was answered."""
         self._due: deque[Say] = deque()
@@ -116,7 +115,7 @@ class AnsweringWay(WayOfRecord):
                     self.place = self._at(said)
                     return
                 yield said
-            elif self._to_come and all(self._came.values()):
+            elif self._to_come and all(ear.has_heard for ear in self._ears.values()):
                 yield Call(self._to_come.popleft(), 0, True)
             elif self._roles:
                 yield Listen(next(iter(self._roles.values())), None)
@@ -174,28 +173,21 @@ class AnsweringWay(WayOfRecord):
 
     def connected(self, connection: int, role: Role) -> None:
         self._roles[connection] = role
-        self._framers[connection] = self._dissector.framer("s2c")
-        self._came[connection] = 0
+        self._ears[connection] = Ear(self._dissector, "s2c")
         for line in self._openings[role.number]:
             self._due.append(Say(connection, line.data, 0, True, line))
 
     def heard(self, connection: int, data: bytes) -> Reaction:
         if connection not in self._roles:
             return Reaction()
-        framer = self._framers[connection]
-        frames = [*framer.feed(self._came[connection], data), *framer.settle()]
-        self._came[connection] += len(data)
         replies: list[Say] = []
-        for frame in frames:
-            decoded = self._dissector.decode(frame.data, "s2c")
-            if decoded.row is None or not decoded.sound:
-                continue
-            if decoded.row.heartbeat:
-                for answer in self._dissector.grammar.heartbeats_to(decoded.row.name, "c2s"):
+        for message in self._ears[connection].hear(data):
+            if message.row.heartbeat:
+                for answer in self._dissector.grammar.heartbeats_to(message.row.name, "c2s"):
                     replies.append(Say(connection, self._dissector.encode(answer, "c2s", {})))
             else:
-                self._compare(connection, decoded)
-                self._answer(connection, decoded)
+                self._compare(connection, message)
+                self._answer(connection, message)
         return Reaction((), tuple(replies))
 
     def ended(self, connection: int, how: str) -> Reaction:
@@ -208,28 +200,27 @@ class AnsweringWay(WayOfRecord):
             self.lost = "the server does not ask for it in time"
         return Reaction()
 
-    def _compare(self, connection: int, live: Decoded) -> None:
+    def _compare(self, connection: int, live: Heard) -> None:
         """See whether a message is what the record has after the place: of the same row, about the same
         players. Their dice are their own."""
         if not self._has_acted or self.place is None or connection != self.place.connection:
             return
         expected = self.place.expected
-        if expected is None or live.row is None:
+        if expected is None:
             return
         recorded = self._dissector.decode(expected.data, "s2c")
         if recorded.row is not live.row:
             return
-        of_same_role = expected.role is self._roles[connection]
-        self._is_as_usual = not of_same_role or self._players(recorded) == self._players(live)
+        is_others = expected.role is not self._roles[connection]
+        named, expected_named = (self._players(live.row, each.fields) for each in (live, recorded))
+        self._is_as_usual = is_others or named == expected_named
 
-    def _players(self, decoded: Decoded) -> list[str]:
-        assert decoded.row is not None
-        named = self._dissector.names(decoded.row, decoded.fields)
+    def _players(self, row: MessageType, fields: dict[str, Any]) -> list[str]:
+        named = self._dissector.names(row, fields)
         return sorted(str(name) for handle, name in named if handle.of_player)
 
-    def _answer(self, connection: int, live: Decoded) -> None:
+    def _answer(self, connection: int, live: Heard) -> None:
         """Answer a question as in the record, with today's names."""
-        assert live.row is not None
         pairs = self._answers.get(live.row.name, [])
         role = self._roles[connection]
         own = [pair for pair in pairs if pair[1].role is role] or pairs

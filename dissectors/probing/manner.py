@@ -10,6 +10,7 @@ from typing import Any
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.probing.acts import line_end, other_line_ends
 from kiebitz.dissectors.probing.demands import NotHere, Spelling
+from kiebitz.dissectors.probing.ear import Heard
 from kiebitz.dissectors.records import Direction
 
 _ENOUGH = 5
@@ -26,14 +27,14 @@ class Manner:
         self._has_other_ends = False
         self._heard: Counter[str] = Counter()
 
-    def heard(self, frame: bytes, direction: Direction) -> None:
+    def heard(self, message: Heard) -> None:
         """The peer has written this."""
-        decoded = self._dissector.decode(frame, direction)
-        if decoded.row is None or not decoded.sound or self._heard[decoded.row.name] >= _ENOUGH:
+        frame, row = message.frame, message.row
+        if self._heard[row.name] >= _ENOUGH:
             return
-        self._heard[decoded.row.name] += 1
+        self._heard[row.name] += 1
         with suppress(*UNWRITABLE):
-            plain = self._dissector.encode(decoded.row.name, direction, decoded.fields)
+            plain = self._dissector.encode(row.name, row.direction, message.fields)
             for spelling in self._dissector.reactions.spellings:
                 if spelling.level == "open" and spelling.frame(plain) != plain:
                     # Who writes so already has nothing more to be spelt so.

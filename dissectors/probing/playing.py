@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.framing import Framer
-from kiebitz.dissectors.grammar import Decoded, MessageType
+from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.probing import player as play
+from kiebitz.dissectors.probing.ear import Ear
 from kiebitz.dissectors.probing.habits import Habits
 from kiebitz.dissectors.probing.manner import Manner
 from kiebitz.dissectors.probing.player import Aim
@@ -54,27 +54,17 @@ class Goal(msgspec.Struct, frozen=True):
     cut: bool = False
 
 
-class Line:
-    """A connection of ours: cuts and reads what comes."""
+class Line(Ear):
+    """A connection of ours: hears what comes, and knows what was said before that."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
-        self._dissector = dissector
-        self._hears: Direction = hears
-        self._framer: Framer = dissector.framer(hears)
-        self._came = 0
+        super().__init__(dissector, hears)
         self.said: str | None = None
         """The message that was said last on it."""
         self.has_begun = False
         """Whether something was said before that."""
         self.heard: list[tuple[str, bool]] = []
         """What has come since, and whether it named who had spoken."""
-
-    def hear(self, data: bytes) -> list[tuple[bytes, Decoded]]:
-        """The sound messages that come to an end with these bytes, with their frames."""
-        frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
-        self._came += len(data)
-        read = ((frame.data, self._dissector.decode(frame.data, self._hears)) for frame in frames)
-        return [(frame, decoded) for frame, decoded in read if decoded.row is not None and decoded.sound]
 
 
 class PlayedWay(Way):
@@ -243,10 +233,9 @@ class PlayedWay(Way):
             hears = OPPOSITE[self._plays]
             line = self._strangers.setdefault(connection, Line(self._dissector, hears))
         replies: list[Say] = []
-        for frame, decoded in line.hear(data):
-            row = decoded.row
-            assert row is not None
-            self._manner.heard(frame, OPPOSITE[self._plays])
+        for message in line.hear(data):
+            row = message.row
+            self._manner.heard(message)
             if row.heartbeat and not self._is_aimed_at_answer(row):
                 replies += self._heartbeat(connection, row)
                 is_asked = self._has_acted and self._row is not None and self._row.heartbeat
@@ -255,14 +244,14 @@ class PlayedWay(Way):
                 continue
             self._heard_at = self._clock()
             called = self._called(connection)
-            named = [name for handle, name in self._dissector.names(row, decoded.fields) if handle.of_player]
+            named = [name for handle, name in self._dissector.names(row, message.fields) if handle.of_player]
             if self._has_acted:
                 if self._goes_on(row, called in named):
                     self._answered.add(connection)
             elif len(line.heard) < _MOST_HEARD and not self._is_held(connection):
                 line.heard.append((row.name, called in named))
             if connection in self._lines:
-                self._hear(connection, row.name, decoded.fields)
+                self._hear(connection, row.name, message.fields)
         return Reaction((), tuple(replies))
 
     def _is_held(self, connection: int) -> bool:
