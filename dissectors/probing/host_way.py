@@ -34,11 +34,6 @@ class HostWay(PlayedWay):
         self.servers = {door: (host, port + number) for number, door in enumerate(self._doors)}
         self._door_of: dict[int, Role] = {}
 
-    def _role(self, number: int, address: Address) -> Role:
-        host, port = address
-        about = self._dissector
-        return Role(number, about.protocol, about.transport, "the client", f"{host}:{port}")
-
     @property
     def door(self) -> Role:
         return self._doors[0]

@@ -53,11 +53,6 @@ class PlayersWay(PlayedWay):
         self._called_at = 0.0
         self.servers = self._places = {self.door: address}
 
-    def _role(self, number: int, address: Address) -> Role:
-        host, port = address
-        about = self._dissector
-        return Role(number, about.protocol, about.transport, f"player {number + 1}", f"{host}:{port}")
-
     @property
     def door(self) -> Role:
         return self._seats[0].role

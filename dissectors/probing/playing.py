@@ -20,7 +20,7 @@ from kiebitz.dissectors.probing.ear import Ear
 from kiebitz.dissectors.probing.habits import Habits
 from kiebitz.dissectors.probing.manner import Manner
 from kiebitz.dissectors.probing.player import Aim
-from kiebitz.dissectors.probing.ways import Place, Way
+from kiebitz.dissectors.probing.ways import Address, Place, Way
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.replay.part import Action, Listen, Reaction, Rest, Say
 from kiebitz.dissectors.replay.script import Role
@@ -101,6 +101,13 @@ class PlayedWay(Way):
         """The connections on which the peer has gone on after the acts as if nothing were odd."""
         self._later: dict[tuple[int, str], bytes] = {}
         """By connection and message what was said next on it the last time."""
+
+    def _role(self, number: int, address: Address) -> Role:
+        """The role of this number: a player of ours or the client that is probed, at the server of this
+        address."""
+        host, port = address
+        client = f"player {number + 1}" if self._plays == "c2s" else "the client"
+        return Role(number, self._dissector.protocol, self._dissector.transport, client, f"{host}:{port}")
 
     # What is to be done.
 
