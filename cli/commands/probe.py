@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import click
 
-from kiebitz.cli.options.addresses import Place
+from kiebitz.cli.options.addresses import Place, place_at
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, in_words
 from kiebitz.cli.probing.tally import tally_of
@@ -24,7 +24,7 @@ from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.modes import endpoint, parse_endpoint
+from kiebitz.proxy.modes import endpoint
 
 _VERDICTS = {word.lower().replace(" ", "-"): word for word in WORDS}
 """By how they are written in options."""
@@ -208,13 +208,10 @@ def probe(
 
 
 def _place(address: str) -> Place:
-    try:
-        host, port = parse_endpoint(address)
-    except ValueError as error:
-        raise click.UsageError(f"{error}, as in 127.0.0.1:9000") from error
-    if port == 0:
+    place = place_at(address)
+    if place[1] == 0:
         raise click.UsageError(f"{address}: 0 is no port to probe; write the port, as in 127.0.0.1:9000")
-    return host or "127.0.0.1", port
+    return place
 
 
 def _spoken(

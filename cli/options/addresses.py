@@ -28,7 +28,7 @@ def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place
     base: Place | None = None
     for text in given:
         recorded, equals, address = text.rpartition("=")
-        place = _place(address)
+        place = place_at(address)
         if not equals:
             if base is not None:
                 raise click.UsageError(f"two addresses, and neither says whose: write {_example(servers)}")
@@ -47,7 +47,9 @@ def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place
     return places
 
 
-def _place(text: str) -> Place:
+def place_at(text: str) -> Place:
+    """Host and port of an address, `[HOST:]PORT`; without a host it is on this machine. Raises
+    click.UsageError."""
     try:
         host, port = parse_endpoint(text)
     except ValueError as error:
