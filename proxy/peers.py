@@ -48,6 +48,9 @@ class Gone(msgspec.Struct, frozen=True):
 RESET = "has reset the connection"
 """How a peer goes that does not hang up."""
 
+NOBODY_LISTENS = "cannot be reached"
+"""How it begins where a datagram has found nobody; the system's reason stands behind it."""
+
 
 Happening = Came | Said | Gone
 

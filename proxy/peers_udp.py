@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from kiebitz.dissectors.records import Stream
 from kiebitz.proxy.endpoints import Address, bind, endpoint_text, enlarge_buffers, resolve
-from kiebitz.proxy.peers import Connection, Peers
+from kiebitz.proxy.peers import NOBODY_LISTENS, Connection, Peers
 
 _LARGEST = 65_535
 _BURST = 64
@@ -90,7 +90,7 @@ async def call(peers: Peers, host: str, port: int) -> int:
             except BlockingIOError:
                 return
             except OSError as error:
-                connection.gone(f"cannot be reached ({error.strerror})")
+                connection.gone(f"{NOBODY_LISTENS} ({error.strerror})")
                 return
             connection.came(data)
 

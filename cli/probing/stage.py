@@ -25,7 +25,7 @@ from kiebitz.dissectors.records import OPPOSITE, Item
 from kiebitz.dissectors.replay.part import Action, Divergence, Hang, Listen, Reaction, Rest
 from kiebitz.dissectors.replay.script import Role, Script
 from kiebitz.proxy import peers_tcp, peers_udp
-from kiebitz.proxy.peers import PeerError, Peers
+from kiebitz.proxy.peers import NOBODY_LISTENS, PeerError, Peers
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 
 _REACH_S = 5.0
@@ -34,10 +34,6 @@ _REACH_S = 5.0
 _LOOK_S = 0.25
 
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
-
-
-NOBODY_LISTENS = "cannot be reached"
-"""How the system's word begins that a datagram found nobody."""
 
 
 class Conditions(msgspec.Struct, frozen=True):

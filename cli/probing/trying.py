@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from kiebitz.cli.probing.program import Program
-from kiebitz.cli.probing.stage import NOBODY_LISTENS, Conditions, Stage
+from kiebitz.cli.probing.stage import Conditions, Stage
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.case import Case, as_name
 from kiebitz.dissectors.probing.demands import HEARS, NotHere
@@ -20,7 +20,7 @@ from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
 from kiebitz.dissectors.probing.ways import Place, Way
 from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.proxy.clock import now_ns
-from kiebitz.proxy.peers import RESET, PeerError
+from kiebitz.proxy.peers import NOBODY_LISTENS, RESET, PeerError
 from kiebitz.storage.recorder import Recorder
 
 _LINGER_S = 0.05
