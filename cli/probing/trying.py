@@ -13,6 +13,7 @@ import msgspec
 
 from kiebitz.cli.probing.program import Program
 from kiebitz.cli.probing.stage import Conditions, Stage
+from kiebitz.dissectors.grammar import Handle
 from kiebitz.dissectors.probing.acts import Act, By, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.case import Case, as_name
 from kiebitz.dissectors.probing.demands import HEARS, NotHere
@@ -159,27 +160,31 @@ class Trial(Stage):
             await self._actor.hear_until(time.monotonic() + act.seconds)
             return
         connection = await self._connection(act.by, place)
-        if not isinstance(act, Send):
-            self._has_hung_up = self._has_hung_up or act.by == "self"
-        if isinstance(act, Send):
-            if act.by == "self" and "stranger" in self._senders:
-                # To what a stranger has begun there is no answer.
-                self._way.forget()
-            self._senders.add(act.by)
-            if not self._peers.say(connection, act.data) and not self._is_unread:
-                try:
-                    await self._peers.flushed(connection, _UNREAD_S)
-                except PeerError:
-                    # A peer may stop to read; it is seen below what it does then.
-                    self._is_unread = True
-        elif isinstance(act, HalfClose):
-            self._peers.half_close(connection)
-        elif isinstance(act, Close):
-            self._gone.add(connection)
-            await self._peers.hang(connection)
-        elif isinstance(act, Reset):
-            self._gone.add(connection)
-            self._peers.reset(connection)
+        match act:
+            case Send():
+                await self._send(act, connection)
+                return
+            case HalfClose():
+                self._peers.half_close(connection)
+            case Close():
+                self._gone.add(connection)
+                await self._peers.hang(connection)
+            case Reset():
+                self._gone.add(connection)
+                self._peers.reset(connection)
+        self._has_hung_up = self._has_hung_up or act.by == "self"
+
+    async def _send(self, act: Send, connection: int) -> None:
+        if act.by == "self" and "stranger" in self._senders:
+            # To what a stranger has begun there is no answer.
+            self._way.forget()
+        self._senders.add(act.by)
+        if not self._peers.say(connection, act.data) and not self._is_unread:
+            try:
+                await self._peers.flushed(connection, _UNREAD_S)
+            except PeerError:
+                # A peer may stop to read; it is seen below what it does then.
+                self._is_unread = True
 
     async def _connection(self, by: By, place: Place) -> int:
         if by not in self._used:
@@ -196,6 +201,11 @@ class Trial(Stage):
         await self._actor.hear_until(due, self._listening.is_enough)
         await self._actor.hear_until(time.monotonic() + _LINGER_S)
 
+    @property
+    def _replies(self) -> tuple[Said, ...]:
+        """What the peer has said, since the acts began, to those who did them."""
+        return self._witness.said(*self._used.values())
+
     def _wait_s(self) -> float:
         """How long an answer is waited for. Where none is sent, the specification may say so."""
         name = self._case.message
@@ -210,12 +220,12 @@ class Trial(Stage):
         is_answered = is_as_usual or self._is_refused()
         if is_answered and self._said is None:
             # A refusal that comes later is one of something else.
-            self._said = self._witness.said(*self._used.values())
+            self._said = self._replies
         return is_answered or self._ending() is not None or self._died() is not None
 
     def _is_as_usual(self, place: Place) -> bool:
         answer = self._case.demand.answer
-        if answer and not any(said.message in answer for said in self._witness.said(*self._used.values())):
+        if answer and not any(said.message in answer for said in self._replies):
             return False
         # Who has sent it is answered, though it was to be another.
         senders = [self._used[by] for by in self._senders - {"self"} if not self._is_company(by)]
@@ -247,12 +257,16 @@ class Trial(Stage):
         used = self._used.values()
         return [other for other in place.others if other not in used and not self._way.has_left(other)]
 
+    @property
+    def _spoilt(self) -> set[Handle]:
+        """What the field names that the case spoils."""
+        fields = () if self._case.of is None else self._case.of.fields
+        spoilt = (field for field in fields if field.name == self._case.field)
+        return {handle for field in spoilt for handle in field.type.handles()}
+
     def _renames(self) -> bool:
         """Whether the case changes what a player is called."""
-        row = self._case.of
-        fields = row.fields if row is not None else ()
-        spoilt = (field for field in fields if field.name == self._case.field)
-        return any(handle.of_player for field in spoilt for handle in field.type.handles())
+        return any(handle.of_player for handle in self._spoilt)
 
     def _is_told_wrong(self) -> bool:
         """Whether a client is told something wrong: what it says then follows from that."""
@@ -262,23 +276,19 @@ class Trial(Stage):
     def _known_flawed(self) -> set[str]:
         """The messages of which nothing is held against it: those that are wrong in any case, and those in
         which it says a name again that the case has spoilt."""
-        row, about = self._case.of, self._conditions.dissector
-        fields = row.fields if row is not None else ()
-        spoilt = (field for field in fields if field.name == self._case.field)
-        handles = {handle for field in spoilt for handle in field.type.handles()}
+        spoilt = self._spoilt
         return {*self._conditions.habits.flawed} | {
             said.name
-            for said in about.grammar.rows
+            for said in self._conditions.dissector.grammar.rows
             if said.direction == OPPOSITE[HEARS[self._case.role]]
-            and any(handles & {*field.type.handles()} for field in said.fields)
+            and any(spoilt & {*field.type.handles()} for field in said.fields)
         }
 
     def _is_refused(self) -> bool:
-        said = self._witness.said(*self._used.values())
         return any(
             refusal.is_said_in(each.message, each.fields)
+            for each in self._replies
             for refusal in self._case.demand.refusals
-            for each in said
         )
 
     def _is_company(self, by: By) -> bool:
@@ -294,7 +304,7 @@ class Trial(Stage):
 
     async def _seen(self, place: Place) -> Seen:
         how = self._ending()
-        said = self._said if self._said is not None else self._witness.said(*self._used.values())
+        said = self._said if self._said is not None else self._replies
         flawed = () if self._is_told_wrong() else self._witness.flawed(self._known_flawed())
         others_go_on = self._others_go_on(place)
         # A client lets nobody in.
@@ -332,8 +342,7 @@ class Trial(Stage):
         """A message that was said and answers the case's by the grammar."""
         rows = self._conditions.dissector.grammar.rows
         answers = {row.name for row in rows if self._case.message in row.answers}
-        said = self._witness.said(*self._used.values())
-        return next((each.message for each in said if each.message in answers), None)
+        return next((each.message for each in self._replies if each.message in answers), None)
 
     async def _died_by_now(self) -> str | None:
         """How the program has ended; one that has just closed all its sockets may not be gone yet."""
