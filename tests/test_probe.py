@@ -7,8 +7,10 @@ import json
 import shlex
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from strength import a_few
 from kiebitz.cli.probing.program import Program, ProgramError
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.probing.cases import cases_of
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.schafkopf.grammar import EMPTY
+from kiebitz.dissectors.schafkopf.legal import NICHTS
 
 WINDOW_S = 0.3
 """So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
@@ -96,6 +101,32 @@ def test_a_right_server_passes_all_that_must_be() -> None:
     assert [each for each in results if each["verdict"] == "FAILED"] == []
     tried = [each for each in results if each["verdict"] == "OK"]
     assert len(tried) > 0.8 * len(cases)
+
+
+class _AsksAgain(socketserver.StreamRequestHandler):
+    """Serves no game of Schafkopf; one who has no name is asked for it again."""
+
+    def handle(self) -> None:
+        ask = SCHAFKOPF.encode("NAME", "s2c", {"name": EMPTY})
+        go_on = SCHAFKOPF.encode("ID", "s2c", {"id": 0}) + SCHAFKOPF.encode("MODUS", "s2c", {"modus": NICHTS})
+        self.wfile.write(ask)
+        while (flag := self.rfile.readline()) and (field := self.rfile.readline()):
+            is_named = field != b"!END\n" and self.rfile.readline()
+            if flag == b"!NAME\n":
+                self.wfile.write(go_on if is_named else ask)
+
+
+@pytest.mark.full
+def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _AsksAgain) as asking:
+        asking.daemon_threads = True
+        threading.Thread(target=asking.serve_forever, daemon=True).start()
+        port, only = str(asking.server_address[1]), "schafkopf/NAME/name/left-out"
+        done = kiebitz("probe", "server", port, "-d", "schafkopf", "--wait", "0.3", "--only", only, "--json")
+        asking.shutdown()
+    (result,) = done.json["results"]
+    assert [message["name"] for message in result["messages"]][:2] == ["NAME", "NAME"]
+    assert result["why"] == "it ignores it; the specification leaves that open"
 
 
 # What is told.

@@ -20,8 +20,10 @@ from kiebitz.dissectors.probing.player import Aim
 from kiebitz.dissectors.probing.players_way import PlayersWay
 from kiebitz.dissectors.probing.playing import Goal
 from kiebitz.dissectors.probing.ways import RecordedWay, Way
+from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.dissectors.replay.script import Line
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 
 def named(*names: str) -> Callable[[Decoded], bool]:
@@ -223,3 +225,20 @@ def test_in_a_game_the_answers_are_learnt_that_the_grammar_does_not_name() -> No
     # Where others join, and this one did not, it is not among those who play.
     assert not habits.follows(join, "ROUND STARTED", names_speaker=False)
     assert not habits.follows(see, "ROUND STARTED", names_speaker=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hears", "name", "answers"),
+    [
+        ("s2c", "c2s", "NAME", {"NAME"}),
+        ("s2c", "c2s", "MODEL", {"MODEL", "SPIELSTDU", "ERSTE3"}),
+        # It is the answer, though the question is called the same.
+        ("c2s", "s2c", "NAME", set()),
+        ("c2s", "s2c", "MODEL", set()),
+    ],
+)
+def test_an_answer_goes_the_other_way(
+    asked: Direction, hears: Direction, name: str, answers: set[str]
+) -> None:
+    row = SCHAFKOPF.grammar.rows_named(asked, name)[0]
+    assert {*Habits(SCHAFKOPF, hears).answers_to(row)} == answers

@@ -340,8 +340,8 @@ class Trial(Stage):
 
     def _answer(self) -> str | None:
         """A message that was said and answers the case's by the grammar."""
-        rows = self._conditions.dissector.grammar.rows
-        answers = {row.name for row in rows if self._case.message in row.answers}
+        row = self._case.of
+        answers = self._conditions.habits.answers_to(row) if row is not None else ()
         return next((each.message for each in self._replies if each.message in answers), None)
 
     async def _died_by_now(self) -> str | None:

@@ -5,7 +5,7 @@ By that a reaction to something odd is told from going on as usual, also where t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import MessageType
@@ -47,6 +47,10 @@ class Habits:
         known = self._always.setdefault(said, came)
         self._always[said] = {name: known[name] and came[name] for name in known if name in came}
         self._first.setdefault(said, set()).update(name for name, _ in heard[:1])
+
+    def answers_to(self, said: MessageType) -> Collection[str]:
+        """The names of the program's messages that answer this one, by the grammar."""
+        return self._answers.get(said.name, ())
 
     def is_answered(self, said: MessageType) -> bool:
         """Whether the message itself is answered, by the grammar."""
