@@ -121,7 +121,7 @@ def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
 def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
     case = case_of(SCHAFKOPF, "server", "ENDE/said")
     lapses, flaws = {"ENDE": ("it has one field",)}, {"ENDE": ("it has three fields", "and no end")}
-    game = InPlay(frozenset({"ENDE"}), {}, None, None, True, 1.0)
+    game = InPlay(None, None, True, 1.0, said=frozenset({"ENDE"}))
     words = []
     for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, flaws=flaws)):
         verdict, _ = verdict_of(case, each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -25,19 +25,23 @@ OF_NO_MESSAGE = ""
 class InPlay(msgspec.Struct, frozen=True):
     """What was seen of a program in play.
 
-    `said` are the names of its messages, `flaws` by message what is wrong in it, a sentence each; `lapses`
-    what only departs from the specification's words, as a dialect does. `lost` says why the game did not come
-    to its end, `died` how the process has ended. A client `takes_part` if it says more than who it is.
+    `lost` says why the game did not come to its end, `died` how the process has ended; `parted_at` is the
+    number of the line of the record up to which it went by that, None if it did to the end.
+
+    The rest is told by the recording (`with_findings`): `said` are the names of its messages, `flaws` by
+    message what is wrong in it, a sentence each; `lapses` what only departs from the specification's words,
+    as a dialect does. A client `takes_part` if it says more than who it is.
     """
 
-    said: frozenset[str]
-    flaws: Mapping[str, tuple[str, ...]]
     lost: str | None
     died: str | None
     is_heard: bool
     seconds: float
-    takes_part: bool = True
+    parted_at: int | None = None
+    said: frozenset[str] = frozenset()
+    flaws: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     lapses: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    takes_part: bool = True
 
 
 class Game(Stage):
@@ -49,7 +53,7 @@ class Game(Stage):
         Raises PeerError, ProgramError, RelayError and StorageError.
         """
         started = time.monotonic()
-        lost = None
+        lost = parted_at = None
         is_awaited = self._conditions.side == "client" and self._program is None
         async with self._recorded():
             try:
@@ -66,7 +70,8 @@ class Game(Stage):
                         lost = f"it said nothing in {limit_s:.3g} s"
                     elif not self._way.has_played:
                         lost = f"in {limit_s:g} s no game came to its end"
-                self._conditions.habits.parted_at = self._way.parted_at
+                # While a newcomer is greeted, nobody goes by the record any more.
+                parted_at = self._way.parted_at
                 self._witness.begin()
                 if self._conditions.side == "server" and self.is_heard:
                     await self._learn_greeting()
@@ -75,27 +80,21 @@ class Game(Stage):
                     raise
                 lost = str(error)
             died = self._died()
-        return InPlay(
-            frozenset(), {}, self._way.lost or lost, died, self.is_heard, time.monotonic() - started
-        )
+        seconds = time.monotonic() - started
+        return InPlay(self._way.lost or lost, died, self.is_heard, seconds, parted_at)
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-_WORDS: tuple[tuple[Word, Callable[[InPlay], Mapping[str, tuple[str, ...]]]], ...] = (
-    ("FAILED", lambda game: game.flaws),
-    ("NON-STRICT", lambda game: game.lapses),
-)
-
-
 def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     """The verdict on a case that is in play; None, and why, if it was not seen."""
     # What nobody can read is none of its messages.
     names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
-    for word, found in _WORDS:
-        flaws = [flaw for name in names for flaw in found(game).get(name, ())]
+    found: Mapping[Word, Mapping[str, tuple[str, ...]]] = {"FAILED": game.flaws, "NON-STRICT": game.lapses}
+    for word, wrong in found.items():
+        flaws = [flaw for name in names for flaw in wrong.get(name, ())]
         if flaws:
             more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
             return Verdict(word, f"in a game without anything odd: {flaws[0]}{more}", ("answers",)), None
@@ -131,9 +130,8 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
             kind = lapses
         else:
             continue
-        is_own = flaw.direction == says and flaw.message is not None
-        name = flaw.message if is_own and flaw.message is not None else OF_NO_MESSAGE
-        kind.setdefault(name, []).append(flaw.text)
+        name = flaw.message if flaw.direction == says else None
+        kind.setdefault(name or OF_NO_MESSAGE, []).append(flaw.text)
     takes_part = side == "server" or not said <= conditions.dissector.introductions
     return msgspec.structs.replace(
         game, said=said, flaws=_once(flaws), lapses=_once(lapses), takes_part=takes_part

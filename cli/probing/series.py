@@ -141,8 +141,9 @@ class Series:
             game = self._seen_in_play(recorder, min(left_s, GAME_S if cases else SHORT_GAME_S), left_s)
             timeline = self._timeline(recorder)
             game = with_findings(game, timeline, self._conditions)
-            self._conditions.habits.flawed = frozenset(game.flaws)
-            self._conditions.habits.takes_part = game.takes_part
+            habits = self._conditions.habits
+            habits.flawed, habits.takes_part = frozenset(game.flaws), game.takes_part
+            habits.parted_at = game.parted_at
             self._look(side, game.is_heard)
             verdicts = []
             for case in cases:
