@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import pytest
+from command import CAPTURES
 from kiebitz_noughts.dissector import NOUGHTS
 from msgspec.structs import replace
 
-from kiebitz.cli.probing.in_play import InPlay, verdict_of
+import kiebitz as library
+from kiebitz.cli.probing.in_play import InPlay, verdict_of, with_findings, wrong_messages
+from kiebitz.cli.probing.results import result_of
+from kiebitz.cli.probing.stage import Conditions
+from kiebitz.cli.probing.trying import Attempt
 from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.okey.dissector import OKEY
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.cases import cases_of
-from kiebitz.dissectors.probing.demands import Role
+from kiebitz.dissectors.probing.demands import HEARS, Role
+from kiebitz.dissectors.probing.habits import Habits
 from kiebitz.dissectors.probing.verdict import Said, Seen, judged
+from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 SILENT = Seen()
@@ -120,7 +127,8 @@ def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
 
 def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
     case = case_of(SCHAFKOPF, "server", "ENDE/said")
-    lapses, flaws = {"ENDE": ("it has one field",)}, {"ENDE": ("it has three fields", "and no end")}
+    lapses = {"ENDE": {"it has one field": [7]}}
+    flaws = {"ENDE": {"it has three fields": [7, 9], "and no end": [8, 9]}}
     game = InPlay(None, None, True, 1.0, said=frozenset({"ENDE"}))
     words = []
     for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, flaws=flaws)):
@@ -133,3 +141,30 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
         ("FAILED", "in a game without anything odd: it has three fields; and 1 more"),
     ]
     assert verdict_of(case, replace(game, said=frozenset())) == (None, "it did not say this in the game")
+
+
+@pytest.mark.parametrize(
+    ("dissector", "role", "capture", "expected"),
+    [
+        (CATAN, "server", "catan-eisfrei-game2-3p.pcap.gz", {"Statusupdate/said": "NON-STRICT"}),
+        (OKEY, "client", "okey-head-chat.pcap.gz", {"CATC/said": "NON-STRICT"}),
+        (SCHAFKOPF, "client", "schafkopf-1.3-badcard.pcap", {"MODEL/said": "FAILED", "KARTE/said": "FAILED"}),
+    ],
+)
+def test_what_is_wrong_in_play_is_told_with_its_messages(
+    dissector: Dissector, role: Role, capture: str, expected: dict[str, str]
+) -> None:
+    habits = Habits(dissector, OPPOSITE[HEARS[role]])
+    conditions = Conditions(dissector, role, ("127.0.0.1", 9000), None, False, 1.0, habits)
+    found = {}
+    with library.open(str(CAPTURES / capture)) as session:
+        game = with_findings(InPlay(None, None, True, 1.0), session.timeline, conditions)
+        for case in (each for each in cases_of(dissector, role) if each.is_in_play):
+            verdict, why_not = verdict_of(case, game)
+            attempt = Attempt(case, verdict, why_not, None, 0, 1.0, True, wrong=wrong_messages(case, game))
+            result = result_of(attempt, session.timeline, None, None, "")
+            if result.messages:
+                found[case.name.removeprefix(f"{dissector.protocol}/")] = result.verdict
+                assert [message.name for message in result.messages] == [case.says]
+                assert all(message.drawn for message in result.messages)
+    assert found == expected

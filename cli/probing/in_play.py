@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -18,6 +18,9 @@ from kiebitz.proxy.peers import PeerError
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import diagnostics, messages
 
+Wrong = Mapping[str, Mapping[str, Sequence[int]]]
+"""By message what is wrong in it, a sentence each, with the numbers of those of the session that have it."""
+
 OF_NO_MESSAGE = ""
 """Stands for a message where a flaw belongs to none of the program's."""
 
@@ -28,9 +31,9 @@ class InPlay(msgspec.Struct, frozen=True):
     `lost` says why the game did not come to its end, `died` how the process has ended; `parted_at` is the
     number of the line of the record up to which it went by that, None if it did to the end.
 
-    The rest is told by the recording (`with_findings`): `said` are the names of its messages, `flaws` by
-    message what is wrong in it, a sentence each; `lapses` what only departs from the specification's words,
-    as a dialect does. A client `takes_part` if it says more than who it is.
+    The rest is told by the recording (`with_findings`): `said` are the names of its messages, `flaws` is what
+    is wrong in them; `lapses` what only departs from the specification's words, as a dialect does. A client
+    `takes_part` if it says more than who it is.
     """
 
     lost: str | None
@@ -39,8 +42,8 @@ class InPlay(msgspec.Struct, frozen=True):
     seconds: float
     parted_at: int | None = None
     said: frozenset[str] = frozenset()
-    flaws: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    lapses: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    flaws: Wrong = msgspec.field(default_factory=dict)
+    lapses: Wrong = msgspec.field(default_factory=dict)
     takes_part: bool = True
 
 
@@ -90,14 +93,9 @@ def _now() -> float:
 
 def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     """The verdict on a case that is in play; None, and why, if it was not seen."""
-    # What nobody can read is none of its messages.
-    names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
-    found: Mapping[Word, Mapping[str, tuple[str, ...]]] = {"FAILED": game.flaws, "NON-STRICT": game.lapses}
-    for word, wrong in found.items():
-        flaws = [flaw for name in names for flaw in wrong.get(name, ())]
-        if flaws:
-            more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
-            return Verdict(word, f"in a game without anything odd: {flaws[0]}{more}", ("answers",)), None
+    wrong = _wrong(case, game)
+    if wrong is not None:
+        return wrong[0], None
     if case.says is None:
         if game.died is not None:
             return Verdict("FAILED", f"it has ended: {game.died}", ("ignores",)), None
@@ -114,12 +112,33 @@ def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
     return Verdict("OK", "it says it as the specification has it", ("answers",)), None
 
 
+def wrong_messages(case: Case, game: InPlay) -> Sequence[int]:
+    """The numbers of the messages in which something is wrong by the verdict on a case that is in play."""
+    wrong = _wrong(case, game)
+    return () if wrong is None else wrong[1]
+
+
+def _wrong(case: Case, game: InPlay) -> tuple[Verdict, Sequence[int]] | None:
+    """The verdict on what is wrong in the messages that a case looks at, and their numbers; None if nothing
+    is."""
+    # What nobody can read is none of its messages.
+    names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
+    found: Mapping[Word, Wrong] = {"FAILED": game.flaws, "NON-STRICT": game.lapses}
+    for word, by_name in found.items():
+        flaws = [flaw for name in names for flaw in by_name.get(name, {}).items()]
+        if flaws:
+            more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
+            verdict = Verdict(word, f"in a game without anything odd: {flaws[0][0]}{more}", ("answers",))
+            return verdict, sorted({number for _, numbers in flaws for number in numbers})
+    return None
+
+
 def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> InPlay:
     """The same with what the recording tells of it."""
     side, says = conditions.side, OPPOSITE[HEARS[conditions.side]]
     said = frozenset(row.name for row in messages(timeline) if row.direction == says)
-    flaws: dict[str, list[str]] = {}
-    lapses: dict[str, list[str]] = {}
+    flaws: dict[str, dict[str, list[int]]] = {}
+    lapses: dict[str, dict[str, list[int]]] = {}
     for flaw in diagnostics(timeline):
         if flaw.severity == "note" or flaw.blame != side:
             continue
@@ -131,12 +150,8 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
         else:
             continue
         name = flaw.message if flaw.direction == says else None
-        kind.setdefault(name or OF_NO_MESSAGE, []).append(flaw.text)
+        numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(flaw.text, [])
+        if flaw.message_id is not None:
+            numbers.append(flaw.message_id)
     takes_part = side == "server" or not said <= conditions.dissector.introductions
-    return msgspec.structs.replace(
-        game, said=said, flaws=_once(flaws), lapses=_once(lapses), takes_part=takes_part
-    )
-
-
-def _once(texts: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(dict.fromkeys(each)) for name, each in texts.items()}
+    return msgspec.structs.replace(game, said=said, flaws=flaws, lapses=lapses, takes_part=takes_part)

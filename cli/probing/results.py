@@ -11,7 +11,6 @@ import msgspec
 from kiebitz.cli.probing.drawn import drawn_message
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import ANY_REACTION, HEARS, Role
-from kiebitz.dissectors.records import OPPOSITE
 from kiebitz.storage.in_full import InFull, MessageInFull
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import ChunkRow, MessageRow, chunks, messages, streams
@@ -82,9 +81,9 @@ class Result(msgspec.Struct, frozen=True):
 
     `verdict` is one of `WORDS`, `why` says why in a clause. `message` is what the case sends, None if that
     may be any; it is summed up with its `group`. `sent` and `messages` are what was said from the acts on, by
-    all players; `unread` are the bytes that became no message. `session` is where it was recorded, None if it
-    was not kept. `output` is what the program under test wrote, if Kiebitz has started it. `command` tries
-    the case again.
+    all players, or in play what is wrong; `unread` are the bytes that became no message. `session` is where
+    it was recorded, None if it was not kept. `output` is what the program under test wrote, if Kiebitz has
+    started it. `command` tries the case again.
     """
 
     case: str
@@ -139,15 +138,15 @@ def result_of(
 ) -> Result:
     """What is told of a case that was tried, and recorded in a session."""
     case, verdict = attempt.case, attempt.verdict
-    if verdict is None or (case.is_in_play and verdict.word != "FAILED"):
-        rows = []
-    elif case.is_in_play:
-        rows = _flawed(timeline, attempt)
-    else:
+    rows: list[MessageRow] = []
+    sent: list[ChunkRow] = []
+    if verdict is not None and not case.is_in_play:
         rows = [*messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
-    sent = [] if verdict is None or case.is_in_play else _sent(timeline, attempt)
+        sent = _sent(timeline, attempt)
+    # Of what was said in play only what is wrong is told, and not the whole game.
+    numbers = attempt.wrong if case.is_in_play else [row.id for row in rows]
     in_full = InFull(timeline)
-    shown = [in_full.message(row.id) for row in rows[:MOST_MESSAGES]]
+    shown = [in_full.message(number) for number in numbers[:MOST_MESSAGES]]
     unread = no_message(
         ((chunk.stream_id, chunk.offset, chunk.data or b"") for chunk in sent),
         ((row.stream_id, row.offset, row.length) for row in rows if row.direction == HEARS[case.role]),
@@ -167,7 +166,7 @@ def result_of(
         tuple(_piece(chunk, timeline) for chunk in sent[:_MOST_SENT]),
         unread[:_MOST_HEX],
         tuple(_message(each, place) for place, each in enumerate(shown) if each is not None),
-        max(len(rows) - MOST_MESSAGES, 0),
+        max(len(numbers) - MOST_MESSAGES, 0),
         session,
         round(attempt.seconds, 3),
         output,
@@ -179,15 +178,6 @@ def untried(case: Case, why: str, command: str) -> Result:
     """What is told of a case to whose place no way leads."""
     about = (case.name, case.role, case.kind, group_of(case), case.message, case.field, case.sentence)
     return Result(*about, demanded(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command)
-
-
-def _flawed(timeline: Timeline, attempt: Attempt) -> list[MessageRow]:
-    """What is wrong of what was said in play; the whole game is not told."""
-    case = attempt.case
-    flawed = "m.id IN (SELECT message_id FROM diagnostics WHERE severity = 'error')"
-    condition = f"{flawed} AND m.direction = ?" + (" AND m.name = ?" if case.says is not None else "")
-    says = [OPPOSITE[HEARS[case.role]], *([case.says] if case.says is not None else [])]
-    return [*messages(timeline, condition, says)]
 
 
 def _message(shown: MessageInFull, place: int) -> Told:

@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.cli.files import opened
 from kiebitz.cli.probing.going import Making, way_of_game, ways_to
-from kiebitz.cli.probing.in_play import Game, InPlay, verdict_of, with_findings
+from kiebitz.cli.probing.in_play import Game, InPlay, verdict_of, with_findings, wrong_messages
 from kiebitz.cli.probing.program import Program
 from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, result_of, untried
 from kiebitz.cli.probing.stage import Conditions
@@ -151,7 +151,8 @@ class Series:
                 verdicts.append(verdict.word if verdict is not None else NOT_TRIED)
                 # One game is for all of them.
                 seconds = game.seconds if case.says is None else 0.0
-                attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard)
+                wrong = wrong_messages(case, game)
+                attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard, wrong=wrong)
                 yield self._result(attempt, recorder, timeline)
             if verdicts:
                 recorder.rename(f"{name}: {min(verdicts, key=WORDS.index)}")

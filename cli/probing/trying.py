@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -37,7 +38,8 @@ _UNREAD_S = 2.0
 class Attempt(msgspec.Struct, frozen=True):
     """What came of a case: the verdict, or `why_not` it could not be tried.
 
-    Its messages are those of its session from `begun_ns` on.
+    Its messages are those of its session from `begun_ns` on; if it is in play, only those that are `wrong`,
+    by their numbers.
     """
 
     case: Case
@@ -50,6 +52,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """Whether the peer has said anything at all."""
     never: bool = False
     """Whether the case's message never came up."""
+    wrong: Sequence[int] = ()
 
 
 class Trial(Stage):
