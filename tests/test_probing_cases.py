@@ -84,6 +84,8 @@ def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: 
     assert len({*names}) == len(names)
     assert all(re.fullmatch(rf"{dissector.protocol}(/[^/\s]+)+", name) for name in names)
     assert [case.name for case in cases_of(dissector, role)] == names
+    # What is in play is tried first.
+    assert [case.is_in_play for case in cases] == sorted((case.is_in_play for case in cases), reverse=True)
     rows = [row for row in dissector.grammar.rows if row.direction == HEARS[role]]
     places = [rows.index(case.of) for case in cases if case.of is not None]
     assert places == sorted(places)

@@ -309,7 +309,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     # The program that was started ends with the probe, also where that is told to end.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        watching = Watching(_in_turn(cases[: asked.most]))
+        watching = Watching(cases[: asked.most])
         with Live(watching):
             for result in series.run(cases):
                 results.append(result)
@@ -320,11 +320,6 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     finally:
         signal.signal(signal.SIGTERM, before)
     return results, series.left, False
-
-
-def _in_turn(cases: Sequence[Case]) -> list[Case]:
-    """Cases in the order in which they are tried: the game without anything odd comes first."""
-    return sorted(cases, key=lambda case: not case.is_in_play)
 
 
 def _sample(asked: _Asked) -> Script | None:

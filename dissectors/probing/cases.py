@@ -33,7 +33,7 @@ _LATE = 2.0
 
 
 def cases_of(dissector: Dissector, role: Role) -> tuple[Case, ...]:
-    """All cases of a protocol for programs of a role, in the grammar's order."""
+    """All cases of a protocol for programs of a role, in the grammar's order; first those in play."""
     return tuple(_Maker(dissector, role).cases())
 
 
