@@ -170,11 +170,11 @@ class Series:
         result = None
         reasons: list[str] = []
         for number, make in enumerate(ways_to(case, self._conditions)):
-            reason = self._hopeless.get((number, case.at_start, case.of))
-            if reason is not None:
-                reasons.append(reason)
+            key = (number, case.at_start, case.of)
+            if key in self._hopeless:
+                reasons.append(self._hopeless[key])
                 continue
-            result = self._on_a_way(case, make, left_s, (number, case.at_start, case.of))
+            result = self._on_a_way(case, make, left_s, key)
             if result.verdict != NOT_TRIED:
                 return result
             reasons.append(result.why)

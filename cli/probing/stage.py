@@ -158,11 +158,7 @@ class Stage:
             return None
         if habits.welcomes:
             await self._hear(connection, frozenset())
-        # A record may have nothing that can be said first.
-        opening = self._way.opening()
-        for data in opening:
-            self._peers.say(connection, data)
-        is_to_answer = habits.answers_newcomers and opening
+        is_to_answer = self._say_opening(connection) and habits.answers_newcomers
         if await self._hear(connection, habits.welcomes if is_to_answer else frozenset()):
             return True
         return None if connection in self._listening.ends and not self._names_said(connection) else False
@@ -175,15 +171,20 @@ class Stage:
             return
         await self._hear(connection, frozenset())
         habits.welcomes = self._names_said(connection)
-        opening = self._way.opening()
-        for data in opening:
-            self._peers.say(connection, data)
+        opening = self._say_opening(connection)
         is_answered = await self._hear(connection, habits.welcomes)
         habits.greets = bool(self._names_said(connection))
         # What is no answer to it may come by chance.
         decoded = [self._conditions.dissector.decode(data, "c2s") for data in opening[:1]]
         rows = [each.row for each in decoded if each.row is not None]
         habits.answers_newcomers = is_answered and any(map(habits.is_answered, rows))
+
+    def _say_opening(self, connection: int) -> tuple[bytes, ...]:
+        """Say what a new client says first, and give it; a record may have nothing that can be said."""
+        opening = self._way.opening()
+        for data in opening:
+            self._peers.say(connection, data)
+        return opening
 
     async def _newcomer_called(self) -> int | None:
         try:
