@@ -12,7 +12,7 @@ import click
 
 from kiebitz.cli.options.addresses import Place, place_at
 from kiebitz.cli.options.decode_as import unknown_protocol
-from kiebitz.cli.probing.results import WORDS, Result, in_words
+from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
 from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import tell, warn, write_json
@@ -26,7 +26,7 @@ from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.modes import endpoint
 
-_VERDICTS = {word.lower().replace(" ", "-"): word for word in WORDS}
+_VERDICTS = {key_of(word): word for word in WORDS}
 """By how they are written in options."""
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.probing.drawn import drawn_bytes
-from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, counted, right_words
+from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, counted, key_of, right_words
 from kiebitz.cli.probing.tally import tally_of
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.probing.demands import HEARS
@@ -85,10 +85,10 @@ class _Page:
         found = [*counted(self._tally.total)]
         yield '<div class="bar" aria-hidden="true">'
         for word, count in found:
-            yield f'<span class="{_class(word)}" style="flex-grow: {count}"></span>'
+            yield f'<span class="{key_of(word)}" style="flex-grow: {count}"></span>'
         yield '</div>\n<ul class="counts">\n'
         for word, count in found:
-            yield f'<li><a class="{_class(word)}" href="#{_class(word)}"><b>{count:,}</b> {word}</a></li>\n'
+            yield f'<li><a class="{key_of(word)}" href="#{key_of(word)}"><b>{count:,}</b> {word}</a></li>\n'
         yield "</ul>\n"
 
     def _sums(self) -> Iterator[str]:
@@ -100,7 +100,7 @@ class _Page:
         yield f"<thead><tr><th>message</th>{titles}</tr></thead>\n<tbody>\n"
         for group in self._tally.groups:
             count = self._tally.of(group)
-            cells = "".join(f'<td class="{_class(word)}">{count[word] or ""}</td>' for word in words)
+            cells = "".join(f'<td class="{key_of(word)}">{count[word] or ""}</td>' for word in words)
             yield f"<tr><th>{_text(group)}</th>{cells}</tr>\n"
         yield "</tbody>\n</table></div>\n</section>\n"
 
@@ -147,7 +147,7 @@ class _Page:
     def _case(self, result: Result, is_open: bool) -> Iterator[str]:
         """What was asked, what is right, what was said, and how it is tried again."""
         name = _text(result.case)
-        yield f'<details class="case {_class(result.verdict)}" id="{name}"{" open" if is_open else ""}>\n'
+        yield f'<details class="case {key_of(result.verdict)}" id="{name}"{" open" if is_open else ""}>\n'
         yield f"<summary><b>{result.verdict}</b> <code>{name}</code>"
         yield f" <span>{_text(result.sentence)}</span> <span>{_text(result.why)}</span></summary>\n"
         yield f"<p>{_text(right_words(result))}"
@@ -197,16 +197,11 @@ class _Page:
 
 
 def _heading(word: str, count: int) -> str:
-    return f'<section id="{_class(word)}">\n<h2 class="{_class(word)}">{count:,} {word}</h2>\n'
+    return f'<section id="{key_of(word)}">\n<h2 class="{key_of(word)}">{count:,} {word}</h2>\n'
 
 
 def _in_a_line(message: Told) -> str:
     return f"#{message.id} {message.name} {shortened(field_words(message.fields), _SHOWN)}".rstrip()
-
-
-def _class(word: str) -> str:
-    """A verdict as it stands in the style sheet and in addresses."""
-    return word.lower().replace(" ", "-")
 
 
 def _text(text: str) -> str:

@@ -238,6 +238,11 @@ def right_words(result: Result) -> str:
     return f"{demand.level}: {' or '.join(demand.right)}"
 
 
+def key_of(verdict: str) -> str:
+    """A verdict as options, the style sheet of the report and its addresses have it: `not-tried`."""
+    return verdict.lower().replace(" ", "-")
+
+
 def counted(count: Counter[str]) -> Iterator[tuple[str, int]]:
     """How many there are of each verdict that was given, what matters most first."""
     for word in WORDS:
