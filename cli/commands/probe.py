@@ -15,7 +15,7 @@ from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
 from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
-from kiebitz.cli.terminal.console import tell, warn, write_json
+from kiebitz.cli.terminal.console import counted, tell, warn, write_json
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.probing.case import Case, picked
 from kiebitz.dissectors.probing.cases import cases_of
@@ -315,8 +315,8 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
                 results.append(result)
                 watching.add(result)
     except KeyboardInterrupt:
-        left = len(cases) - len(results)
-        return results, f"{left} {'case' if left == 1 else 'cases'}: it was interrupted", True
+        left = counted(len(cases) - len(results), "case")
+        return results, f"{left}: it was interrupted", True
     finally:
         signal.signal(signal.SIGTERM, before)
     return results, series.left, False

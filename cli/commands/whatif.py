@@ -15,7 +15,7 @@ from kiebitz.cli.options.alterations import Wish, copies, read_wishes, splices_o
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.status import VIOLATIONS
-from kiebitz.cli.terminal.console import warn, write_json
+from kiebitz.cli.terminal.console import counted, warn, write_json
 from kiebitz.cli.terminal.screen import Progress
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.storage.derived import derived
@@ -112,7 +112,7 @@ def _tell_of_copies(
     more = [*found.values()]
     if not more:
         return
-    count = "1 other message tells" if len(more) == 1 else f"{len(more)} other messages tell"
+    count = counted(len(more), "other message tells", "other messages tell")
     numbers = ", ".join(f"#{wish.number}" for wish in more[:_LISTED])
     if len(more) > _LISTED:
         warn(f"{count} of the same event: {numbers} and so on")

@@ -10,6 +10,7 @@ import msgspec
 
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.terminal.console import counted
 from kiebitz.cli.terminal.screen import Console, RenderableType, Text
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.records import Event
@@ -53,7 +54,7 @@ def show_difference(difference: Difference, both: Sides) -> None:
 
 def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
     if difference.equal:
-        same = f"{_count(difference.same, 'event')}{_matched(difference)}"
+        same = f"{counted(difference.same, 'event')}{_matched(difference)}"
         yield Text(f"A {both.a.title} and B {both.b.title} are the same: {same}")
         return
     yield Text.assemble(("A ", "bold"), both.a.title, ("   B ", "bold"), both.b.title)
@@ -83,7 +84,7 @@ def _summary(difference: Difference) -> str:
     moved = sorts.pop("game order")
     told = [f"{count} {_SORTS[sort]}" for sort, count in sorts.items() if count]
     if moved:
-        told.append(f"{_count(moved, 'game')} {_SORTS['game order']}")
+        told.append(f"{counted(moved, 'game')} {_SORTS['game order']}")
     lone: list[tuple[str, Sequence[TablePair | GamePair]]] = [
         ("server", difference.tables),
         ("game", difference.games),
@@ -94,10 +95,10 @@ def _summary(difference: Difference) -> str:
             ("B", sum(pair.a is None for pair in pairs)),
         ):
             if count:
-                told.append(f"{_count(count, what)} only in {side}")
+                told.append(f"{counted(count, what)} only in {side}")
     if difference.messages:
-        told.append(_count(sum(one.count for one in difference.messages), "message") + " without an event")
-    return f"{_count(difference.same, 'event')} the same; {', '.join(told) or 'no event differs'}"
+        told.append(counted(sum(one.count for one in difference.messages), "message") + " without an event")
+    return f"{counted(difference.same, 'event')} the same; {', '.join(told) or 'no event differs'}"
 
 
 def _apart(difference: Difference) -> list[EventDifference]:
@@ -231,7 +232,7 @@ def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
     if not found:
         yield Text("The states are the same.")
         return
-    yield Text(f"The states differ in {_count(len(found), 'place')}:", "bold")
+    yield Text(f"The states differ in {counted(len(found), 'place')}:", "bold")
     for one in found[:SHOWN]:
         path = _short(".".join(one.path_a or one.path_b or ()))
         values = [
@@ -274,7 +275,7 @@ def _grouped(difference: Difference, rest: Sequence[EventDifference], both: Side
                 yield Text(f"      {side.label} #{event.id:<6} {side.told(event)}", "dim")
     if len(groups) > SHOWN:
         left = sum(len(members) for _, members in in_order[SHOWN:])
-        yield Text(f"  and {_count(left, 'difference')} more, in {_count(len(groups) - SHOWN, 'group')}")
+        yield Text(f"  and {counted(left, 'difference')} more, in {counted(len(groups) - SHOWN, 'group')}")
 
 
 def _what(one: EventDifference) -> str:
@@ -323,12 +324,12 @@ def _alone(difference: Difference, label: str) -> Iterator[str]:
     for table in difference.tables:
         row = table.a if label == "A" else table.b
         if row is not None and table.is_alone:
-            events = _count(sum(table.events), "event")
+            events = counted(sum(table.events), "event")
             yield f"the server {game_title(row.protocol)} {row.server}, {events}"
     for game in difference.games:
         only = game.a if label == "A" else game.b
         if only is not None and game.is_alone:
-            yield f"game {only.id} ({only.label}), {_count(sum(game.events), 'event')}"
+            yield f"game {only.id} ({only.label}), {counted(sum(game.events), 'event')}"
     for _, player in difference.strangers:
         name = player.a if label == "A" else player.b
         if name is not None:
@@ -350,7 +351,3 @@ def _bounded(lines: Iterable[str]) -> Iterator[str]:
     yield from islice(remaining, SHOWN)
     if more := sum(1 for _ in remaining):
         yield f"and {more} more"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -15,7 +15,7 @@ from mitmproxy import contentviews, flow, tcp, udp
 from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.cli.mitm.log import warn
 from kiebitz.cli.terminal.console import Line as Shown
-from kiebitz.cli.terminal.console import plain
+from kiebitz.cli.terminal.console import counted, plain
 from kiebitz.cli.terminal.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
 from kiebitz.cli.terminal.flaw_block import flaw_block, place_of, reasons
 from kiebitz.dissectors.dissector import Dissector, recognise
@@ -252,7 +252,7 @@ def _lines(conversation: Conversation, dissector: Dissector, number: int) -> Ite
     rest, unended = conversation.unended(number)
     if rest:
         name = "a message" if unended is None else unended.name
-        yield "text", f"({rest:,} byte{'' if rest == 1 else 's'} of {name}, which ends later)"
+        yield "text", f"({counted(rest, 'byte')} of {name}, which ends later)"
 
 
 def _field(name: str, value: Any, depth: int) -> Iterator[str]:

@@ -13,8 +13,9 @@ from typing import BinaryIO
 
 from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.probing.drawn import drawn_bytes
-from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, counted, key_of, right_words
+from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, by_verdict, key_of, right_words
 from kiebitz.cli.probing.tally import tally_of
+from kiebitz.cli.terminal.console import counted
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.probing.demands import HEARS
 from kiebitz.storage.escaping import field_words, printable
@@ -75,14 +76,13 @@ class _Page:
         yield "</main>\n</body>\n</html>\n"
 
     def _about(self) -> str:
-        count = len(self._results)
-        return f"{time.strftime('%Y-%m-%d %H:%M')}, {count:,} {'case' if count == 1 else 'cases'}"
+        return f"{time.strftime('%Y-%m-%d %H:%M')}, {counted(len(self._results), 'case')}"
 
     # Sums.
 
     def _counts(self) -> Iterator[str]:
         """How many came out how, as a bar and in words."""
-        found = [*counted(self._tally.total)]
+        found = [*by_verdict(self._tally.total)]
         yield '<div class="bar" aria-hidden="true">'
         for word, count in found:
             yield f'<span class="{key_of(word)}" style="flex-grow: {count}"></span>'
@@ -92,7 +92,7 @@ class _Page:
         yield "</ul>\n"
 
     def _sums(self) -> Iterator[str]:
-        words = [word for word, _ in counted(self._tally.total)]
+        words = [word for word, _ in by_verdict(self._tally.total)]
         if not words:
             return
         titles = "".join(f"<th>{word}</th>" for word in words)

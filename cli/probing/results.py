@@ -243,7 +243,7 @@ def key_of(verdict: str) -> str:
     return verdict.lower().replace(" ", "-")
 
 
-def counted(count: Counter[str]) -> Iterator[tuple[str, int]]:
+def by_verdict(count: Counter[str]) -> Iterator[tuple[str, int]]:
     """How many there are of each verdict that was given, what matters most first."""
     for word in WORDS:
         if count[word]:
@@ -252,4 +252,4 @@ def counted(count: Counter[str]) -> Iterator[tuple[str, int]]:
 
 def in_words(count: Counter[str]) -> str:
     """The same in a line."""
-    return ", ".join(f"{number:,} {word}" for word, number in counted(count)) or "no case was tried"
+    return ", ".join(f"{number:,} {word}" for word, number in by_verdict(count)) or "no case was tried"

@@ -19,6 +19,7 @@ from kiebitz.cli.probing.program import Program
 from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, result_of, untried
 from kiebitz.cli.probing.stage import Conditions
 from kiebitz.cli.probing.trying import Attempt, Trial
+from kiebitz.cli.terminal.console import counted
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import Role as Side
@@ -127,7 +128,7 @@ class Series:
     def _leave(self, count: int, why: str) -> None:
         """Note that so many cases are left out."""
         if count:
-            self.left = f"{count} {'case' if count == 1 else 'cases'}: {why}"
+            self.left = f"{counted(count, 'case')}: {why}"
 
     def _play(self, cases: Sequence[Case], left_s: float) -> Iterator[Result]:
         """Play a game without anything odd, and tell what came of these cases.

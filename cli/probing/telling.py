@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, right_words
 from kiebitz.cli.probing.tally import Tally, tally_of
 from kiebitz.cli.probing.watching import COLOURS
-from kiebitz.cli.terminal.console import Styled, ellipsis, show_line, terminal_columns, wrapped
+from kiebitz.cli.terminal.console import Styled, counted, ellipsis, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.table import Column, show_table
 from kiebitz.dissectors.grammar import UNREADABLE, shortened
@@ -97,7 +97,7 @@ def _show_in_full(result: Result) -> None:
         _show(_INDENT + ("sent  " if message.direction == ours else "got   "), _words(message))
     more = len(result.messages) + result.left_out - _MOST_MESSAGES
     if more > 0:
-        _show(_INDENT, f"{ellipsis()} {more} {'message' if more == 1 else 'messages'} more")
+        _show(_INDENT, f"{ellipsis()} {counted(more, 'message')} more")
     for line in (result.output or "").strip().splitlines()[-_MOST_LINES:]:
         _show(f"{_INDENT}wrote ", shortened(line, _SHOWN))
     if result.session is not None:

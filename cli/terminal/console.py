@@ -30,6 +30,7 @@ __all__ = [
     "candidates",
     "colour_is_forced",
     "confirmed",
+    "counted",
     "ellipsis",
     "errors_are_seen",
     "flush",
@@ -108,6 +109,11 @@ def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[st
         subsequent_indent=rest,
         break_on_hyphens=False,
     )
+
+
+def counted(count: int, what: str, several: str | None = None) -> str:
+    """As in `1 case` and `2,000 cases`; `several` is the plural where it is more than an s."""
+    return f"{count:,} {what if count == 1 else several or f'{what}s'}"
 
 
 def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:

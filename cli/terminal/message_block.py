@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kiebitz.cli.terminal.byte_rows import ByteRows
+from kiebitz.cli.terminal.console import counted
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.grammar import shortened
@@ -55,7 +56,7 @@ class _Block:
         shown = self._shown
         yield from ByteRows(shown.data, shown.pieces, shown.flaws, self._columns).lines()
         if shown.left_out:
-            yield from self._wrapped(Text(f"… {_count(shown.left_out, 'byte')} more, not shown here"))
+            yield from self._wrapped(Text(f"… {counted(shown.left_out, 'byte')} more, not shown here"))
         if shown.event is not None:
             yield Text()
             yield from self._event()
@@ -103,7 +104,7 @@ class _Block:
 
     def _copies(self) -> Iterator[Text]:
         count = self._shown.copies_in_all
-        yield from self._wrapped(Text(f"{count} other {'copy' if count == 1 else 'copies'}", "bold"))
+        yield from self._wrapped(Text(counted(count, "other copy", "other copies"), "bold"))
         for copy in self._shown.copies[:_COPIES]:
             yield from self._wrapped(Text(_told(copy, self._shown.message)), _INDENT)
         yield from self._more(count - _COPIES)
@@ -141,7 +142,3 @@ def _told(copy: Copy, message: Message) -> str:
     way = "to" if message.direction == "s2c" else "from"
     later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
     return f"#{copy.id} {way} {copy.player or copy.client} (stream {copy.stream}), {later}"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
