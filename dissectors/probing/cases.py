@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -22,14 +22,13 @@ from kiebitz.dissectors.probing.demands import (
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.probing.forms import Form, forms_of
 from kiebitz.dissectors.probing.spoiling import Spoiler
 from kiebitz.dissectors.records import OPPOSITE, Transport
 
 _STREAM = "RFC 9293, 2.2 Key TCP Concepts"
 _OF_STREAM = "TCP provides a reliable, in-order, byte-stream service to applications."
-
-_LATE = 2.0
-"""A late answer comes after so many times the time in which it is waited for."""
+_LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", acts.other_line_ends)
 
 
 def cases_of(dissector: Dissector, role: Role) -> tuple[Case, ...]:
@@ -53,40 +52,6 @@ def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
             rule, "its protocol does not say how it is broken"
         )
     return found
-
-
-@dataclass(frozen=True)
-class _Form:
-    """Something that can be done with any message."""
-
-    kind: str
-    sentence: str
-    make: Callable[[Situation], Acts]
-    uses: int = 1
-    harmless: bool = False
-
-
-_IN_A_STREAM = (
-    _Form("bytewise", "byte by byte", acts.bytewise, harmless=True),
-    _Form("in-two", "in two pieces, a second apart", acts.in_two, harmless=True),
-    _Form("slowly", "a byte a second, at first", acts.slowly, harmless=True),
-    _Form("joined", "in one piece with the next message", acts.joined, 2, harmless=True),
-    _Form("cut/silence", "half of it, and then nothing", acts.half_then()),
-    _Form("cut/half-close", "half of it, and then no more is sent", acts.half_then(acts.HalfClose())),
-    _Form("cut/close", "half of it, and then the connection is closed", acts.half_then(acts.Close())),
-    _Form("cut/reset", "half of it, and then the connection is reset", acts.half_then(acts.Reset())),
-    _Form("twice", "twice", acts.twice),
-    _Form("early", "the message after it comes first", acts.early, 2),
-)
-_IN_DATAGRAMS = (
-    _Form("lost", "it is lost", acts.never),
-    _Form("doubled", "the datagram comes twice", acts.twice),
-    _Form("overtaken", "the next datagram comes first", acts.overtaken, 2),
-    _Form("early", "the answer after it comes first", acts.early, 2),
-)
-_FROM_OTHER = _Form("from-other", "another player sends it", acts.by("other"))
-_FROM_STRANGER = _Form("from-stranger", "somebody sends it who has said nothing else", acts.by("stranger"))
-_LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", acts.other_line_ends)
 
 
 class _Maker:
@@ -195,19 +160,7 @@ class _Maker:
     # What belongs to a message.
 
     def _of_forms(self, row: MessageType, label: str) -> Iterator[Case]:
-        forms = [_Form("whole", "as it is", acts.whole, harmless=True)]
-        forms += _IN_A_STREAM if self._transport == "tcp" else _IN_DATAGRAMS
-        patience = self._dissector.patience.get(row.name)
-        if row.answers and self._transport == "tcp":
-            forms.append(_Form("never", "it is not sent", acts.never))
-        if row.answers and patience is not None:
-            forms.append(_Form("late", f"{_LATE * patience:g} s too late", acts.after(_LATE * patience)))
-        if self._role == "server":
-            forms.append(_FROM_OTHER)
-        # To a client over TCP nobody can send but its server.
-        if self._role == "server" or self._transport == "udp":
-            forms.append(_FROM_STRANGER)
-        for form in forms:
+        for form in forms_of(row, self._dissector, self._role):
             yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
         if row.name not in self._dissector.introductions:
             yield self._message_case(row, f"{label}/first", "before anything else", acts.whole, at_start=True)
@@ -224,7 +177,7 @@ class _Maker:
                 f"{label}/spelling/{spelling.word}",
                 spelling.sentence,
                 acts.instead(partial(self._spoiler.spelt, spelling)),
-                _Form("spelling", "", acts.whole, harmless=True),
+                Form("spelling", "", acts.whole, harmless=True),
                 spelling=spelling,
             )
 
@@ -281,7 +234,7 @@ class _Maker:
         alike = [each for each in self._rows if each.name == row.name and each.deviation is not None]
         name = f"{as_name(row.name)}/dialect/{alike.index(row) + 1}"
         make = acts.instead(partial(self._spoiler.dialect, row))
-        form = _Form("dialect", "", acts.whole, harmless=True)
+        form = Form("dialect", "", acts.whole, harmless=True)
         return self._message_case(row, name, str(row.deviation), make, form)
 
     def _of_rules(self, row: MessageType, label: str) -> Iterator[Case]:
@@ -328,7 +281,7 @@ class _Maker:
         name: str,
         sentence: str,
         make: Callable[[Situation], Acts],
-        form: _Form | None = None,
+        form: Form | None = None,
         *,
         of: Field | None = None,
         at_start: bool = False,
