@@ -165,7 +165,7 @@ def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
         "game": "INFORMATIONAL",
         "REGISTER/said": "OK",
         "JOIN/said": "NOT TRIED",
-        "REGISTERED/whole": "INFORMATIONAL",
+        "REGISTERED/whole": "OK",
         "unknown-message": "INFORMATIONAL",
     }
     why = {each["case"]: each["why"] for each in done.json["results"]}

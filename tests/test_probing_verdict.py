@@ -26,6 +26,7 @@ from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 SILENT = Seen()
 USUAL = Seen(as_usual=True)
+STOPPED = Seen(is_beyond=True)
 CLOSED = Seen(ended="closed")
 GIVEN_UP = Seen(ended="closed", died="exit status 1")
 CRASHED = Seen(ended="closed", died="SIGSEGV")
@@ -50,6 +51,9 @@ def case_of(dissector: Dissector, role: Role, name: str) -> Case:
         (SCHAFKOPF, "server", "MODEL/bytewise", USUAL, "OK"),
         (SCHAFKOPF, "server", "MODEL/bytewise", SILENT, "FAILED"),
         (SCHAFKOPF, "server", "MODEL/bytewise", CLOSED, "FAILED"),
+        # But for one that had stopped by then where nothing odd was done, either.
+        (SCHAFKOPF, "server", "MODEL/whole", STOPPED, "INFORMATIONAL"),
+        (SCHAFKOPF, "server", "MODEL/whole", SILENT, "FAILED"),
         (SCHAFKOPF, "server", "MODEL/bytewise", USUAL_AND_CLOSED, "OK"),
         # It must refuse; that it hangs up then is its own affair.
         (CATAN, "server", "Bauen/Typ/unknown", REFUSED, "OK"),
