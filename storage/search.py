@@ -103,7 +103,7 @@ def events_of(
 
     def look(after: int, upto: int) -> Sequence[int]:
         if may_see is None:
-            return timeline.numbers(table_id, after, upto, condition, parameters)
+            return timeline.seqs(table_id, after, upto, condition, parameters)
         events = timeline.events_between(table_id, after, upto, condition, parameters)
         return [event.seq for event in events if may_see(event)]
 

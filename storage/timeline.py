@@ -14,6 +14,7 @@ import msgspec
 
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State, apply
+from kiebitz.storage.numbers import Numbers
 from kiebitz.storage.schema import StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
@@ -69,6 +70,7 @@ class Timeline:
     def __init__(self, connection: sqlite3.Connection, session: SessionRow) -> None:
         self.connection = connection
         self.session = session
+        self.numbers = Numbers({})
 
     @property
     def started_ns(self) -> int:
@@ -157,7 +159,7 @@ class Timeline:
         )
         return map(_event, rows)
 
-    def numbers(
+    def seqs(
         self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
     ) -> list[int]:
         """The same events' numbers only."""
