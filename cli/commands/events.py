@@ -28,6 +28,7 @@ def _told(event: Event) -> str:
 
 _COLUMNS = (
     number(width=5),
+    Column("id"),
     moment("time", "time", width=12),
     address("server", "server"),
     number("game", "game", width=4),
@@ -69,6 +70,7 @@ def events(session: str, wanted: Filter | None, player: str | None, form: Form |
 def _rows(session: Session, wanted: Filter | None, player: str | None) -> Iterator[Row]:
     for event in session.events(wanted, player):
         yield (
+            event.number,
             event.id,
             event.time,
             event.server,

@@ -42,6 +42,7 @@ def _plain(value: Any) -> str:
 
 _COLUMNS = (
     number(width=4),
+    Column("id"),
     Column("protocol", "protocol"),
     address("server", "server"),
     Column("label", "label", width=9, least=8),
@@ -68,6 +69,7 @@ def games(session: str, form: Form | None) -> None:
     opened = Session(open_session(session))
     rows = (
         (
+            game.number,
             game.id,
             game.protocol,
             game.server,

@@ -12,6 +12,7 @@ from kiebitz.storage.session import Session
 
 _COLUMNS = (
     number(),
+    Column("id"),
     Column("protocol", "protocol"),
     Column("transport", "over"),
     address("client", "client"),
@@ -38,6 +39,7 @@ def streams(session: str, form: Form | None) -> None:
     """
     rows = (
         (
+            stream.number,
             stream.id,
             stream.protocol,
             stream.transport,

@@ -82,7 +82,7 @@ class Column(msgspec.Struct, frozen=True):
     colour: Callable[[Any], str | None] | None = None
 
 
-def number(key: str = "id", title: str = "#", width: int = 0) -> Column:
+def number(key: str = "number", title: str = "#", width: int = 0) -> Column:
     """The column of what a row is called."""
     return Column(key, title, right=True, width=width, stays=True)
 
