@@ -100,7 +100,8 @@ class JournalReader:
     A reader that died is followed by one that passes over the first `skip` items of the journal, as they are
     safe elsewhere, and goes on with the streams that are `known` from there. `identity` is the folder's, as
     the writer has it. Raises JournalError if another one is in its place, or if what the first reader left
-    cannot be read, or lacks items that are not to be skipped.
+    cannot be read, or lacks items that are not to be skipped. With None, what was released before is skipped:
+    `items_before` items.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class JournalReader:
         directory: Path,
         base: int = 0,
         *,
-        skip: int = 0,
+        skip: int | None = 0,
         known: Iterable[Stream] = (),
         identity: tuple[int, int] | None = None,
     ) -> None:
@@ -126,8 +127,8 @@ class JournalReader:
         self._folder = self._open_folder(identity)
         self._start = self._read_start()
         self._number = self._start.segment
-        self._items = self._start.items
-        self._skip = skip - self._items
+        self._items = self.items_before = self._start.items
+        self._skip = 0 if skip is None else skip - self._items
         if self._skip < 0:
             raise JournalError(f"The journal is damaged: {directory} begins after item {self._items}.")
         self._streams: dict[int, Stream] = {}
