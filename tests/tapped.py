@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import signal
 import socket
@@ -11,9 +12,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from command import CAPTURES
@@ -21,6 +23,9 @@ from live import PATIENCE_S, free_port, until
 
 from kiebitz.proxy.capture_files import open_capture
 from kiebitz.proxy.packets import RawPacket
+from kiebitz.proxy.taps.form import decode
+
+T = TypeVar("T")
 
 SUBJECT = "class"
 
@@ -265,3 +270,39 @@ def until_recorded(database: Path, chunks: int) -> None:
     """Wait until so many rows of bytes are there; a moment more would show any that come twice."""
     until(lambda: count(database, "chunks") >= chunks, f"{chunks} pieces of bytes are recorded")
     time.sleep(0.1)
+
+
+def runs_heard(port: int) -> set[str]:
+    """The runs of which something was published."""
+
+    async def look(jetstream: Any) -> set[str]:
+        found = set()
+        subscription = await jetstream.subscribe(f"{SUBJECT}.*", ordered_consumer=True)
+        behind = 1
+        while behind:
+            message = await subscription.next_msg(PATIENCE_S)
+            found.add(decode(message.data).run)
+            behind = message.metadata.num_pending
+        return found
+
+    return asyncio.run(_with_jetstream(port, look))
+
+
+def publish(port: int, messages: Iterable[tuple[str, bytes]], **options: Any) -> None:
+    """Publish messages, each under a subject, as anybody may who is let in."""
+
+    async def send(jetstream: Any) -> None:
+        for subject, data in messages:
+            await jetstream.publish(subject, data)
+
+    asyncio.run(_with_jetstream(port, send, **options))
+
+
+async def _with_jetstream(port: int, use: Callable[[Any], Awaitable[T]], **options: Any) -> T:
+    import nats
+
+    client = await nats.connect(f"nats://127.0.0.1:{port}", **options)
+    try:
+        return await use(client.jetstream())
+    finally:
+        await client.close()

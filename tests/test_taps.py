@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from command import kiebitz
-from live import child_of, rows, until
+from live import PATIENCE_S, Said, child_of, free_port, rows, speak, until
+from okey_script import Script
+from okey_talk import four
 from strength import a_few
 from tapped import (
     GAMES,
     Network,
+    Program,
     Server,
     Tap,
     as_pcap,
@@ -24,6 +30,7 @@ from tapped import (
     network,
     packets_of,
     place_at,
+    runs_heard,
     server,
     until_recorded,
 )
@@ -144,3 +151,102 @@ def test_nothing_is_lost_and_nothing_is_twice(killed: str, lab: Lab) -> None:
     FAULTS[killed](lab)
     lab.give(2, 3)
     lab.is_whole()
+
+
+def test_players_behind_several_taps_are_at_one_table(tmp_path: Path) -> None:
+    """Each player's relay publishes; all of them pass through one more relay, which records in one place."""
+    names = ("ada", "ben", "cem", "dilek")
+    script = Script(11)
+    four(script, 1, *names)
+    script.play(script.tables[1], 5)
+    script.win(script.tables[1])
+    script.logout(*names)
+    said = [Said(step.client, step.direction, step.data) for step in script.steps]
+    database, one = tmp_path / "class.db", tmp_path / "one.db"
+    with ExitStack() as ending, socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PATIENCE_S)
+        nats = ending.enter_context(server(tmp_path))
+        inner = free_port("tcp")
+
+        def relay(name: str, port: int, to: int, *more: str) -> Program:
+            mode = f"reverse:tcp://127.0.0.1:{to}@{port}"
+            program = Program(tmp_path / f"{name}.log", "relay", "-q", "-m", mode, *more)
+            ending.callback(program.kill)
+            program.until_says("listening on")
+            return program
+
+        relays = [relay("one", inner, listener.getsockname()[1], "-w", str(one))]
+        ports = {}
+        for name in names:
+            ports[name] = free_port("tcp")
+            where = ("-w", str(tmp_path / f"{name}.db"), "--publish", place_at(nats.port), "--tap", "lab")
+            relays.append(relay(name, ports[name], inner, *where))
+        collector = collect(tmp_path, nats.port, database)
+        ending.callback(collector.kill)
+        until(lambda: len(runs_heard(nats.port)) == len(names), "all taps have begun")
+        first = iter(dict.fromkeys(step.client for step in said))
+
+        def connect() -> socket.socket:
+            return socket.create_connection(("127.0.0.1", ports[next(first)]), PATIENCE_S)
+
+        speak(said, listener, connect)
+        for program in reversed(relays):
+            assert program.end() == 0, program.said
+        until_recorded(database, count(one, "chunks"))
+        until(lambda: rows_open(database) == 0, "all streams are over")
+        assert collector.end() == 0
+    diff = kiebitz("diff", str(one), str(database))
+    assert diff.status == 0, diff.out
+    assert count(database, "tables") == 1
+    assert rows(database, "SELECT id FROM diagnostics WHERE severity != 'note'") == []
+
+
+def rows_open(database: Path) -> int:
+    """How many streams have not ended."""
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute("SELECT count(*) FROM streams WHERE closed_ns IS NULL").fetchone()[0])
+
+
+def test_each_collector_gets_everything_and_goes_on_where_it_ended(lab: Lab) -> None:
+    second = lab.folder / "second.db"
+    lab.give(0, 2)
+    other = collect(lab.folder, lab.nats.port, second, name="second")
+    until(lambda: count(second, "chunks") > 30, "the first half is collected")
+    # Ended, not killed: what comes later is a session of its own, in the same database.
+    assert other.end() == 0, other.said
+    lab.give(1, 2)
+    other = collect(lab.folder, lab.nats.port, second, name="again")
+    lab.is_whole()
+    until_recorded(second, count(lab.database, "chunks"))
+    assert other.end() == 0, other.said
+    assert [kind for (kind,) in rows(second, "SELECT kind FROM sessions")] == ["collect", "collect"]
+    query = "SELECT direction, sum(length), count(*) FROM chunks WHERE data IS NOT NULL GROUP BY direction"
+    assert rows(second, query) == rows(lab.database, query)
+    # One who comes when all is over gets all of it, too.
+    late = collect(lab.folder, lab.nats.port, lab.folder / "late.db", name="late")
+    until_recorded(lab.folder / "late.db", count(lab.database, "chunks"))
+    assert late.end() == 0
+    lab.equals(lab.folder / "late.db", lab.folder / "one.db")
+
+
+def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path) -> None:
+    packets = packets_of(GAMES[0])
+    with server(tmp_path) as nats:
+        nats.kill()
+        tap = Tap(tmp_path, "lab", place_at(nats.port))
+        tap.give(packets)
+        tap.finish()
+        assert "what is not published yet is kept in" in tap.said
+        (kept,) = tmp_path.glob(".tap-lab-spool-*")
+        nats.start()
+        tap = Tap(tmp_path, "lab", place_at(nats.port))
+        tap.give(packets_of(GAMES[1]))
+        tap.finish()
+        assert not kept.exists()
+        assert not [*tmp_path.glob(".tap-*")]
+        database = tmp_path / "class.db"
+        collector = collect(tmp_path, nats.port, database)
+        until_recorded(database, count(tmp_path / "lab.db", "chunks"))
+        assert collector.end() == 0
+    assert [*rows(database, "SELECT protocol FROM tables ORDER BY 1")] == [("maexchen",), ("okey",)]
+    assert count(database, "messages") == count(tmp_path / "lab.db", "messages")

@@ -104,7 +104,7 @@ class Collector:
             self._merger.take(one)
         except TapError as error:
             self._notices(
-                f"refused {one.name}",
+                "refused",
                 f"a message under {self._place.subject}.{one.name} is left out: {error}",
             )
 

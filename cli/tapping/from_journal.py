@@ -29,6 +29,12 @@ from kiebitz.proxy.taps.publishing import Batches, GivenUp, Publisher
 LAST_S = 5.0
 """So long a server that is lost is waited for when the recording is over."""
 
+TELL_EVERY_S = 0.2
+"""So often a tap tells that nothing has come: others' items need not wait for its."""
+
+_WRITTEN_NS = 100_000_000
+"""So long after it has come, an item is in the journal for sure."""
+
 KEPT = 5
 """Exit status where the rest is left for the next tap."""
 
@@ -116,11 +122,19 @@ async def _all(
 ) -> None:
     """Publish what is read to its end. Raises GivenUp and JournalError."""
     latest_ns = None
-    # Reading waits; meanwhile the connection is looked after.
-    while (items := await asyncio.to_thread(next, read, None)) is not None:
+    told = 0.0
+    while True:
+        before_ns = now_ns() - _WRITTEN_NS
+        # Reading waits; meanwhile the connection is looked after.
+        items = await asyncio.to_thread(next, read, None)
+        if items is None:
+            break
+        if items or time.monotonic() - told >= TELL_EVERY_S:
+            is_all = reader.is_at_end or not items
+            await publisher.publish(batches.of(items, before_ns if is_all else 0))
+            told = time.monotonic()
         if items:
             latest_ns = items[-1].ts_ns
-            await publisher.publish(batches.of(items))
             reader.release()
     if latest_ns is not None or reader.items_before:
         await publisher.publish([batches.over(now_ns() if latest_ns is None else latest_ns)])

@@ -151,7 +151,8 @@ Record = ChunkRecord | GapRecord | FaultRecord | AlteredRecord | EndRecord | Ove
 class Batch(Struct, array_like=True, frozen=True):
     """Items of one run of a tap, in order: the first has the number `first` there, counted from 0.
 
-    `sent_ns` is the tap's time of day when it was published. Without items it only tells the time.
+    `sent_ns` is the tap's time of day when it was published. With it, and those before it, all was sent that
+    had been recorded by `until_ns`; 0 says nothing of that. Without items it only tells these times.
     """
 
     version: int
@@ -159,6 +160,7 @@ class Batch(Struct, array_like=True, frozen=True):
     run: _Name
     first: _Count
     sent_ns: _Nanoseconds
+    until_ns: _Nanoseconds
     streams: Annotated[list[StreamRecord], Meta(max_length=MAX_ITEMS)]
     items: Annotated[list[Record], Meta(max_length=MAX_ITEMS)]
 

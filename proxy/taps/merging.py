@@ -1,9 +1,10 @@
 """What many taps have published, as the items of one session: each once, in one order, by one clock.
 
 Within a run of a tap items have numbers, so what comes again is passed over, and what comes too early waits.
-Between runs the order is that of their times, as far as they reach JetStream within `WAIT_NS`; what comes
-later is put in where it comes. A run's times are moved by as much as its tap's clock differs from that of
-JetStream: of the messages up to its first item the one that was on its way for the shortest time tells that.
+Between runs the order is that of their times. So an item waits until all other taps have told that they have
+sent what they had by then, but for `WAIT_NS` at most; what comes later is put in where it comes. A run's
+times are moved by as much as its tap's clock differs from that of JetStream: of the messages up to its first
+item the one that was on its way for the shortest time tells that.
 
 Pure: whoever reads hands over what has come, and says what time it is at the server.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from typing import NamedTuple
 
 import msgspec
@@ -35,8 +36,8 @@ from kiebitz.proxy.taps.form import (
     seen_from_afar,
 )
 
-WAIT_NS = 300_000_000
-"""So long items of other taps are waited for, so that all come in the order of their times."""
+WAIT_NS = 3_000_000_000
+"""So long other taps are waited for; one that has not been heard for so long is waited for no more."""
 
 LOST_NS = 10_000_000_000
 """So long an item is waited for that others of its run have overtaken; then it is lost."""
@@ -88,7 +89,8 @@ class _Waiting(NamedTuple):
 class _Run(msgspec.Struct, eq=False):
     """A run; `next` is the number of the first item that has not come, `known` tells of those given out.
 
-    `has_begun` once an item has come: from then on its clock is known.
+    `has_begun` once an item has come: from then on its clock is known. By the server's clock, it was last
+    heard at `heard_ns`, and has sent all that it had at `until_ns`; `is_over` if nothing more comes.
     """
 
     key: RunKey
@@ -99,6 +101,9 @@ class _Run(msgspec.Struct, eq=False):
     has_begun: bool
     latest_key: int = 0
     latest_ns: int = 0
+    heard_ns: int = 0
+    until_ns: int = 0
+    is_over: bool = False
     held: dict[int, tuple[Batch, Arrived]] = msgspec.field(default_factory=dict)
     held_since: int = 0
 
@@ -107,7 +112,8 @@ class Merger:
     """Puts items together. `stream_ids` numbers streams, `known` is what is recorded already.
 
     `taps` are the taps' names in the order in which they were first heard: the first keeps its loopback
-    addresses. `on_notice` is told a short code and a sentence of what is lost or left out.
+    addresses. `on_notice` is told a short code and a sentence of who comes and goes, and
+    of what is lost or left out.
     """
 
     def __init__(
@@ -145,9 +151,12 @@ class Merger:
             clock_ns = arrived.stored_ns - batch.sent_ns
             known = run.known
             known.clock_ns = clock_ns if known.clock_ns is None else min(known.clock_ns, clock_ns)
-        if batch.first + len(batch.items) <= run.next:
+        run.heard_ns = max(run.heard_ns, arrived.stored_ns)
+        if batch.first + len(batch.items) < run.next:
             return
         if batch.first > run.next:
+            if not batch.items:
+                return
             if not run.held:
                 run.held_since = arrived.stored_ns
             if batch.first not in run.held:
@@ -166,8 +175,10 @@ class Merger:
                 self._go_on(run)
         items: list[Item] = []
         waiting = self._waiting
+        bars = self._bars(now_ns)
         while waiting and (
-            waiting[0].key + WAIT_NS <= now_ns
+            waiting[0].key <= next((until for until, order in bars if order != waiting[0].order), now_ns)
+            or waiting[0].key + WAIT_NS <= now_ns
             or len(waiting) > MAX_WAITING
             or self._waiting_bytes > MAX_WAITING_BYTES
         ):
@@ -175,6 +186,18 @@ class Merger:
             self._waiting_bytes -= _size(one.record)
             self._give_out(self._in_order[one.order], one, items)
         return items
+
+    def _bars(self, now_ns: int) -> list[tuple[int, int]]:
+        """Until when the two runs have sent all that are furthest behind, of those that may send more.
+
+        Which they are comes second. An item waits for the first of them that is not its own.
+        """
+        behind = (
+            (run.until_ns, run.order)
+            for run in self._in_order
+            if not run.is_over and now_ns - run.heard_ns <= WAIT_NS
+        )
+        return nsmallest(2, behind)
 
     def rest(self) -> list[Item]:
         """Nothing more is waited for: all that has come, and the ends of all streams."""
@@ -206,6 +229,7 @@ class Merger:
         name, _ = key
         if self._runs_of[name] >= MAX_RUNS or (name not in self._taps and len(self._taps) >= MAX_TAPS):
             raise TapError("it is of one run too many: collect into another database")
+        self._on_notice(f"heard {name}", f"the tap {name} is heard")
         return self._add(key, Known())
 
     def _add(self, key: RunKey, known: Known) -> _Run:
@@ -221,7 +245,7 @@ class Merger:
 
     def _append(self, run: _Run, batch: Batch, arrived: Arrived) -> None:
         """Let the new ones of a batch's items wait for their time."""
-        if not run.has_begun:
+        if not run.has_begun and batch.items:
             run.has_begun = True
             self._tell_clock(run)
         clock_ns = run.known.clock_ns or 0
@@ -234,6 +258,9 @@ class Merger:
             heappush(self._waiting, _Waiting(key, run.order, run.next, record, stream, arrived.position))
             self._waiting_bytes += _size(record)
             run.next += 1
+            run.is_over = isinstance(record, OverRecord)
+        if batch.until_ns:
+            run.until_ns = max(run.until_ns, batch.until_ns + clock_ns)
 
     def _append_held(self, run: _Run) -> None:
         """Take what has waited for what has come now."""
@@ -247,7 +274,7 @@ class Merger:
         """Items have not come, and never will: go on behind them."""
         first = min(run.held)
         self._on_notice(
-            f"lost {run.key}",
+            f"lost {run.key[0]}",
             f"of the tap {run.key[0]} items {run.next + 1} to {first} are lost: JetStream does not have them",
         )
         run.next = first
@@ -258,7 +285,7 @@ class Merger:
         if abs(clock_ns) >= _WORTH_TELLING_NS:
             way = "behind" if clock_ns > 0 else "ahead of"
             self._on_notice(
-                f"clock {run.key}",
+                f"clock {run.key[0]}",
                 f"the clock of the tap {run.key[0]} is {abs(clock_ns) / 1e9:.1f} s {way} the server's; "
                 "its times are corrected by that",
             )
@@ -271,6 +298,7 @@ class Merger:
         record, clock_ns = one.record, known.clock_ns or 0
         if isinstance(record, OverRecord):
             items += self._ends(run, moved(record.ts_ns, clock_ns))
+            self._on_notice(f"over {run.key[0]}", f"the tap {run.key[0]} has ended")
             return
         assert one.stream is not None
         stream = known.streams.get(record.stream)

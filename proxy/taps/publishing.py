@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kiebitz.dissectors.records import Chunk, Item
+from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.taps.form import (
     ENOUGH_DATA,
     MAX_ITEMS,
@@ -97,10 +98,12 @@ class Publisher:
         answers = []
         for batch in left:
             identity = f"{batch.tap}.{batch.run}.{batch.first}-{batch.first + len(batch.items)}"
-            now = msgspec.structs.replace(batch, sent_ns=time.time_ns())
+            # What only tells the time is another one each time.
+            headers = {"Nats-Msg-Id": identity} if batch.items else None
+            now = msgspec.structs.replace(batch, sent_ns=now_ns())
             answers.append(
                 await jetstream.publish_async(
-                    f"{self._place.subject}.{self._name}", encode(now), headers={"Nats-Msg-Id": identity}
+                    f"{self._place.subject}.{self._name}", encode(now), headers=headers
                 )
             )
         for answer in await asyncio.wait_for(asyncio.gather(*answers, return_exceptions=True), ANSWER_S):
@@ -114,7 +117,7 @@ class Publisher:
         from nats.js.errors import NoStreamResponseError
 
         for _ in range(_CLOCK_SAMPLES):
-            empty = msgspec.structs.replace(batch, sent_ns=time.time_ns(), streams=[], items=[])
+            empty = msgspec.structs.replace(batch, sent_ns=now_ns(), until_ns=0, streams=[], items=[])
             try:
                 await jetstream.publish(f"{self._place.subject}.{self._name}", encode(empty))
             except NoStreamResponseError:
@@ -148,12 +151,18 @@ class Batches:
         self._run = run
         self._next = first
 
-    def of(self, items: Iterable[Item]) -> Iterator[Batch]:
-        """The batches of items as they come; a stream's `id` is its number in the run."""
+    def of(self, items: Iterable[Item], until_ns: int = 0) -> Iterator[Batch]:
+        """The batches of items as they come; a stream's `id` is its number in the run.
+
+        With the last of them all is sent that was recorded by `until_ns`; 0 where that is not known.
+        """
         records: list[Record] = []
         streams: dict[int, StreamRecord] = {}
         size = 0
         for item in items:
+            if size >= ENOUGH_DATA or len(records) == MAX_ITEMS:
+                yield self._batch(records, streams)
+                records, streams, size = [], {}, 0
             stream = item.stream
             if stream.id not in streams:
                 streams[stream.id] = StreamRecord(
@@ -163,17 +172,13 @@ class Batches:
             records.append(record)
             # All but bytes as they came is rare, and may be long.
             size += len(item.data) if isinstance(item, Chunk) else len(msgspec.msgpack.encode(record))
-            if size >= ENOUGH_DATA or len(records) == MAX_ITEMS:
-                yield self._batch(records, streams)
-                records, streams, size = [], {}, 0
-        if records:
-            yield self._batch(records, streams)
+        yield self._batch(records, streams, until_ns)
 
     def over(self, ts_ns: int) -> Batch:
         """The last batch of the run."""
         return self._batch([OverRecord(ts_ns)], {})
 
-    def _batch(self, records: list[Record], streams: dict[int, StreamRecord]) -> Batch:
-        batch = Batch(VERSION, self._tap, self._run, self._next, 0, [*streams.values()], records)
+    def _batch(self, records: list[Record], streams: dict[int, StreamRecord], until_ns: int = 0) -> Batch:
+        batch = Batch(VERSION, self._tap, self._run, self._next, 0, until_ns, [*streams.values()], records)
         self._next += len(records)
         return batch
