@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kiebitz.cli import drawings
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.drawings.document import document
 from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.pictures import Scene, draw
@@ -106,7 +107,7 @@ class Onlooker:
 
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""
-        facts = [game_title(self._protocol(table_id)), self._tables[table_id].server]
+        facts = [game_title(self._protocol(table_id)), named(self._tables[table_id].server)]
         if game is None and events:
             game = events[-1].game_id
         if game is not None:

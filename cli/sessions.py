@@ -19,9 +19,6 @@ from kiebitz.storage.schema import TABLES, StorageError, sentence
 from kiebitz.storage.soundness import damage
 from kiebitz.storage.timeline import SessionRow, Timeline, sessions
 
-DEFAULT_DB = "kiebitz.db"
-"""The database where none is named, in the current folder."""
-
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
 _LISTED = 20
