@@ -128,7 +128,8 @@ class Kiebitz(click.Group):
 def kiebitz() -> None:
     """Look over the players' shoulders: relay, record and inspect networked table games.
 
-    SESSION is a capture file, a database, or DB:N for session N of it.
+    SESSION is a capture file, a database, or DB:N for session N of it. Listings take several of them, and
+    'DB:*' for all of a database.
 
     \b
     Example:

@@ -30,6 +30,9 @@ _VERDICTS = {key_of(word): word for word in WORDS}
 """By how they are written in options."""
 
 
+_WAIT_S = 1.0
+
+
 class _Asked(NamedTuple):
     """What is to be probed, and how."""
 
@@ -57,6 +60,8 @@ class _Asked(NamedTuple):
         words = ["kiebitz", "probe", self.role, self.address, "-d", self.dissector.protocol]
         for option, value in (("--like", self.like), ("--restart", self.restart)):
             words += [option, value] if value is not None else []
+        if self.wait_s != _WAIT_S:
+            words += ["--wait", f"{self.wait_s:g}"]
         return shlex.join(words)
 
 
@@ -104,7 +109,7 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     "--wait",
     "wait_s",
     type=float,
-    default=1.0,
+    default=_WAIT_S,
     show_default=True,
     callback=_bounded,
     metavar="SECONDS",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.excerpt import shown_bytes
-from kiebitz.cli.terminal.output import Form, show
-from kiebitz.cli.terminal.table import BATCH, Column, Row, address, batches, moment, number
+from kiebitz.cli.terminal.output import Form
+from kiebitz.cli.terminal.table import BATCH, Column, Row, address, moment, number
 from kiebitz.dissectors.grammar import UNREADABLE, shortened
 from kiebitz.storage.alterations import AlterationRow, deed
 from kiebitz.storage.escaping import field_words, value_words
@@ -150,10 +151,12 @@ _COLUMNS = (
 )
 
 
-def show_alterations(session: Session, wanted: Filter | None, form: Form | None) -> None:
-    """List what was altered."""
-    rows = map(_row, told(session, wanted))
-    show(_COLUMNS, batches(rows), form, "nothing that was altered matches" if wanted else NOTHING)
+def show_alterations(sessions: Sequence[str], wanted: Filter | None, form: Form | None) -> None:
+    """List what was altered in sessions. Raises as `list_sessions` does."""
+    nothing = (
+        "nothing that was altered matches" if wanted else f"Kiebitz has altered nothing in {these(sessions)}"
+    )
+    list_sessions(sessions, _COLUMNS, lambda session: map(_row, told(session, wanted)), form, nothing)
 
 
 def _row(one: Told) -> Row:

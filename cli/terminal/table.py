@@ -74,7 +74,7 @@ class Column(msgspec.Struct, frozen=True):
     `width` is the least number of cells it takes. `short` writes its values where there is little room.
     `least` cells are left of it at the least where it may be cut; with None it is never cut. A value whose
     `end_matters` is cut at its beginning. A column may be left out as a whole unless it `stays`. A value may
-    have a `colour`, one of click's names.
+    have a `colour`, one of click's names. With one table, what is `of_tables` is not shown.
     """
 
     key: str
@@ -87,6 +87,7 @@ class Column(msgspec.Struct, frozen=True):
     end_matters: Callable[[Any], bool] = lambda value: False
     stays: bool = False
     colour: Callable[[Any], str | None] | None = None
+    of_tables: bool = False
 
 
 def number(key: str = "id", title: str = "#", width: int = 0) -> Column:
@@ -99,7 +100,7 @@ def moment(key: str, title: str, width: int = 0) -> Column:
     return Column(key, title, right=True, width=width, text=seconds, short=milliseconds, stays=True)
 
 
-def address(key: str, title: str, width: int = 0) -> Column:
+def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Column:
     """A column of addresses, of which the port is always there."""
     return Column(
         key,
@@ -110,13 +111,14 @@ def address(key: str, title: str, width: int = 0) -> Column:
         least=9,
         end_matters=lambda value: True,
         stays=True,
+        of_tables=of_tables,
     )
 
 
 def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
-    """Columns of which people see the server only where there are several tables."""
+    """The columns as they are shown where there are several tables, or one."""
     return [
-        msgspec.structs.replace(column, title="") if column.key == "server" and not are_several else column
+        msgspec.structs.replace(column, title="") if column.of_tables and not are_several else column
         for column in columns
     ]
 
