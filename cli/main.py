@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import click
 
+from kiebitz.cli import completion
 from kiebitz.cli.configuration.file import VARIABLE, configuration, configuration_path
 from kiebitz.cli.faults import fault
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
@@ -145,8 +146,11 @@ def kiebitz() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and give its exit status; a failure is told on stderr in a sentence."""
     accept_any_letter()
+    if completion.VARIABLE in os.environ:
+        # Click must know our ways of answering a shell.
+        import_module("kiebitz.cli.completion.shells")
     try:
-        status = kiebitz.main(list(arguments), "kiebitz", standalone_mode=False)
+        status = kiebitz.main(list(arguments), "kiebitz", completion.VARIABLE, standalone_mode=False)
     except click.Abort:
         return INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
