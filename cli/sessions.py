@@ -17,8 +17,9 @@ import click
 
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.storage.formats import format_of, tables_of
 from kiebitz.storage.opening import is_open, open_existing
-from kiebitz.storage.schema import TABLES, StorageError, sentence
+from kiebitz.storage.schema import StorageError, sentence
 from kiebitz.storage.soundness import damage
 from kiebitz.storage.timeline import SessionRow, Timeline, sessions
 
@@ -114,7 +115,8 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
 def _opened(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
-    found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
+    known = tables_of(format_of(connection))
+    found = damage(connection, {table: known[table] for table in ("sessions", "streams", "tables")})
     if found is not None:
         connection.close()
         raise StorageError(f"{path}: this database is damaged: {found}")

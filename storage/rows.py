@@ -6,6 +6,10 @@ from typing import Any
 
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.records import Findings
+from kiebitz.storage.escaping import printable
+from kiebitz.storage.numbers import NUMBERED
+from kiebitz.storage.sentences import describe
+from kiebitz.storage.timeline import SessionRow
 
 Row = tuple[Any, ...]
 
@@ -22,11 +26,13 @@ INSERTS = {
     "label = excluded.label, ended_ns = excluded.ended_ns, result = excluded.result",
     "messages": "INSERT INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
     "diagnostics": "INSERT INTO diagnostics VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?)",
+    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?)",
     "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
 }
 """Table -> the statement that writes one of its rows."""
 
+
+INSERT_SESSION = "INSERT INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
 SEVERITY = 4
 """Where a row of `diagnostics` has it."""
@@ -37,8 +43,29 @@ def no_rows() -> Rows:
     return {table: [] for table in INSERTS}
 
 
-def gather(found: Findings, session_id: int, rows: Rows) -> None:
-    """Append the rows of all findings. What comes twice (a stream, a game) makes two; the last counts."""
+def session_row(session: SessionRow) -> Row:
+    """A session that begins in a database of today's format; `before` is known."""
+    assert session.before is not None
+    return (
+        session.id,
+        session.name,
+        session.kind,
+        session.source,
+        session.started_ns,
+        session.ended_ns,
+        session.kiebitz_version,
+        session.continues,
+        session.note,
+        *(session.before[table] for table in NUMBERED),
+    )
+
+
+def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Rows) -> None:
+    """Append the rows of all findings. What comes twice (a stream, a game) makes two; the last counts.
+
+    `protocols` is what is spoken at the tables that came before; those that come now are added to it.
+    """
+    protocols.update({table.id: table.protocol for table in found.tables})
     rows["streams"] += [
         (
             s.id,
@@ -112,6 +139,7 @@ def gather(found: Findings, session_id: int, rows: Rows) -> None:
             e.actor,
             to_json(e.data),
             to_json(e.changes),
+            printable(describe(protocols[e.table_id], e)),
         )
         for e in found.events
     ]

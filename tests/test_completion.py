@@ -142,7 +142,7 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
         ("watch {tiny} --game ", ["1", "2"]),
         ("state {tiny} --at ", ["#6", "#22", "end"]),
         ("replay {tiny} --from e", ["end"]),
-        ("follow {tiny} ", ["1", "2", "3", "4", "5"]),
+        ("follow {game}:2 ", ["1", "2", "3", "4", "5"]),
         ("diff {game}:1 {game}:", ["{game}:1", "{game}:2"]),
         ("games {game}:", ["{game}:1", "{game}:2", "{game}:*"]),
         ("probe server -d o", ["okey"]),

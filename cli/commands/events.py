@@ -30,6 +30,7 @@ def _told(event: Event) -> str:
 
 _COLUMNS = (
     number(width=5),
+    Column("id"),
     moment("time", "time", width=12),
     address("server", "server", of_tables=True),
     number("game", "game", width=4),
@@ -74,6 +75,7 @@ def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: b
         return
     for event in session.events(wanted, player):
         yield (
+            event.number,
             event.id,
             event.time,
             event.server,

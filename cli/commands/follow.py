@@ -40,14 +40,16 @@ def follow(session: str, stream: int, view: str | None) -> None:
       kiebitz follow game.db 3 --hex
     """
     timeline = open_session(session)
-    known = [row.id for row in streams(timeline)]
+    numbers = timeline.numbers
+    known = [numbers.number("streams", row.id) for row in streams(timeline)]
     if stream not in known:
         raise StorageError(f"{session}: there is no stream {stream}; {nearest_number(stream, known)}")
-    rows = chunks(timeline.connection, stream)
+    stream_id = numbers.row_id("streams", stream)
+    rows = chunks(timeline.connection, stream_id)
     if view == "raw":
         _raw(rows)
         return
-    altered = deque(alterations(timeline, "a.stream_id = ?", [stream]))
+    altered = deque(alterations(timeline, "a.stream_id = ?", [stream_id]))
     for row in rows:
         while altered and altered[0].chunk_id < row.id:
             _show(altered.popleft())

@@ -42,6 +42,7 @@ def _plain(value: Any) -> str:
 
 _COLUMNS = (
     number(width=4),
+    Column("id"),
     Column("protocol", "protocol"),
     address("server", "server", of_tables=True),
     Column("label", "label", width=9, least=8),
@@ -72,6 +73,7 @@ def games(sessions: tuple[str, ...], form: Form | None) -> None:
 def _rows(session: Session) -> Iterator[Row]:
     return (
         (
+            game.number,
             game.id,
             game.protocol,
             game.server,

@@ -81,6 +81,7 @@ def _short_who(who: _Who) -> str:
 
 _COLUMNS = (
     number(width=5),
+    Column("id"),
     moment("time", "time", width=12),
     number("stream", "stream"),
     Column("dir", "dir", stays=True),
@@ -181,7 +182,8 @@ class _Listing:
             for message in found:
                 while dropped and dropped[0].ts_ns < message.ts_ns:
                     yield _row_of_dropped(dropped.popleft())
-                yield _row(message, flaws.get(message.id, ()), recorded)
+                stream_id = timeline.numbers.row_id("streams", message.stream)
+                yield _row(message, stream_id, flaws.get(message.id, ()), recorded)
         yield from map(_row_of_dropped, dropped)
 
     def _dropped(self) -> Iterator[Alteration]:
@@ -194,6 +196,7 @@ class _Listing:
 def _row_of_dropped(dropped: Alteration) -> Row:
     """A message that came to nobody: it has no number."""
     return (
+        None,
         None,
         dropped.time,
         dropped.stream,
@@ -209,13 +212,14 @@ def _row_of_dropped(dropped: Alteration) -> Row:
     )
 
 
-def _row(message: Message, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> Row:
+def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> Row:
     sent = None
     if not message.fields and any(flaw.severity != "note" for flaw in flaws):
         end = message.offset + min(message.length, _SHOWN)
-        stretches = recorded.between(message.stream, message.direction, message.offset, end)
+        stretches = recorded.between(stream_id, message.direction, message.offset, end)
         sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
     return (
+        message.number,
         message.id,
         message.time,
         message.stream,
@@ -243,7 +247,8 @@ def _followed(session: Session, listing: _Listing) -> Iterator[list[Row]]:
     latest = 0
     for _ in session.looks():
         connection = session.timeline.connection
-        newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
+        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
+        newest = session.timeline.numbers.number("messages", last)
         for batch in batches(listing.rows(latest)):
             yield batch
             newest = max([newest, *(row[0] for row in batch if row[0] is not None)])

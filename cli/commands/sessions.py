@@ -29,7 +29,7 @@ def _utc(ns: int | None) -> str | None:
 
 
 _COLUMNS = (
-    number(),
+    number("id"),
     Column("name", "name", least=12, stays=True),
     Column("kind", "kind"),
     Column("started", "started (local)", text=_moment, short=_minute),

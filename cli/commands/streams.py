@@ -14,6 +14,7 @@ from kiebitz.storage.session import Session
 
 _COLUMNS = (
     number(),
+    Column("id"),
     Column("protocol", "protocol"),
     Column("transport", "over"),
     address("client", "client"),
@@ -44,6 +45,7 @@ def streams(sessions: tuple[str, ...], form: Form | None) -> None:
 def _rows(session: Session) -> Iterator[Row]:
     return (
         (
+            stream.number,
             stream.id,
             stream.protocol,
             stream.transport,

@@ -119,8 +119,12 @@ def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
     """What was altered, with what came of it."""
     remaining = session.alterations(wanted)
     while found := list(islice(remaining, BATCH)):
-        numbers = [one.message for one in found if one.message is not None]
-        came = {row.message.id: row.message for row in messages_numbered(session.timeline, numbers)}
+        numbers = session.timeline.numbers
+        ids = [numbers.row_id("messages", one.message) for one in found if one.message is not None]
+        came = {
+            numbers.number("messages", row.message.id): row.message
+            for row in messages_numbered(session.timeline, ids)
+        }
         for one in found:
             yield Told(one, None if one.message is None else came.get(one.message))
 
@@ -128,7 +132,7 @@ def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
 # As a list.
 
 _COLUMNS = (
-    number(width=5),
+    number("id", width=5),
     moment("time", "time", width=12),
     number("stream", "stream"),
     Column("dir", "dir", stays=True),

@@ -40,9 +40,9 @@ class LiveView:
         self._quiet = quiet
         self._filter = wanted.text if wanted is not None else ""
         self._spent = 0.0
-        self._event_wanted = wanted.predicate("events") if wanted is not None else None
-        self._altered_wanted = wanted.predicate("messages") if wanted is not None else None
-        self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
+        self._event_wanted = wanted.predicate("events", recorder.numbers) if wanted is not None else None
+        self._altered_wanted = wanted.predicate("messages", recorder.numbers) if wanted is not None else None
+        self._flaw_wanted = wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
         self._tables = {table.id: table for table in tables}
         self._names: dict[int, str] = {}
         """What clients call themselves, by their streams."""

@@ -90,7 +90,7 @@ class Column(msgspec.Struct, frozen=True):
     of_tables: bool = False
 
 
-def number(key: str = "id", title: str = "#", width: int = 0) -> Column:
+def number(key: str = "number", title: str = "#", width: int = 0) -> Column:
     """The column of what a row is called."""
     return Column(key, title, right=True, width=width, stays=True)
 

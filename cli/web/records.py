@@ -98,6 +98,7 @@ class Event(Answer, frozen=True):
     """Something that happened; `time` is in seconds since the session began."""
 
     seq: int
+    number: int
     id: int
     table: int
     game: int | None
@@ -303,7 +304,7 @@ class Push(Answer, frozen=True, omit_defaults=True):
 
 
 class Growth(Answer, frozen=True):
-    """The newest message and the newest diagnostic, by number."""
+    """The newest message, by its number in the session, and the newest diagnostic, by its id."""
 
     messages: int
     diagnostics: int
