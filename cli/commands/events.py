@@ -28,7 +28,6 @@ def _told(event: Event) -> str:
 
 _COLUMNS = (
     number(width=5),
-    Column("id"),
     moment("time", "time", width=12),
     address("server", "server"),
     number("game", "game", width=4),
@@ -40,6 +39,7 @@ _COLUMNS = (
     Column("table"),
     Column("seq"),
     Column("altered"),
+    Column("id"),
 )
 
 
@@ -71,7 +71,6 @@ def _rows(session: Session, wanted: Filter | None, player: str | None) -> Iterat
     for event in session.events(wanted, player):
         yield (
             event.number,
-            event.id,
             event.time,
             event.server,
             event.game,
@@ -83,4 +82,5 @@ def _rows(session: Session, wanted: Filter | None, player: str | None) -> Iterat
             event.table,
             event.seq,
             event.altered,
+            event.id,
         )

@@ -42,7 +42,6 @@ def _plain(value: Any) -> str:
 
 _COLUMNS = (
     number(width=4),
-    Column("id"),
     Column("protocol", "protocol"),
     address("server", "server"),
     Column("label", "label", width=9, least=8),
@@ -51,6 +50,7 @@ _COLUMNS = (
     Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
     Column("result"),
     Column("", "result", text=result_words, least=16, stays=True),
+    Column("id"),
 )
 
 
@@ -70,7 +70,6 @@ def games(session: str, form: Form | None) -> None:
     rows = (
         (
             game.number,
-            game.id,
             game.protocol,
             game.server,
             game.label,
@@ -79,6 +78,7 @@ def games(session: str, form: Form | None) -> None:
             game.seconds,
             game.result,
             game.named_result,
+            game.id,
         )
         for game in opened.games()
     )

@@ -12,7 +12,6 @@ from kiebitz.storage.session import Session
 
 _COLUMNS = (
     number(),
-    Column("id"),
     Column("protocol", "protocol"),
     Column("transport", "over"),
     address("client", "client"),
@@ -22,6 +21,7 @@ _COLUMNS = (
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
+    Column("id"),
 )
 
 
@@ -40,7 +40,6 @@ def streams(session: str, form: Form | None) -> None:
     rows = (
         (
             stream.number,
-            stream.id,
             stream.protocol,
             stream.transport,
             stream.client,
@@ -50,6 +49,7 @@ def streams(session: str, form: Form | None) -> None:
             stream.close_reason,
             stream.messages,
             stream.bytes,
+            stream.id,
         )
         for stream in Session(open_session(session)).streams()
     )
