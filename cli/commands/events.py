@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.players import check_player, known_players
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import tell_missing
@@ -47,7 +48,7 @@ _COLUMNS = (
 @click.command()
 @sessions_argument
 @filter_option
-@click.option("--as", "player", metavar="PLAYER", help="Only what this player could know.")
+@player_option
 @output_options
 def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None, form: Form | None) -> None:
     """List what happened in the games of sessions, put together from all players' conversations.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import show_alterations
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import sessions_argument
@@ -71,7 +72,7 @@ class _Who(msgspec.Struct, frozen=True):
 
 
 def _who(who: _Who) -> str:
-    return who.name or who.client
+    return who.name or named(who.client)
 
 
 def _short_who(who: _Who) -> str:
