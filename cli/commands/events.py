@@ -30,7 +30,6 @@ def _told(event: Event) -> str:
 
 _COLUMNS = (
     number(width=5),
-    Column("id"),
     moment("time", "time", width=12),
     address("server", "server", of_tables=True),
     number("game", "game", width=4),
@@ -42,6 +41,7 @@ _COLUMNS = (
     Column("table"),
     Column("seq"),
     Column("altered"),
+    Column("id"),
 )
 
 
@@ -76,7 +76,6 @@ def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: b
     for event in session.events(wanted, player):
         yield (
             event.number,
-            event.id,
             event.time,
             event.server,
             event.game,
@@ -88,4 +87,5 @@ def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: b
             event.table,
             event.seq,
             event.altered,
+            event.id,
         )

@@ -81,7 +81,6 @@ def _short_who(who: _Who) -> str:
 
 _COLUMNS = (
     number(width=5),
-    Column("id"),
     moment("time", "time", width=12),
     number("stream", "stream"),
     Column("dir", "dir", stays=True),
@@ -109,6 +108,7 @@ _COLUMNS = (
     Column("flaws"),
     Column("bytes"),
     Column("altered"),
+    Column("id"),
 )
 
 
@@ -197,7 +197,6 @@ def _row_of_dropped(dropped: Alteration) -> Row:
     """A message that came to nobody: it has no number."""
     return (
         None,
-        None,
         dropped.time,
         dropped.stream,
         dropped.direction,
@@ -208,7 +207,7 @@ def _row_of_dropped(dropped: Alteration) -> Row:
         None,
         dropped.fields,
         _Said(dropped.action, (), None, dropped.fields or {}, None),
-        *[None] * 8,
+        *[None] * 9,
     )
 
 
@@ -220,7 +219,6 @@ def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recor
         sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
     return (
         message.number,
-        message.id,
         message.time,
         message.stream,
         message.direction,
@@ -239,6 +237,7 @@ def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recor
         [msgspec.structs.asdict(flaw) for flaw in flaws],
         sent,
         message.altered,
+        message.id,
     )
 
 
