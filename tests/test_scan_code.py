@@ -96,7 +96,8 @@ def test_why_there_is_no_code_is_said(size: tuple[int, int], environment: dict[s
     assert not {"▀", "▄", "█"} & {*said}
 
 
-@pytest.mark.parametrize("quiet", a_few([False, True], [False]))
+@pytest.mark.full
+@pytest.mark.parametrize("quiet", [False, True])
 def test_the_configuration_of_a_wireguard_peer(tmp_path: Path, quiet: bool) -> None:
     mode = f"wireguard@0.0.0.0:{free_port('udp')}"
     keys = f"confdir={tmp_path / 'keys'}"
