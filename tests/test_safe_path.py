@@ -34,7 +34,7 @@ RUNS: dict[str, list[list[str]]] = {
     ],
     "sniff": [["-i", "-", "-w", "sniffed.db"]],
     "import": [["tiny.pcap", "-w", "imported.db"], [LARGE, "-w", "large.db"]],
-    "sessions": [["game.db"]],
+    "sessions": [["game.db"], ["game.db", "--note", "1", "played at noon"]],
     "streams": [["game.db"]],
     "games": [["game.db"]],
     "messages": [["game.db", "-Y", 'name matches "^a"']],

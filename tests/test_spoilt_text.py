@@ -73,6 +73,10 @@ SERVERS = {"serve"}
 """What is asked by browsers is in test_serve_spoilt.py."""
 
 ELSEWHERE = {
+    **{
+        ("sessions", option): "in test_housekeeping.py: what was there is not shown"
+        for option in ("--rename", "--note", "--delete", "--yes")
+    },
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",
