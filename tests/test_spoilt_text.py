@@ -31,6 +31,7 @@ VARIANTS: dict[str, list[list[str]]] = {
     "streams": FORMS,
     "games": FORMS,
     "messages": [*FORMS, ["--altered"], ["--altered", "--json"], ["-Y", 'maexchen.name == "alice"'], ["-F"]],
+    "show": [["#33"], ["#3", "#31"], ["#31", "--json"], ["#33", "--as", "alice"], ["#33", "--as", "alise"]],
     "events": [*FORMS, ["--as", "alice"], ["-Y", "game == 1"]],
     "state": [
         *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),

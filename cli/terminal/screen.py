@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text as RichText
 
+from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.console import colour_is_forced, errors_are_seen, is_terminal
 from kiebitz.storage.escaping import printable
 
@@ -48,6 +50,9 @@ __all__ = [
     "counting",
     "loading",
 ]
+
+_WORD = re.compile(r"\s*\S+\s*")
+_ITEM = re.compile(r"[^,]*,\s*|[^,]+")
 
 _Style = str | Style
 _Piece = str | RichText | tuple[str, _Style]
@@ -110,13 +115,35 @@ class Text(RichText):
         return self.copy().append(other) if isinstance(other, str | RichText) else NotImplemented
 
     def lines(self, console: RichConsole, width: int) -> list[Self]:
-        """The text in lines of at most so many cells."""
+        """The text in lines of at most so many cells, the items of a list each on one of them if they fit."""
         found = []
-        for line in self.wrap(console, width):
+        broken = self.divide(_between_items(self.plain, width))
+        for line in (line for part in broken for line in part.wrap(console, width)):
             made = self.blank_copy(line.plain)
             made.spans = line.spans
             found.append(made)
         return found
+
+
+def _between_items(text: str, width: int) -> list[int]:
+    """Where lists without blanks that are wider than a line are to be broken: after commas.
+
+    Rich breaks between words, and anywhere in those that are wider than a line.
+    """
+    breaks: list[int] = []
+    used = 0
+    for word in _WORD.finditer(text):
+        size = cell_len(word[0].rstrip())
+        if size <= width:
+            used = used + cell_len(word[0]) if used + size <= width else cell_len(word[0])
+            continue
+        for item in _ITEM.finditer(text, *word.span()):
+            size = cell_len(item[0].rstrip())
+            if used and used + size > width:
+                breaks.append(item.start())
+                used = 0
+            used += cell_len(item[0])
+    return breaks
 
 
 def _line_break() -> Text:
