@@ -37,7 +37,10 @@ VARIANTS: dict[str, list[list[str]]] = {
         *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
         ["--svg", "FILE"],
     ],
-    "check": [*FORMS, ["-Y", 'diag.severity != "note"']],
+    "check": [
+        *(*FORMS, ["-Y", 'diag.severity != "note"'], ["--summary"], ["--summary", "--tsv"]),
+        *(["--at", "#3"], ["--at", "#34"], ["--at", "#34", "--json"]),
+    ],
     "diff": [
         ["SOUND"],
         ["SOUND", "-Y", "game == 1"],
