@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
 from kiebitz.cli.terminal.console import counted
-from kiebitz.cli.terminal.screen import Console, RenderableType, Text
+from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.registry import dissector_of
@@ -48,11 +49,11 @@ _SORTS: dict[Sort, str] = {
 def show_difference(difference: Difference, both: Sides) -> None:
     """Show how two sessions differ, on stdout."""
     console = Console()
-    for block in _blocks(difference, both):
-        console.print(block, soft_wrap=isinstance(block, Text))
+    for line in _lines(difference, both, console):
+        console.show(line)
 
 
-def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
+def _lines(difference: Difference, both: Sides, console: Console) -> Iterator[Text]:
     if difference.equal:
         same = f"{counted(difference.same, 'event')}{_matched(difference)}"
         yield Text(f"A {both.a.title} and B {both.b.title} are the same: {same}")
@@ -60,7 +61,7 @@ def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
     yield Text.assemble(("A ", "bold"), both.a.title, ("   B ", "bold"), both.b.title)
     yield Text(_summary(difference) + _matched(difference))
     if difference.events:
-        yield from _first(difference, difference.events[0], both)
+        yield from _first(difference, difference.events[0], both, console)
     if rest := [one for one in _apart(difference) if one is not difference.events[0]]:
         yield Text()
         yield Text("The rest", "bold")
@@ -139,8 +140,13 @@ class _Moment(msgspec.Struct, frozen=True):
     def state(self) -> State:
         return self.side.timeline.state_at(self.table_id, self.seq)
 
-    def recent(self, count: int) -> list[Event]:
-        return self.side.timeline.recent(self.table_id, self.seq, count)
+    def drawn(self) -> Drawn:
+        """Its table, as it was after the event."""
+        onlooker = self.side.onlooker
+        events = self.side.timeline.recent(self.table_id, self.seq, RECENT)
+        game = self.event.game_id if self.event is not None else None
+        above = [Text(f"{self.side.label}:", "bold"), onlooker.heading(self.table_id, events, game)]
+        return Drawn(above, onlooker.table(self.table_id, self.state, events))
 
 
 def _moment(side: Side, table: TableRow, own: int | None, before: int | None) -> _Moment:
@@ -150,7 +156,7 @@ def _moment(side: Side, table: TableRow, own: int | None, before: int | None) ->
     return _Moment(side, table.id, None, side.event(before).seq if before is not None else 0)
 
 
-def _first(difference: Difference, first: EventDifference, both: Sides) -> Iterator[RenderableType]:
+def _first(difference: Difference, first: EventDifference, both: Sides, console: Console) -> Iterator[Text]:
     """The first event that differs, with the moves before it and the states after it."""
     pair = difference.tables[first.table]
     assert pair.a is not None
@@ -167,11 +173,8 @@ def _first(difference: Difference, first: EventDifference, both: Sides) -> Itera
         for field in first.fields:
             values = (_value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event))
             yield Text("    {}:  A {}  B {}".format(field, *values))
-    for moment in (a, b):
-        yield Text()
-        game = moment.event.game_id if moment.event is not None else None
-        yield Text(f"{moment.side.label}:", "bold")
-        yield moment.side.onlooker.picture(moment.table_id, moment.state, moment.recent(RECENT), game)
+    yield Text()
+    yield from two_tables(console, a.drawn(), b.drawn())
     yield Text()
     yield from state_lines(state_difference(difference, first.table, a.state, b.state))
 

@@ -54,6 +54,9 @@ __all__ = [
 _WORD = re.compile(r"\s*\S+\s*")
 _ITEM = re.compile(r"[^,]*,\s*|[^,]+")
 
+_INDENT = "    "
+"""Where a line is broken, what is left of it stands so much further in."""
+
 _Style = str | Style
 _Piece = str | RichText | tuple[str, _Style]
 
@@ -161,6 +164,20 @@ class Console(RichConsole):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(highlight=False, emoji=False, markup=False, **{**_colours(more), **more})
+
+    def show(self, text: Text) -> None:
+        """Write a line: on a terminal that is too narrow on several, all but the first further in.
+
+        In a file or a pipe it stays one.
+        """
+        if not self.is_terminal or text.cell_len <= self.width:
+            self.print(text, soft_wrap=True)
+            return
+        indent = len(text.plain) - len(text.plain.lstrip())
+        further_in = min(indent + len(_INDENT), self.width // 2)
+        words = text.divide([indent])[-1] if indent else text
+        for number, line in enumerate(Text.assemble(words).lines(self, self.width - further_in)):
+            self.print(Text(" " * (further_in if number else indent)) + line, soft_wrap=True)
 
     def render_str(self, text: str, **more: Any) -> Text:
         """A string as a text."""
