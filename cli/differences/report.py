@@ -171,12 +171,14 @@ def _first(difference: Difference, first: EventDifference, both: Sides, console:
     yield _move(b, f"{'':11}")
     if a.event is not None and b.event is not None:
         for field in first.fields:
-            values = (_value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event))
-            yield Text("    {}:  A {}  B {}".format(field, *values))
+            was, now = (
+                _value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event)
+            )
+            yield from _values(f"    {field}:", was, now, console)
     yield Text()
     yield from two_tables(console, a.drawn(), b.drawn())
     yield Text()
-    yield from state_lines(state_difference(difference, first.table, a.state, b.state))
+    yield from state_lines(state_difference(difference, first.table, a.state, b.state), console)
 
 
 def _context(first: EventDifference, both: Sides) -> list[tuple[Event, Event]]:
@@ -230,7 +232,7 @@ def state_difference(difference: Difference, table: int, a: State, b: State) -> 
     return compare_states(a, b, handles, pair.called, games)
 
 
-def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
+def state_lines(found: Sequence[StateDifference], console: Console) -> Iterator[Text]:
     """Paths at which two states differ, with both values, bounded."""
     if not found:
         yield Text("The states are the same.")
@@ -238,13 +240,23 @@ def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
     yield Text(f"The states differ in {counted(len(found), 'place')}:", "bold")
     for one in found[:SHOWN]:
         path = _short(".".join(one.path_a or one.path_b or ()))
-        values = [
-            _value(one.a) if one.path_a is not None else "nothing",
-            _value(one.b) if one.path_b is not None else "nothing",
-        ]
-        yield Text(f"  {path}:  A {values[0]}  B {values[1]}")
+        mine = _value(one.a) if one.path_a is not None else "nothing"
+        other = _value(one.b) if one.path_b is not None else "nothing"
+        yield from _values(f"  {path}:", mine, other, console)
     if len(found) > SHOWN:
         yield Text(f"  and {len(found) - SHOWN} more")
+
+
+def _values(what: str, a: str, b: str, console: Console) -> Iterator[Text]:
+    """What differs with both values, each on a line of its own where the terminal is too narrow."""
+    line = Text(f"{what}  A {a}  B {b}")
+    if not console.is_terminal or line.cell_len <= console.width:
+        yield line
+        return
+    indent = " " * (len(what) - len(what.lstrip()) + 2)
+    yield Text(what)
+    yield Text(f"{indent}A {a}")
+    yield Text(f"{indent}B {b}")
 
 
 def _value(value: Any) -> str:

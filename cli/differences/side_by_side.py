@@ -1,7 +1,7 @@
 """Two tables beside each other, or one below the other where there is no room, marked where they differ.
 
-They are compared as they are drawn without colours: a line of one with that of the other, word by word. A
-line that differs has a sign beside it, and the words that make the difference stand out in colour.
+They are compared line by line, as they are drawn without colours. A line that differs has a sign beside it,
+and the words that make the difference stand out in colour.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MARGIN = f"{_SIGN} "
 _AROUND = 2
 """So many lines around one that differs are shown of a table that is drawn for the second time."""
 
-_STANDS_OUT = "black on yellow"
+_STANDS_OUT = "black on #ffd75f"
 _WORD = re.compile(r"\S+")
 
 
@@ -166,25 +166,26 @@ def _pairs(a: Sequence[_Line], b: Sequence[_Line]) -> list[_Pair]:
 
 
 def _standing_out(pair: _Pair) -> tuple[Text, Text]:
-    """Both lines, with what is not in the other in colour; an empty one for none."""
-    words_a, words_b = (_words(line) for line in (pair.a, pair.b))
-    kept = SequenceMatcher(None, [word[0] for word in words_a], [word[0] for word in words_b], autojunk=False)
-    same = kept.get_matching_blocks()
+    """Both lines, with the words that are not in the other in colour; an empty one for none."""
+    a, b = (Text() if line is None else line.shown.copy() for line in (pair.a, pair.b))
+    if pair.differs:
+        words_a, words_b = ([*_WORD.finditer(line.plain)] for line in (a, b))
+        if [word[0] for word in words_a] != [word[0] for word in words_b]:
+            kept = _same([word[0] for word in words_a], [word[0] for word in words_b])
+        else:
+            # Such as the pips of a die: the same, and elsewhere.
+            kept = _same([word.start() for word in words_a], [word.start() for word in words_b])
+        for line, words, same in ((a, words_a, kept[0]), (b, words_b, kept[1])):
+            for place, word in enumerate(words):
+                if place not in same:
+                    line.stylize(_STANDS_OUT, *word.span())
+    return a, b
+
+
+def _same(a: Sequence[object], b: Sequence[object]) -> tuple[set[int], set[int]]:
+    """The places of what is the same in both, in the same order."""
+    blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     return (
-        _with_colour(pair.a, words_a, {block.a + step for block in same for step in range(block.size)}),
-        _with_colour(pair.b, words_b, {block.b + step for block in same for step in range(block.size)}),
+        {block.a + step for block in blocks for step in range(block.size)},
+        {block.b + step for block in blocks for step in range(block.size)},
     )
-
-
-def _words(line: _Line | None) -> list[re.Match[str]]:
-    return [] if line is None else [*_WORD.finditer(line.letters)]
-
-
-def _with_colour(line: _Line | None, words: Sequence[re.Match[str]], same: set[int]) -> Text:
-    if line is None:
-        return Text()
-    text = line.shown.copy()
-    for place, word in enumerate(words):
-        if place not in same:
-            text.stylize(_STANDS_OUT, *word.span())
-    return text

@@ -36,8 +36,10 @@ def differing_states(
         write_json([_json(*pair, both) for pair in pairs])
     else:
         console = Console()
-        for mine, other, found in pairs:
-            for text in (*_tables(console, both, mine, other), *state_lines(found)):
+        for place, (mine, other, found) in enumerate(pairs):
+            if place:
+                console.print()
+            for text in (*_tables(console, both, mine, other), *state_lines(found, console)):
                 console.show(text)
     return not any(found or mine is None or other is None for mine, other, found in pairs)
 

@@ -51,8 +51,9 @@ __all__ = [
     "loading",
 ]
 
-_WORD = re.compile(r"\s*\S+\s*")
-_ITEM = re.compile(r"[^,]*,\s*|[^,]+")
+_WORD = re.compile(r'\s*(?>"[^"]*"|\S)++\s*')
+_ITEM = re.compile(r'(?>"[^"]*"|[^,])*+,\s*|(?>"[^"]*"|[^,])++')
+"""What stands in quotation marks is one word. Texts may be anybody's, so nothing here backtracks."""
 
 _INDENT = "    "
 """Where a line is broken, what is left of it stands so much further in."""
@@ -118,9 +119,10 @@ class Text(RichText):
         return self.copy().append(other) if isinstance(other, str | RichText) else NotImplemented
 
     def lines(self, console: RichConsole, width: int) -> list[Self]:
-        """The text in lines of at most so many cells, the items of a list each on one of them if they fit."""
+        """The text in lines of at most so many cells; a word or an item of a list is on one if it fits."""
         found = []
-        broken = self.divide(_between_items(self.plain, width))
+        own = self.split(allow_blank=True)
+        broken = (part for line in own for part in line.divide(_breaks(line.plain, width)))
         for line in (line for part in broken for line in part.wrap(console, width)):
             made = self.blank_copy(line.plain)
             made.spans = line.spans
@@ -128,24 +130,20 @@ class Text(RichText):
         return found
 
 
-def _between_items(text: str, width: int) -> list[int]:
-    """Where lists without blanks that are wider than a line are to be broken: after commas.
+def _breaks(text: str, width: int) -> list[int]:
+    """Where a text is broken into lines of so many cells: between words, and in a list between its items.
 
-    Rich breaks between words, and anywhere in those that are wider than a line.
+    What is wider than a line even so is left to rich, which breaks it anywhere.
     """
     breaks: list[int] = []
     used = 0
     for word in _WORD.finditer(text):
-        size = cell_len(word[0].rstrip())
-        if size <= width:
-            used = used + cell_len(word[0]) if used + size <= width else cell_len(word[0])
-            continue
-        for item in _ITEM.finditer(text, *word.span()):
-            size = cell_len(item[0].rstrip())
-            if used and used + size > width:
-                breaks.append(item.start())
+        is_wider = cell_len(word[0].rstrip()) > width
+        for piece in _ITEM.finditer(text, *word.span()) if is_wider else (word,):
+            if used and used + cell_len(piece[0].rstrip()) > width:
+                breaks.append(piece.start())
                 used = 0
-            used += cell_len(item[0])
+            used += cell_len(piece[0])
     return breaks
 
 
