@@ -65,7 +65,7 @@ DECK = (
 def shown(*arguments: str) -> str:
     done = kiebitz("show", *arguments)
     assert (done.status, done.err) == (0, "")
-    return "".join(f"{line.rstrip()}\n" for line in done.out.splitlines())
+    return done.out
 
 
 def test_a_message_is_shown_with_all_that_is_known_of_it() -> None:

@@ -81,4 +81,5 @@ def _show(in_full: InFull, found: Sequence[MessageInFull]) -> None:
         lines = message_lines(message, console.width)
         lines += neighbour_lines(message.message, *neighbours, in_full.timeline.started_ns, console.width)
         for line in lines:
+            line.rstrip()
             console.print(line, soft_wrap=True)
