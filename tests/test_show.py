@@ -157,7 +157,10 @@ def test_no_line_is_wider_than_the_terminal_and_no_tile_is_torn(columns: int) ->
 def test_the_second_session_of_a_database_has_numbers_of_its_own(tmp_path: Path) -> None:
     path = str(tmp_path / "two.db")
     assert kiebitz("import", BADCARD, TINY, "-w", path).status == 0
-    with library.open(f"{path}:2") as session:
-        number = session.timeline.numbers.number("messages", next(session.messages()).id)
-    text = shown(f"{path}:2", f"#{number}")
-    assert "REGISTER: " in text.splitlines()[0]
+    assert shown(f"{path}:2", "#33") == ANNOUNCED
+    done = kiebitz("show", f"{path}:2", "#70")
+    assert "#70: there is no such message in this session; there are 1 to 69" in done.err
+    summary = kiebitz("check", f"{path}:2", "--summary", "--json").json
+    assert [row["message"] for row in summary] == [
+        row["message"] for row in kiebitz("check", TINY, "--summary", "--json").json
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kiebitz.cli.checking.evidence import Evidence
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import deed_in_words
 from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.console import Line as Shown
@@ -13,6 +14,7 @@ from kiebitz.cli.terminal.excerpt import ROOM, looked_at
 from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
+from kiebitz.storage.numbers import Numbers
 from kiebitz.storage.traffic import DiagnosticRow
 
 _NARROWEST = 20
@@ -35,21 +37,23 @@ def block(evidence: Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
 def _head(evidence: Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
     """What is wrong, and where and when."""
     label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
-    address, server = evidence.ends(flaw)
+    address, server = map(named, evidence.ends(flaw))
     client = evidence.player(flaw) or address
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
     place = place_of(flaw.offset, flaw.message, flaw.message_offset)
     time = seconds(since(evidence.timeline, flaw.ts_ns))
     return (
         (label, f": {flaw.text}"),
-        f"{time} s, {_numbers(flaw)}stream {flaw.stream_id}, {way} ({flaw.direction}), {place}",
+        f"{time} s, {_numbers(evidence.timeline.numbers, flaw)}, {way} ({flaw.direction}), {place}",
     )
 
 
-def _numbers(flaw: DiagnosticRow) -> str:
-    """Under which numbers `messages` and `events` have it."""
-    message = f"message #{flaw.message_id}, " if flaw.message_id is not None else ""
-    return message + (f"event #{flaw.event_id}, " if flaw.event_id is not None else "")
+def _numbers(numbers: Numbers, flaw: DiagnosticRow) -> str:
+    """Under which numbers `messages`, `events` and `streams` have it."""
+    message, event = flaw.message_id, flaw.event_id
+    told = [f"message #{numbers.number('messages', message)}"] if message is not None else []
+    told += [f"event #{numbers.number('events', event)}"] if event is not None else []
+    return ", ".join([*told, f"stream {numbers.number('streams', flaw.stream_id)}"])
 
 
 def _told(evidence: Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.severities import COLOURS, GRAVITY
@@ -14,7 +15,7 @@ from kiebitz.storage.traffic import DiagnosticRow
 
 
 def _who(culprit: Culprit) -> str:
-    return culprit.player or culprit.address or ""
+    return culprit.player or named(culprit.address or "")
 
 
 def _short_who(culprit: Culprit) -> str:
@@ -60,9 +61,9 @@ def _rows(timeline: Timeline, found: Iterable[Repeated]) -> Iterator[Row]:
             flaw.group,
             flaw.code,
             blamed(flaw),
-            _who(same.culprit) or None,
+            same.culprit.player or same.culprit.address,
             same.culprit,
             since(timeline, flaw.ts_ns),
-            None if flaw.message_id is None else timeline.numbers.number("messages", flaw.message_id),
+            timeline.numbers.number_if_any("messages", flaw.message_id),
             flaw.text,
         )

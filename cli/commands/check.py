@@ -160,9 +160,7 @@ def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> No
     """Say that nothing is wrong with a message, what it told, and what is wrong elsewhere."""
     shown = InFull(timeline).message(row.id)
     event = None if shown is None else shown.event
-    told = (
-        "" if event is None else f": {event.sentence} (event #{timeline.numbers.number('events', event.id)})"
-    )
+    told = "" if event is None else f": {event.sentence} (event #{event.number})"
     show_line(f"{nothing}, {row.name}{told}")
     count: Counter[str] = Counter()
     nearest: tuple[int, str] | None = None
@@ -192,6 +190,7 @@ def _point_on(session: str, timeline: Timeline, tally: _Tally, is_summed: bool) 
 
 def _row(evidence: Evidence, flaw: DiagnosticRow) -> Row:
     marked = evidence.marked(flaw)
+    numbers = evidence.timeline.numbers
     return (
         flaw.id,
         since(evidence.timeline, flaw.ts_ns),
@@ -199,7 +198,7 @@ def _row(evidence: Evidence, flaw: DiagnosticRow) -> Row:
         flaw.group,
         flaw.code,
         blamed(flaw),
-        flaw.stream_id,
+        numbers.number("streams", flaw.stream_id),
         *evidence.ends(flaw),
         flaw.direction,
         flaw.offset,
@@ -218,8 +217,8 @@ def _row(evidence: Evidence, flaw: DiagnosticRow) -> Row:
             if line.offset is not None
         ],
         *evidence.resumption(flaw),
-        flaw.message_id,
-        flaw.event_id,
+        numbers.number_if_any("messages", flaw.message_id),
+        numbers.number_if_any("events", flaw.event_id),
         evidence.player(flaw),
         None if (altered := evidence.alteration(flaw)) is None else altered.action,
     )

@@ -79,7 +79,7 @@ def _show(in_full: InFull, found: Sequence[MessageInFull]) -> None:
             console.print()
         neighbours = in_full.neighbours(message.message, _NEIGHBOURS)
         lines = message_lines(message, console.width)
-        lines += neighbour_lines(message.message, *neighbours, in_full.timeline.started_ns, console.width)
+        lines += neighbour_lines(in_full.timeline, message.message, *neighbours, console.width)
         for line in lines:
             line.rstrip()
             console.print(line, soft_wrap=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.console import counted
 from kiebitz.cli.terminal.excerpt import shown_bytes
@@ -19,6 +20,7 @@ from kiebitz.storage.alterations import IN_WORDS
 from kiebitz.storage.escaping import field_words, value_words
 from kiebitz.storage.in_full import AsSent, ChangeInFull, Copy, MessageInFull
 from kiebitz.storage.session import Message
+from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import MessageRow
 
 NARROWEST = 30
@@ -42,18 +44,19 @@ def message_lines(shown: MessageInFull, columns: int) -> list[Text]:
 
 
 def neighbour_lines(
-    message: Message, before: Sequence[MessageRow], after: Sequence[MessageRow], started_ns: int, columns: int
+    timeline: Timeline,
+    message: Message,
+    before: Sequence[MessageRow],
+    after: Sequence[MessageRow],
+    columns: int,
 ) -> list[Text]:
-    """What was said before and after a message on its stream, a line of at most so many columns each.
-
-    `started_ns` is when the session began.
-    """
+    """What was said before and after a message on its stream, a line of at most so many columns each."""
     lines: list[Text] = []
     for title, rows in (("before it", before), ("after it", after)):
         if rows:
             lines += [Text(), Text(f"{title} on stream {message.stream}", "bold")]
         for row in rows:
-            line = Text(_INDENT + _in_short(row, started_ns))
+            line = Text(_INDENT + _in_short(timeline, row))
             line.truncate(columns, overflow="ellipsis")
             lines.append(line)
     return lines
@@ -88,7 +91,7 @@ class _Block:
         message, about = self._shown.message, self._shown.about
         # Only foreign names have a gloss of their own.
         meaning = message.gloss or (about.meaning if about is not None else None)
-        name = Text.assemble((f"#{message.id} {message.name}", "bold"))
+        name = Text.assemble((f"#{message.number} {message.name}", "bold"))
         yield from self._wrapped(name if meaning is None else name + f": {meaning}")
         game = "" if message.game is None else f", game {message.game}"
         place = f"{message.time:.6f} s, stream {message.stream}, from byte {message.offset}{game}"
@@ -115,7 +118,7 @@ class _Block:
     def _event(self) -> Iterator[Text]:
         event = self._shown.event
         assert event is not None
-        head = Text.assemble((f"event #{event.id}", "bold"), f", {event.time:.6f} s: {event.sentence}")
+        head = Text.assemble((f"event #{event.number}", "bold"), f", {event.time:.6f} s: {event.sentence}")
         yield from self._wrapped(head)
         for change in self._shown.changes[:_CHANGES]:
             yield from self._wrapped(Text(_changed(change)), _INDENT)
@@ -141,8 +144,9 @@ class _Block:
 
 def _way(message: Message) -> str:
     """From whom to whom."""
-    client = message.client if message.player is None else f"{message.player} ({message.client})"
-    return f"{client} → {message.server}" if message.direction == "c2s" else f"{message.server} → {client}"
+    client, server = named(message.client), named(message.server)
+    client = client if message.player is None else f"{message.player} ({client})"
+    return f"{client} → {server}" if message.direction == "c2s" else f"{server} → {client}"
 
 
 def _changed(change: ChangeInFull) -> str:
@@ -160,10 +164,11 @@ def _told(copy: Copy, message: Message) -> str:
     """To whom a copy went, and how much later."""
     way = "to" if message.direction == "s2c" else "from"
     later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
-    return f"#{copy.id} {way} {copy.player or copy.client} (stream {copy.stream}), {later}"
+    return f"#{copy.number} {way} {copy.player or named(copy.client)} (stream {copy.stream}), {later}"
 
 
-def _in_short(row: MessageRow, started_ns: int) -> str:
+def _in_short(timeline: Timeline, row: MessageRow) -> str:
     """A neighbour on a line."""
+    number, seconds = timeline.numbers.number("messages", row.id), (row.ts_ns - timeline.started_ns) / 1e9
     words = shortened(field_words(row.fields), _SHOWN)
-    return f"#{row.id} {(row.ts_ns - started_ns) / 1e9:.6f} s, {row.direction}: {row.name} {words}".rstrip()
+    return f"#{number} {seconds:.6f} s, {row.direction}: {row.name} {words}".rstrip()
