@@ -38,6 +38,7 @@ RUNS: dict[str, list[list[str]]] = {
     "streams": [["game.db"]],
     "games": [["game.db"]],
     "messages": [["game.db", "-Y", 'name matches "^a"']],
+    "show": [["game.db", "#3"]],
     "watch": [["game.db"]],
     "serve": [["game.db", "--port", "0"], ["tiny.pcap", "--port", "0"]],
     "events": [["game.db"], [LARGE]],
