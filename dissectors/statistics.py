@@ -56,9 +56,11 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
 class Histogram(Statistic, frozen=True, kw_only=True):
     """How often each value came: a sample's line is the value. `values` come first, in this order.
 
-    With `chance`, how probable each value is if chance alone decides, it is compared with that.
+    With `chance`, how probable each value is if chance alone decides, it is compared with that. `of` says
+    what the samples are, in the plural.
     """
 
+    of: str
     values: tuple[str, ...] = ()
     chance: Mapping[str, Fraction] | None = None
 

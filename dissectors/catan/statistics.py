@@ -91,6 +91,7 @@ class _Turns:
 STATISTICS = (
     Histogram(
         key="sums",
+        of="rolls",
         title="Sums of the dice, against chance",
         reads=of_each("rolled", give=_sums),
         values=tuple(_SUMS),
@@ -98,6 +99,7 @@ STATISTICS = (
     ),
     Histogram(
         key="faces",
+        of="dice",
         title="Each die of them, against chance",
         reads=of_each("rolled", give=_faces),
         values=tuple(_FACES),

@@ -120,6 +120,7 @@ class _Sights(_Round):
 STATISTICS = (
     Histogram(
         key="rolls",
+        of="rolls",
         title="Dice rolled, against chance",
         reads=of_each("rolled", give=_dice),
         values=ROLLS,
@@ -127,6 +128,7 @@ STATISTICS = (
     ),
     Histogram(
         key="faces",
+        of="dice",
         title="Each die of them, against chance",
         reads=of_each("rolled", give=_faces),
         values=tuple(_FACES),
@@ -134,6 +136,7 @@ STATISTICS = (
     ),
     Histogram(
         key="announced-dice",
+        of="announcements",
         title="Dice announced",
         reads=of_each("announced", give=_dice),
         values=ROLLS,

@@ -35,37 +35,42 @@ class Chance(msgspec.Struct, frozen=True):
     says: str
 
 
-def judged(observed: Mapping[str, int], chances: Mapping[str, Fraction]) -> Chance:
-    """How often each value came, against how probable it is; there must be something of which is known."""
+def judged(of: str, observed: Mapping[str, int], chances: Mapping[str, Fraction]) -> Chance:
+    """How often each value came, against how probable it is; there must be some. `of` says what they are."""
     seen = sum(observed.values())
     expected = {value: float(seen * chance) for value, chance in chances.items()}
     enough = math.ceil(LEAST_EXPECTED / min(chances.values()))
     degrees = len(chances) - 1
-    if seen < enough:
-        says = (
-            f"{seen:,} seen: too few to tell fair from unfair. The test needs {enough:,}, so that each value"
-            f" is expected {LEAST_EXPECTED} times."
+    chi_squared = p = None
+    if seen >= enough:
+        chi_squared = sum(
+            (observed.get(value, 0) - wanted) ** 2 / wanted for value, wanted in expected.items()
         )
-        return Chance(expected, seen, enough, None, degrees, None, says)
-    chi_squared = sum((observed.get(value, 0) - wanted) ** 2 / wanted for value, wanted in expected.items())
-    p = p_value(chi_squared, degrees)
-    return Chance(expected, seen, enough, chi_squared, degrees, p, _says(seen, p))
+        p = p_value(chi_squared, degrees)
+    says = f"{seen:,} {of}: {_shown(p, enough)}"
+    return Chance(expected, seen, enough, chi_squared, degrees, p, says)
 
 
-def _says(seen: int, p: float) -> str:
+def _shown(p: float | None, enough: int) -> str:
+    """What a test shows, and what it does not; without one, how many are needed."""
+    if p is None:
+        return (
+            f"too few to tell fair from unfair. The test needs {enough:,}, so that each value is expected"
+            f" {LEAST_EXPECTED} times."
+        )
     if p >= _RARE:
         return (
-            f"{seen:,} seen: nothing speaks against chance, which is at least this uneven in {p:.0%} of all"
-            " such records. That does not prove it fair: a small bias would not show."
+            f"nothing speaks against chance, which is at least this uneven in {p:.0%} of such records. That"
+            " does not prove it fair: a small bias would not show."
         )
     if p >= _VERY_RARE:
         return (
-            f"{seen:,} seen: unusual. Chance is at least this uneven in one of {round(1 / p):,} such records,"
-            " and who looks at many records finds one. More of them would tell."
+            f"unusual. Chance is at least this uneven in one of {round(1 / p):,} such records, and who looks"
+            " at many records finds one. More of them would tell."
         )
     return (
-        f"{seen:,} seen: hardly chance, which is this uneven in less than one of"
-        f" {round(1 / _VERY_RARE):,} such records. That does not say who or what is to blame."
+        f"hardly chance, which is this uneven in less than one of {round(1 / _VERY_RARE):,} such records."
+        " That does not say who or what is to blame."
     )
 
 

@@ -16,6 +16,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", tag_field="kind"):
 
     key: str
     title: str
+    of: str
     counts: dict[str, int]
     chance: Chance | None
     left_out: int = 0

@@ -76,8 +76,9 @@ class _HistogramTally(_Amounts[Histogram]):
         if not any(counts.values()):
             return None
         chances = self.statistic.chance
-        test = None if chances is None else chance.judged(counts, chances)
-        return results.Histogram(self.statistic.key, self.statistic.title, counts, test, self.left_out)
+        about = self.statistic
+        test = None if chances is None else chance.judged(about.of, counts, chances)
+        return results.Histogram(about.key, about.title, about.of, counts, test, self.left_out)
 
 
 class _CountsTally(_Amounts[Counts]):
