@@ -7,12 +7,12 @@ alone tells anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import groupby, islice
 
 import msgspec
 
 from kiebitz.cli.drawings.document import document
-from kiebitz.cli.drawings.pieces import SMALL
+from kiebitz.cli.drawings.pieces import BOLD, SMALL
 from kiebitz.cli.drawings.shapes import LETTER_WIDTH, Element, label, line, lines, shape
 from kiebitz.cli.drawings.sheet import SIZES, Sheet, fragment, group
 from kiebitz.cli.pictures.chart_words import (
@@ -66,21 +66,22 @@ def document_of(table: TableStatistics, caption: str) -> bytes:
 
 def draw_charts(table: TableStatistics) -> Sheet:
     """The charts of a table on a wide sheet, as high as they need."""
-    width = SIZES["wide"][0]
-    half = (width - 2 * _EDGE - _GAP) / 2
+    width = SIZES["wide"][0] - 2 * _EDGE
+    half = (width - _GAP) / 2
     bottoms = [0.0, 0.0]
     placed: list[tuple[_Card, float, float]] = []
-    for result in table.statistics:
-        if _is_large(result):
-            card = _card(result, width - 2 * _EDGE)
-            x, y = float(_EDGE), max(bottoms)
-            bottoms = [y + card.height + _GAP] * 2
-        else:
-            card = _card(result, half)
-            column = bottoms.index(min(bottoms))
-            x, y = _EDGE + column * (half + _GAP), bottoms[column]
-            bottoms[column] = y + card.height + _GAP
-        placed.append((card, x, y))
+    for is_large, run in groupby(table.statistics, _is_large):
+        results = list(run)
+        for result in results:
+            # A small one alone would leave a hole beside it.
+            if is_large or len(results) == 1:
+                card, x, y = _card(result, width), float(_EDGE), max(bottoms)
+                bottoms = [y + card.height + _GAP] * 2
+            else:
+                column = bottoms.index(min(bottoms))
+                card, x, y = _card(result, half), _EDGE + column * (half + _GAP), bottoms[column]
+                bottoms[column] += card.height + _GAP
+            placed.append((card, x, y))
     sheet = Sheet("wide", max(1, round(max(bottoms))))
     for card, x, y in placed:
         sheet.put(fragment(card.drawn), x, y)
@@ -113,7 +114,7 @@ class _Card(msgspec.Struct):
         """The width inside."""
         return self.width - 2 * _PAD
 
-    def words(self, words: str, most: int = 4) -> None:
+    def words(self, words: str, most: int = 6) -> None:
         """Put words below all else, in as many lines as they need, up to so many."""
         for row in lines(words, _WORDS, self.room)[:most]:
             label(self.drawn, (_PAD, self.height + _WORDS), row, _WORDS, self.room, class_="k-ink")
@@ -125,7 +126,9 @@ def _card(result: Result, width: float) -> _Card:
     drawn = group()
     ground = shape(drawn, "rect", width=width, rx=16, class_="k-card k-s-line", stroke_width=2)
     card = _Card(drawn, result.title, width, _PAD + 44.0)
-    label(drawn, (_PAD, _PAD + 26), result.title, _TITLE, card.room, font_weight="bold", class_="k-ink")
+    # Words are cut as if their letters were of the usual width.
+    room = card.room * LETTER_WIDTH / BOLD
+    label(drawn, (_PAD, _PAD + 26), result.title, _TITLE, room, font_weight="bold", class_="k-ink")
     match result:
         case Histogram():
             _histogram(card, result)
@@ -182,19 +185,18 @@ def _columns(
                 stroke_width=5,
             )
         if values:
-            above = max(high, marks.get(place, 0.0) / most * height)
-            for words, y, ink in (
-                (f"{count:,.0f}", base - above - 10, "k-ink"),
-                (values[place], base + 30, "k-ink"),
-            ):
-                label(card.drawn, (middle, y), words, SMALL, step, text_anchor="middle", class_=ink)
+            above = high
+            if place in marks and high - 8 < (mark := marks[place] / most * height) < high + SMALL + 14:
+                above = mark
+            for words, y in ((f"{count:,.0f}", base - above - 10), (values[place], base + 30)):
+                label(card.drawn, (middle, y), words, SMALL, step, text_anchor="middle", class_="k-ink")
     line(card.drawn, (_PAD, base), (_PAD + card.room, base), class_="k-s-line", stroke_width=3)
     card.height = base + (46 if values else 12)
 
 
 def _label_room(card: _Card, names: Sequence[str]) -> float:
     """How wide the names before the bars are."""
-    return min(card.room * 0.4, max(len(name) for name in names) * LETTER_WIDTH * _WORDS + 16)
+    return min(card.room * 0.4, max(len(name) for name in names) * BOLD * _WORDS + 16)
 
 
 def _rows(card: _Card, names: Sequence[str]) -> list[tuple[float, float]]:
@@ -266,8 +268,8 @@ def _shares(card: _Card, result: Shares) -> None:
 def _durations(card: _Card, result: Durations) -> None:
     most = max(times.median for times in result.lines.values())
     for (x, base), times in zip(_rows(card, [*result.lines]), result.lines.values(), strict=False):
-        moves, _, median, longest = times_words(times)
-        words = f"{median} (longest {longest}; {moves} times)"
+        _, _, median, longest = times_words(times)
+        words = f"{median} (longest {longest})"
         told = len(words) * LETTER_WIDTH * _WORDS + 16
         width = max(40.0, card.width - _PAD - x - told)
         drawn = width * times.median / most if most else 0.0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kiebitz.cli.pictures.canvas import UNICODE
 from kiebitz.cli.terminal.console import counted
 from kiebitz.dissectors.statistics import COUNT
 from kiebitz.storage.sentences import game_title
@@ -42,10 +43,10 @@ def grid_of(counts: Counts) -> Grid:
     return Grid(lines, columns, cells)
 
 
-def heading(table: TableStatistics) -> str:
+def heading(table: TableStatistics, dot: str = UNICODE.dot) -> str:
     """Which table it is, and how much counts there."""
     told = f"{counted(table.messages, 'message')}, {counted(table.events, 'event')}"
-    return f"{game_title(table.protocol)} · {table.server} · {told}"
+    return f" {dot} ".join((game_title(table.protocol), table.server, told))
 
 
 def test_words(chance: Chance) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from kiebitz.cli.pictures.canvas import ASCII, UNICODE, Glyphs, glyphs_for, shorten, without_accents
 from kiebitz.cli.pictures.chart_words import (
     TIMES,
+    Grid,
     at,
     duration,
     grid_of,
@@ -38,7 +39,7 @@ NARROWEST, WIDEST = 40, 160
 MOST_LINES = 24
 """Of a statistic no more lines are shown; as JSON it has all."""
 
-_MOST_COLUMNS = 8
+_MOST_COLUMNS = 24
 _GAP = "  "
 _INDENT = "  "
 _NUMBER = 6
@@ -78,7 +79,9 @@ class Charts:
 
     def lines(self, table: TableStatistics) -> Iterator[Line]:
         """All that was counted at a table."""
-        yield [Styled(self._words(heading(table), self._width), bold=True)]
+        title = heading(table, self._glyphs.dot)
+        known = without_accents(title) if self._glyphs is ASCII else title
+        yield [Styled(self._words(known, self._width), bold=True)]
         for result in table.statistics:
             yield [""]
             yield [Styled(self._words(result.title, self._width), bold=True)]
@@ -122,28 +125,38 @@ class Charts:
     def _counts(self, result: Counts) -> Iterator[str]:
         grid = grid_of(result)
         label = self._label_width(grid.lines)
-        shown = grid.columns[:_MOST_COLUMNS]
-        titles = [self._words(title, max(_NUMBER, self._room(label, 0) // len(shown) - 2)) for title in shown]
-        widths = [max(_NUMBER, cell_len(title)) for title in titles] or [self._room(label, 0)]
-        # What is left is for the bars, which stand behind their numbers.
-        spare = (self._room(label, 0) - sum(widths) - len(_GAP) * (len(widths) - 1)) // len(widths)
-        widths = [width + max(0, spare) for width in widths]
-        if titles:
-            row = [
-                title + " " * (width - cell_len(title)) for title, width in zip(titles, widths, strict=True)
-            ]
-            yield f"{'':{label}}{_GAP}{_GAP.join(row)}"
-        most = grid.most
-        digits = len(f"{most:,}")
-        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
-            cells = [
-                f"{number:>{digits},} {self._bar(number, most, width - digits - 1)}".ljust(width)
-                for number, width in zip(numbers, widths, strict=False)
-            ]
-            yield f"{self._label(name, label)}{_GAP}{_GAP.join(cells)}"
+        count = len(grid.columns) or 1
+        width = (self._room(label, 0) - len(_GAP) * (count - 1)) // count
+        digits = len(f"{grid.most:,}")
+        if grid.columns and width < max(digits, *map(cell_len, grid.columns)):
+            yield from self._in_words(grid, label)
+        else:
+            yield from self._in_columns(grid, label, width, digits)
         yield from self._more(len(grid.lines))
-        if len(shown) < len(grid.columns):
-            yield f"and {counted(len(grid.columns) - len(shown), 'column')} more"
+
+    def _in_columns(self, grid: Grid, label: int, width: int, digits: int) -> Iterator[str]:
+        """Each number with its bar, in columns of one width."""
+        if grid.columns:
+            yield f"{'':{label}}{_GAP}{_GAP.join(self._label(title, width) for title in grid.columns)}"
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+            cells = (
+                f"{number:>{digits},} {self._bar(number, grid.most, width - digits - 1)}".ljust(width)
+                for number in numbers
+            )
+            yield f"{self._label(name, label)}{_GAP}{_GAP.join(cells)}"
+
+    def _in_words(self, grid: Grid, label: int) -> Iterator[str]:
+        """What is not 0, where there is no room for columns."""
+        room = self._room(label, 0)
+        titles = [self._words(title, room // 2) for title in grid.columns[:_MOST_COLUMNS]]
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+            told = ", ".join(
+                f"{title} {number:,}" for title, number in zip(titles, numbers, strict=False) if number
+            )
+            for place, row in enumerate(wrapped(told, room)):
+                yield f"{self._label(name, label) if not place else ' ' * label}{_GAP}{row}"
+        if len(grid.columns) > _MOST_COLUMNS:
+            yield f"and {counted(len(grid.columns) - _MOST_COLUMNS, 'column')} more; --json has all"
 
     def _shares(self, result: Shares) -> Iterator[str]:
         label = self._label_width([*result.lines])
@@ -187,7 +200,7 @@ class Charts:
         widths = [max(map(len, column)) for column in zip(TIMES, *rows, strict=True)]
         room = self._room(label, 0) - sum(widths) - len(_GAP) * len(widths)
         titles = _GAP.join(f"{title:>{width}}" for title, width in zip(TIMES, widths, strict=True))
-        yield f"{'':{label}}{_GAP}{titles}"
+        yield f"{'':{label}}{_GAP}{titles}" + (f"{_GAP}median" if room >= _NUMBER else "")
         most = max(times.median for times in result.lines.values())
         for (name, times), row in islice(zip(result.lines.items(), rows, strict=True), MOST_LINES):
             cells = _GAP.join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
@@ -207,8 +220,7 @@ class Charts:
 
     def _words(self, text: str, width: int) -> str:
         """A text in letters that can be written, and short."""
-        known = without_accents(text) if self._glyphs is ASCII and text.isprintable() else text
-        known = known.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        known = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
         return shorten(known, width, self._glyphs)
 
     def _label_width(self, labels: Sequence[str]) -> int:

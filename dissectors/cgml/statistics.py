@@ -111,7 +111,7 @@ STATISTICS = (
     Shares(key="declarers", title="Played, and won", reads=_ByPlayer, part=_WON, rest=_LOST),
     Shares(
         key="kinds",
-        title="Games by kind, and won by who played them",
+        title="Won, by the kind of game",
         reads=_ByGame,
         part=_WON,
         rest=_LOST,

@@ -18,7 +18,7 @@ from kiebitz.dissectors.statistics import Counts, Histogram, Sample, Shares, of_
 _CHANCES = {roll: Fraction(1 if roll[0] == roll[2] else 2, 36) for roll in ROLLS}
 _FACES = {str(face): Fraction(1, 6) for face in range(1, 7)}
 
-_AS_ROLLED, _HIGHER, _LOWER, _NOT_KNOWN = "as rolled", "higher: a bluff", "lower", "roll not known"
+_AS_ROLLED, _HIGHER, _LOWER, _NOT_KNOWN = "as rolled", "bluff", "less", "roll not known"
 _TOLD, _BELIEVED, _CAUGHT = "told", "believed", "caught"
 _SHOWN_TO_BE_BLUFFS = ("CAUGHT_BLUFFING", "LIED_ABOUT_MIA")
 

@@ -75,7 +75,7 @@ STATISTICS = (
     Shares(key="declarers", title="Declared, and won", reads=_Ends, part=_WON, rest=_LOST),
     Shares(
         key="kinds",
-        title="Games by kind, and won by who declared them",
+        title="Won, by the kind of game",
         reads=_EndsByKind,
         part=_WON,
         rest=_LOST,
