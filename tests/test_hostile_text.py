@@ -51,6 +51,7 @@ COMMANDS = [
     *(["events"], ["events", "--json"], ["events", "--nl"], ["events", "--csv"], ["events", "--tsv"]),
     *(["check"], ["check", "--json"], ["games"], ["games", "--json"], ["games", "--csv"]),
     *(["streams"], ["streams", "--tsv"], ["sessions"], ["sessions", "--json"], ["sessions", "--csv"]),
+    *(["stats"], ["stats", "--json"]),
     *(["state"], ["state", "--json"], ["replay", "--speed", "100000"], ["whatif", "--drop", "#2"]),
     *(["follow", "1"], ["follow", "1", "--hex"], ["export", "-T", "jsonl"], ["export", "-T", "csv"]),
 ]

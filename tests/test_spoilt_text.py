@@ -36,6 +36,7 @@ VARIANTS: dict[str, list[list[str]]] = {
         *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
         ["--svg", "FILE"],
     ],
+    "stats": [[], ["--json"], ["--game", "1"], ["-Y", 'player == "alice"'], ["--svg", "FILE"]],
     "check": [*FORMS, ["-Y", 'diag.severity != "note"']],
     "diff": [
         ["SOUND"],

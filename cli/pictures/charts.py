@@ -85,9 +85,11 @@ class Charts:
         for result in table.statistics:
             yield [""]
             yield [Styled(self._words(result.title, self._width), bold=True)]
-            yield from ([f"{_INDENT}{line}".rstrip()] for line in self._chart(result))
+            for line in self._chart(result):
+                # On a very narrow terminal there may be no room for all figures.
+                yield [shorten(f"{_INDENT}{line}".rstrip(), self._width, self._glyphs)]
             if not isinstance(result, Rate) and result.left_out:
-                yield [f"{_INDENT}left out, as there are too many of them: {result.left_out:,}"]
+                yield [f"{_INDENT}left out as too many: {result.left_out:,}"]
 
     def _chart(self, result: Result) -> Iterator[str]:
         match result:
@@ -148,7 +150,7 @@ class Charts:
     def _in_words(self, grid: Grid, label: int) -> Iterator[str]:
         """What is not 0, where there is no room for columns."""
         room = self._room(label, 0)
-        titles = [self._words(title, room // 2) for title in grid.columns[:_MOST_COLUMNS]]
+        titles = [self._words(title, room) for title in grid.columns[:_MOST_COLUMNS]]
         for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
             told = ", ".join(
                 f"{title} {number:,}" for title, number in zip(titles, numbers, strict=False) if number

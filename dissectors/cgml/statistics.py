@@ -88,16 +88,17 @@ class _Fleks:
     """Tells who raises from who only answers with the level that was there."""
 
     def __init__(self) -> None:
-        self._level: dict[int | None, str] = {}
+        self._level: dict[int | None, tuple[str, str]] = {}
 
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
         if event.kind == "trump":
             self._level.pop(event.game_id, None)
         elif event.kind == "flek":
-            level = event.data["level"]
-            before = self._level.get(event.game_id, "1")
+            # What is not written is 1: the level of the game, and behind a colon that of the seven.
+            game, _, seven = event.data["level"].partition(":")
+            level = (game, seven or "1")
+            raised = level != self._level.get(event.game_id, ("1", "1"))
             remember(self._level, event.game_id, level)
-            raised = level not in (before, "1", "1:1")
             yield Sample(_name(event.data["player"], state), "raised" if raised else "left it")
 
 
