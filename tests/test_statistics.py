@@ -277,6 +277,17 @@ def test_cgml_agrees_with_the_simulators_log() -> None:
 # Whatever counts.
 
 
+def test_a_game_is_counted_by_its_number_in_its_session(tmp_path: Path) -> None:
+    database = str(tmp_path / "game.db")
+    for _ in range(2):
+        assert kiebitz("import", TINY, "-w", database).status == 0
+    first, second = (kiebitz("stats", f"{database}:{n}", "--game", "1", "--json").json for n in (1, 2))
+    assert first["tables"][0]["events"] > 0
+    for table in (*first["tables"], *second["tables"]):
+        del table["table"]
+    assert first == second
+
+
 def added(one: Any, other: Any) -> Any:
     """Two results of one statistic, put together."""
     match one:
@@ -500,6 +511,13 @@ def test_a_drawing_stands_alone_and_says_all_titles(capture: str, tmp_path: Path
     assert min(sizes) >= 24
     height = float(root.get("height", 0))
     assert all(float(text.get("y", 0)) <= height for text in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_the_documents_picture_is_as_the_command_draws_it(tmp_path: Path) -> None:
+    capture = str(CAPTURES / "catan-niedlichepixel-game2-3p.pcap.gz")
+    assert kiebitz("stats", capture, "--svg", str(tmp_path / "x.svg")).status == 0
+    drawn = (tmp_path / "x.svg").read_bytes()
+    assert drawn == (CAPTURES.parent / "docs" / "pictures" / "stats.svg").read_bytes()
 
 
 def test_names_at_the_ends_of_lines_stand_apart() -> None:
