@@ -12,6 +12,7 @@ import click
 from kiebitz.cli.checking.blocks import block
 from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.checking.summary import show_summary
+from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.session import session_argument
@@ -73,7 +74,12 @@ _MANY = 20
 @session_argument
 @filter_option
 @click.option(
-    "--at", "number", type=MessageNumber(), metavar="#N", help="What is wrong with message N alone."
+    "--at",
+    "number",
+    type=MessageNumber(),
+    metavar="#N",
+    shell_complete=complete_message,
+    help="What is wrong with message N alone.",
 )
 @click.option(
     "--summary",
