@@ -19,7 +19,7 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     for argument in arguments:
         # Over a damaged database this may fail in any way, too; the failure that led here is then told.
         with suppress(Exception):
-            path, _ = split_number(argument)
+            path, _ = split_number(argument.removesuffix(":*"))
             if is_database(path):
                 with closing(open_existing(path)) as connection:
                     found = damage(connection, tables_of(format_of(connection))) or unfounded(connection)

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+import msgspec
 
-from kiebitz.cli.sessions import DEFAULT_DB, is_database, open_database, session_of
+from kiebitz.cli.configuration.file import configuration
+from kiebitz.cli.sessions import is_database, open_database, session_of
 from kiebitz.cli.terminal.console import confirmed
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
@@ -73,7 +75,7 @@ class _Utf8(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("database", metavar="[DB]", type=click.Path(), default=DEFAULT_DB)
+@click.argument("database", metavar="[DB]", type=click.Path(), default=lambda: configuration().database)
 @click.option("--rename", "renamed", type=(int, _Utf8()), metavar="N NAME", help="Call session N otherwise.")
 @click.option(
     "--note", "noted", type=(int, _Utf8()), metavar="N TEXT", help="Note TEXT on session N; '' takes it away."
@@ -96,7 +98,9 @@ def sessions(
     yes: bool,
     form: Form | None,
 ) -> None:
-    """List the sessions in a database (kiebitz.db, if none is named), or keep them in order.
+    """List the sessions in a database, or keep them in order.
+
+    Without DB it is kiebitz.db, or the one of the configuration file.
 
     A deleted session leaves nothing in the file, which is written anew. The other sessions keep their
     numbers.
@@ -122,15 +126,23 @@ def sessions(
 def _list(database: str, form: Form | None) -> None:
     connection = open_database(database)
     counts = {number: several for number, *several in connection.execute(_COUNTS)}
+    found = rows_of(connection)
+    # People see the notes where there are any.
+    columns = [
+        msgspec.structs.replace(column, title="")
+        if column.key == "note" and all(row.note is None for row in found)
+        else column
+        for column in _COLUMNS
+    ]
     listed = (
         (
             *(row.id, row.name, row.kind, _utc(row.started_ns), between(row.started_ns, row.ended_ns)),
             *counts[row.id],
             row.note,
         )
-        for row in rows_of(connection)
+        for row in found
     )
-    show(_COLUMNS, batches(listed), form, "there is no session in this database")
+    show(columns, batches(listed), form, "there is no session in this database")
 
 
 def _keep_in_order(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session
-from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import Column, address, batches, moment, number
+from kiebitz.cli.options.session import sessions_argument
+from kiebitz.cli.several import list_sessions, these
+from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.cli.terminal.table import Column, Row, address, moment, number
 from kiebitz.storage.session import Session
 
 _COLUMNS = (
@@ -26,10 +28,10 @@ _COLUMNS = (
 
 
 @click.command()
-@session_argument
+@sessions_argument
 @output_options
-def streams(session: str, form: Form | None) -> None:
-    """List the streams of a session: TCP connections, and pairs of addresses that talk over UDP.
+def streams(sessions: tuple[str, ...], form: Form | None) -> None:
+    """List the streams of sessions: TCP connections, and pairs of addresses that talk over UDP.
 
     Times are seconds since the session began.
 
@@ -37,7 +39,11 @@ def streams(session: str, form: Form | None) -> None:
     Example:
       kiebitz streams game.db
     """
-    rows = (
+    list_sessions(sessions, _COLUMNS, _rows, form, f"there are no streams in {these(sessions)}")
+
+
+def _rows(session: Session) -> Iterator[Row]:
+    return (
         (
             stream.number,
             stream.protocol,
@@ -51,6 +57,5 @@ def streams(session: str, form: Form | None) -> None:
             stream.bytes,
             stream.id,
         )
-        for stream in Session(open_session(session)).streams()
+        for stream in session.streams()
     )
-    show(_COLUMNS, batches(rows), form, "there are no streams in this session")
