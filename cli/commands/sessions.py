@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+import msgspec
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.sessions import is_database, open_database, session_of
@@ -125,15 +126,23 @@ def sessions(
 def _list(database: str, form: Form | None) -> None:
     connection = open_database(database)
     counts = {number: several for number, *several in connection.execute(_COUNTS)}
+    found = rows_of(connection)
+    # People see the notes where there are any.
+    columns = [
+        msgspec.structs.replace(column, title="")
+        if column.key == "note" and all(row.note is None for row in found)
+        else column
+        for column in _COLUMNS
+    ]
     listed = (
         (
             *(row.id, row.name, row.kind, _utc(row.started_ns), between(row.started_ns, row.ended_ns)),
             *counts[row.id],
             row.note,
         )
-        for row in rows_of(connection)
+        for row in found
     )
-    show(_COLUMNS, batches(listed), form, "there is no session in this database")
+    show(columns, batches(listed), form, "there is no session in this database")
 
 
 def _keep_in_order(

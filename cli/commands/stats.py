@@ -54,10 +54,13 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
     elif svg is not None:
         from kiebitz.cli.drawings.charts import document_of
 
+        busiest = max(tables, key=lambda table: table.events)
         if len(tables) > 1:
-            warn(f"this is the first of {len(tables)} tables; --game takes that of another")
+            warn(
+                f"of {len(tables)} tables this is the one with the most events; --game takes that of another"
+            )
         with opened(svg, session) as file:
-            file.write(document_of(tables[0], counted.name))
+            file.write(document_of(busiest, counted.name))
     else:
         from kiebitz.cli.pictures.charts import Charts
 
