@@ -31,12 +31,17 @@ VARIANTS: dict[str, list[list[str]]] = {
     "streams": FORMS,
     "games": FORMS,
     "messages": [*FORMS, ["--altered"], ["--altered", "--json"], ["-Y", 'maexchen.name == "alice"'], ["-F"]],
+    "show": [["#33"], ["#3", "#31"], ["#31", "--json"], ["#33", "--as", "alice"], ["#33", "--as", "alise"]],
     "events": [*FORMS, ["--as", "alice"], ["-Y", "game == 1"]],
     "state": [
         *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
         ["--svg", "FILE"],
     ],
-    "check": [*FORMS, ["-Y", 'diag.severity != "note"']],
+    "check": [
+        *(*FORMS, ["-Y", 'diag.severity != "note"'], ["--summary"], ["--summary", "--tsv"]),
+        *(["--at", "#3"], ["--at", "#34"], ["--at", "#34", "--json"]),
+    ],
+    "stats": [[], ["--json"], ["--game", "1"], ["-Y", 'player == "alice"'], ["--svg", "FILE"]],
     "diff": [
         ["SOUND"],
         ["SOUND", "-Y", "game == 1"],
