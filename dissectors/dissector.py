@@ -26,6 +26,7 @@ from kiebitz.dissectors.grammar import (
     shortened,
     to_json,
 )
+from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
 from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
@@ -203,6 +204,9 @@ class Dissector(ABC):
 
     seats: int = 2
     """So many simple players sit at a table."""
+
+    queries: tuple[Query, ...] = ()
+    """What people ask of its games in SQL: `kiebitz export -T datasette` writes it down."""
 
     introductions: frozenset[str] = frozenset()
     """The messages by which a client says what it is called; from the others nobody learns it."""

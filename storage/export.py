@@ -102,11 +102,19 @@ def write_pcapng(timeline: Timeline, file: BinaryIO) -> None:
     pcapng.write(timeline, file)
 
 
+def write_datasette(timeline: Timeline, file: BinaryIO) -> None:
+    """What datasette shows beside the session's database; see `storage.datasette`."""
+    from kiebitz.storage import datasette
+
+    datasette.write(timeline, file)
+
+
 FORMATS: dict[str, Callable[[Timeline, BinaryIO], None]] = {
     "pcapng": write_pcapng,
     "jsonl": write_jsonl,
     "csv": write_csv,
     "parquet": write_parquet,
+    "datasette": write_datasette,
 }
 """Writers of a session into a binary file, by the name of the format."""
 

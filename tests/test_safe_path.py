@@ -59,7 +59,7 @@ RUNS: dict[str, list[list[str]]] = {
     ],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
-        for form in ("pcapng", "jsonl", "csv", "parquet", "html")
+        for form in ("pcapng", "jsonl", "csv", "parquet", "datasette", "html")
     ],
     "redissect": [["game.db"]],
     "protocols": [[]],

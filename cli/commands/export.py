@@ -32,13 +32,15 @@ def export(session: str, form: str, output: str | None, player: str | None) -> N
 
     pcapng has each datagram with comments that say what it means; jsonl has every record of the session in
     order of time; csv and parquet have a row for each message. html is the page of kiebitz serve as one file,
-    which any browser opens without a network; with --as it holds only what that player could know.
+    which any browser opens without a network; with --as it holds only what that player could know. datasette
+    has what the program of that name shows beside a database: what its columns mean, and questions about it.
 
     \b
     Example:
       kiebitz export game.db -T pcapng -o game.pcapng
       kiebitz export game.db -T jsonl | jq 'select(.record == "event").sentence'
       kiebitz export game.db -T html -o game.html
+      kiebitz export game.db -T datasette -o metadata.json && datasette game.db -m metadata.json
     """
     if output is None and (form in BINARY or form == _PAGE) and is_terminal():
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")

@@ -9,6 +9,7 @@ from kiebitz.dissectors.cgml.codec import CgmlCodec
 from kiebitz.dissectors.cgml.framer import CgmlFramer
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
 from kiebitz.dissectors.cgml.names import player_names
+from kiebitz.dissectors.cgml.queries import QUERIES
 from kiebitz.dissectors.cgml.table import CgmlTable
 from kiebitz.dissectors.cgml.values import renamed
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
@@ -26,6 +27,7 @@ class Cgml(Dissector):
     """Mariáš for three, with a server that brings players together and one that deals."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     default_ports = frozenset((7001, 7002, 7003))
     introductions = frozenset({"connect", "newgroup", "newgame"})
