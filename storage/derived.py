@@ -39,11 +39,10 @@ def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Time
     return _in_memory(recorded, undone(recorded.items()), on_progress)
 
 
-def part_of(timeline: Timeline, selection: Selection, on_progress: Callable[[int, int], None]) -> Timeline:
+def part_of(timeline: Timeline, selection: Selection) -> Timeline:
     """What comes of the bytes of a part of a session, with the way in before it, if there were no others.
 
-    Times and the numbers of streams stay; games, messages and events are numbered anew. `on_progress` as for
-    `derived`. Raises StorageError.
+    Times and the numbers of streams stay; games, messages and events are numbered anew. Raises StorageError.
     """
     recorded = RecordedItems(timeline)
     kept = Ids([*selection.way_in, *selection.messages])
@@ -54,7 +53,7 @@ def part_of(timeline: Timeline, selection: Selection, on_progress: Callable[[int
     found = outline(
         _said(timeline, selection.streams), kept, last, "gone" if selection.is_a_game else "missing"
     )
-    return _in_memory(recorded, shortened(recorded.items(), found, selection.streams), on_progress)
+    return _in_memory(recorded, shortened(recorded.items(), found, selection.streams), lambda done, of: None)
 
 
 def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:

@@ -1,8 +1,8 @@
 """Which part of a session is meant: a game, a stretch of time, what a filter finds, or all of these at once.
 
 A message that tells of an event goes where its event goes, so the copies of a broadcast stay together; any
-other goes by its time. With a game goes what is said of no game between its first message and its end, on the
-streams that tell of it. A filter takes what `kiebitz messages` lists with it, and nothing else.
+other goes by its time. With a game goes what is said of no game between its first message and its last, on
+the streams that tell of it. A filter takes what `kiebitz messages` lists with it, and nothing else.
 """
 
 from __future__ import annotations
@@ -59,19 +59,27 @@ class Ids:
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The rows of a part.
+    """The rows of a part: its messages and events, and the streams and games of these.
 
-    `way_in` are the messages before it by which one knows who plays. What is about no message belongs to the
-    part if it is on one of its `streams` at a time `between` two (ns); nothing such does if that is None. It
-    `is_a_game` if it has all of one game and nothing else.
+    `way_in` are the messages before it by which one knows who plays. `between` are the times (ns) of its
+    first message and its last; None if a filter has chosen them. It `is_a_game` if it has all of one and no
+    more.
     """
 
     messages: Ids
     events: Ids
     way_in: Ids
     streams: frozenset[int]
+    games: frozenset[int]
     between: tuple[int, int] | None
     is_a_game: bool
+
+    def has_beside(self, stream: int, ts_ns: int) -> bool:
+        """Whether what is about no message belongs to it, by its stream and its time."""
+        if self.between is None or stream not in self.streams:
+            return False
+        first, last = self.between
+        return first <= ts_ns <= last
 
 
 def select(timeline: Timeline, part: Part) -> Selection:
@@ -81,7 +89,7 @@ def select(timeline: Timeline, part: Part) -> Selection:
     is_a_game = game is not None and part == Part(game=part.game)
     chosen = list(_messages(timeline, game, stretch, part.wanted))
     messages = Ids(row.id for row in chosen)
-    events = {row.event_id for row in chosen if row.event_id is not None}
+    events = {row.event_id: row.game_id for row in chosen if row.event_id is not None}
     if part.wanted is None:
         # Of some no message tells.
         events.update(_events(timeline, game, stretch))
@@ -97,7 +105,8 @@ def select(timeline: Timeline, part: Part) -> Selection:
         before = [number for number in before if number not in late]
     times = [row.ts_ns for row in chosen]
     between = (min(times), max(times)) if part.wanted is None and times else None
-    return Selection(messages, Ids(events), Ids(before), streams, between, is_a_game)
+    games = frozenset(number for number in [*events.values(), *(row.game_id for row in chosen)] if number)
+    return Selection(messages, Ids(events), Ids(before), streams, games, between, is_a_game)
 
 
 class _Stretch(NamedTuple):
@@ -113,6 +122,7 @@ class _Chosen(NamedTuple):
     id: int
     stream_id: int
     ts_ns: int
+    game_id: int | None
     event_id: int | None
 
 
@@ -148,24 +158,24 @@ def _messages(
             " AND (m.game_id = ? OR m.game_id IS NULL"
             " AND m.stream_id IN (SELECT stream_id FROM messages WHERE game_id = ?)"
             " AND m.id BETWEEN (SELECT min(id) FROM messages WHERE game_id = ?)"
-            " AND (SELECT max(id) FROM messages WHERE game_id = ?) AND m.ts_ns <= ?)"
+            " AND (SELECT max(id) FROM messages WHERE game_id = ?))"
         )
-        parameters += [*[game.id] * 4, _AFTER_ALL if game.ended_ns is None else game.ended_ns]
+        parameters += [game.id] * 4
     if stretch is not None:
         condition += " AND (m.event_id BETWEEN ? AND ? OR m.event_id IS NULL AND m.ts_ns BETWEEN ? AND ?)"
         parameters += [*stretch.events, *stretch.times]
     rows = timeline.connection.execute(
-        "SELECT m.id, m.stream_id, m.ts_ns, m.event_id FROM messages AS m"
+        "SELECT m.id, m.stream_id, m.ts_ns, m.game_id, m.event_id FROM messages AS m"
         f" WHERE +m.stream_id IN (SELECT id FROM streams WHERE session_id = ?) AND {condition} ORDER BY m.id",
         parameters,
     )
     return map(_Chosen._make, increasing(rows))
 
 
-def _events(timeline: Timeline, game: GameRow | None, stretch: _Stretch | None) -> Iterator[int]:
+def _events(timeline: Timeline, game: GameRow | None, stretch: _Stretch | None) -> dict[int, int | None]:
     condition, parameters = "1", list[int]()
     if game is not None:
         condition, parameters = "e.game_id = ?", [game.id]
     if stretch is not None:
         condition, parameters = f"{condition} AND e.id BETWEEN ? AND ?", [*parameters, *stretch.events]
-    return (event.id for event in timeline.stored_events(condition, parameters))
+    return {event.id: event.game_id for event in timeline.stored_events(condition, parameters)}

@@ -2,8 +2,8 @@
 
 Pure, from messages to an outline, and with it from items to items. What is left out is told as a capture
 tells what it lacks. A stream of which something is left out counts as one whose beginning was not seen, so
-nobody is accused of what cannot be known. Behind its beginning, bytes that are left out are a gap; but nothing
-is said of them if the part is a whole game, since a table begins anew with it.
+nobody is accused of what cannot be known. Behind its beginning, bytes that are left out are a gap. If the
+part is a whole game, nothing is said of them: a table begins anew with it.
 """
 
 from __future__ import annotations
