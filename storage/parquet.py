@@ -20,7 +20,7 @@ from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.exported_rows import MessageRow, message_rows
 from kiebitz.storage.selection import Selection
-from kiebitz.storage.shapes import IsOpen, Shape, text
+from kiebitz.storage.shapes import Path, Place, Shape, text
 from kiebitz.storage.timeline import Timeline
 
 ROW_GROUP = 20_000
@@ -59,9 +59,9 @@ class _Shapes:
 
     def take(self, row: MessageRow) -> None:
         """Make room for a message and its event."""
-        self._shape("fields", row.name).take(json.loads(row.fields), _open_in_message(row))
+        self._shape("fields", row.name).take(json.loads(row.fields), _place_in_message(row))
         if row.kind is not None and row.data is not None:
-            self._shape("data", row.kind).take(json.loads(row.data), _open_in_event(row.protocol))
+            self._shape("data", row.kind).take(json.loads(row.data), _place_in_event(row.protocol))
 
     def columns(self) -> dict[str, Any]:
         """The columns with their types. One in which nothing would ever stand is left out."""
@@ -110,7 +110,9 @@ def _type(shape: Shape) -> Any:
             else _struct(shape.members)
         )
     known = {form: type_ for form, type_ in types.items() if type_ is not None}
-    return pa.struct(list(known.items())) if len(types) > 1 else next(iter(known.values()), None)
+    if shape.has_forms and known:
+        return pa.struct(list(known.items()))
+    return next(iter(known.values()), None)
 
 
 def _struct(members: dict[str, Shape]) -> Any:
@@ -121,12 +123,12 @@ def _struct(members: dict[str, Shape]) -> Any:
     return pa.struct(types) if types else None
 
 
-def _open_in_message(row: MessageRow) -> IsOpen:
+def _place_in_message(row: MessageRow) -> Place:
     """In a field whose type says so, keys are names."""
+    dissector = dissector_of(row.protocol)
 
-    def is_open(path: tuple[str, ...], value: dict[str, Any]) -> bool:
-        dissector = dissector_of(row.protocol) if len(path) == 1 else None
-        if dissector is None:
+    def has_open_keys(path: Path, value: dict[str, Any]) -> bool:
+        if dissector is None or len(path) != 1:
             return False
         direction: Direction = "c2s" if row.direction == "c2s" else "s2c"
         fields = json.loads(row.fields)
@@ -134,15 +136,17 @@ def _open_in_message(row: MessageRow) -> IsOpen:
         if message is None:
             return False
         with suppress(*UNWRITABLE):
-            renamed = dissector.renamed(message, fields, lambda _, name: f"another than {name}")
-            return isinstance(renamed[path[0]], dict) and renamed[path[0]].keys() != value.keys()
+            renamed = dissector.renamed(message, fields, lambda _, name: f"another than {name}")[path[0]]
+            return isinstance(renamed, dict) and renamed.keys() != value.keys()
         return False
 
-    return is_open
+    return Place(has_open_keys, dissector.grammar.mixed if dissector is not None else ())
 
 
-def _open_in_event(protocol: str) -> IsOpen:
+def _place_in_event(protocol: str) -> Place:
     """Under a key of which the grammar says so, keys are names."""
     dissector = dissector_of(protocol)
-    handles = dissector.grammar.data_handles if dissector is not None else {}
-    return lambda path, value: bool(path) and path[-1] in handles
+    if dissector is None:
+        return Place(lambda path, value: False, ())
+    handles = dissector.grammar.data_handles
+    return Place(lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.mixed)

@@ -2,15 +2,15 @@
 
 A table with types needs it: a column has one type. Texts and numbers that stand in the same place become
 texts. What is now an object or a list and now neither becomes an object with a place for each form: `value`,
-`list`, `object`. An object whose keys are names, not words of the protocol, is a map. What lies very deep, or
-has very many keys, becomes JSON text: so a shape is bounded, whatever a peer has sent. It does not depend on
-the order in which values came.
+`list`, `object`; so does what a grammar calls mixed, even if it came in one form only. An object whose keys
+are names, not words of the protocol, is a map. What lies very deep, or has very many keys, becomes JSON text:
+so a shape is bounded, whatever a peer has sent. It does not depend on the order in which values came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Collection
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -26,15 +26,25 @@ _DEEPEST = 8
 _WHOLE = range(-(1 << 63), 1 << 63)
 """The numbers that have room in 64 bits."""
 
-IsOpen = Callable[[tuple[str, ...], dict[str, Any]], bool]
-"""Whether the keys of an object are names; its path are the keys that lead to it, from the outside."""
+Path = tuple[str, ...]
+"""The keys that lead to a value, from the outside; into a list leads an empty one."""
+
+
+class Place(NamedTuple):
+    """What a grammar says of the values in one place.
+
+    `has_open_keys` tells of an object at a path whether its keys are names. `mixed` is that of the grammar.
+    """
+
+    has_open_keys: Callable[[Path, dict[str, Any]], bool]
+    mixed: Collection[str]
 
 
 class Shape(msgspec.Struct):
     """What was seen in one place: bare values of which kind, a list of what, an object of what.
 
     `members` has what is under each key; if it `is_map`, under the key `""` what is under all of them. If it
-    `is_json`, any value becomes JSON text.
+    `is_json`, any value becomes JSON text. If it `is_mixed`, other sessions may have other forms there.
     """
 
     scalar: Scalar | None = None
@@ -42,6 +52,12 @@ class Shape(msgspec.Struct):
     members: dict[str, Shape] | None = None
     is_map: bool = False
     is_json: bool = False
+    is_mixed: bool = False
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether values stand in an object with a place for each form."""
+        return not self.is_json and (self.is_mixed or len(self.forms) > 1)
 
     @property
     def forms(self) -> list[str]:
@@ -51,30 +67,31 @@ class Shape(msgspec.Struct):
         seen = {"value": self.scalar, "list": self.part, "object": self.members}
         return [form for form, inner in seen.items() if inner is not None]
 
-    def take(self, value: Any, is_open: IsOpen, path: tuple[str, ...] = ()) -> None:
+    def take(self, value: Any, place: Place, path: Path = ()) -> None:
         """Make room for a value."""
         if value is None or self.is_json:
             return
+        self.is_mixed = self.is_mixed or ".".join(filter(None, path)) in place.mixed
         if isinstance(value, dict | list) and len(path) >= _DEEPEST:
             self.is_json = True
         elif isinstance(value, dict):
-            self._take_object(value, is_open, path)
+            self._take_object(value, place, path)
         elif isinstance(value, list):
             self.part = self.part or Shape()
             for part in value:
                 # Lists in lists lie deeper, too.
-                self.part.take(part, is_open, (*path, ""))
+                self.part.take(part, place, (*path, ""))
         else:
             self.scalar = _common(self.scalar, _scalar(value))
 
-    def _take_object(self, value: dict[str, Any], is_open: IsOpen, path: tuple[str, ...]) -> None:
+    def _take_object(self, value: dict[str, Any], place: Place, path: Path) -> None:
         if not value:
             return
         if self.members is None:
-            self.members, self.is_map = {}, is_open(path, value)
+            self.members, self.is_map = {}, place.has_open_keys(path, value)
         for key, inner in value.items():
             name = "" if self.is_map else key
-            self.members.setdefault(name, Shape()).take(inner, is_open, (*path, key))
+            self.members.setdefault(name, Shape()).take(inner, place, (*path, key))
         if len(self.members) > _MOST_KEYS:
             self.is_json = True
 
@@ -86,8 +103,9 @@ class Shape(msgspec.Struct):
             return to_json(value)
         form = "object" if isinstance(value, dict) else "list" if isinstance(value, list) else "value"
         fitted = self._fit(value)
-        forms = self.forms
-        return fitted if len(forms) == 1 else {form: fitted} if form in forms else None
+        if form not in self.forms:
+            return None
+        return {form: fitted} if self.has_forms else fitted
 
     def _fit(self, value: Any) -> Any:
         if isinstance(value, list):
