@@ -14,7 +14,7 @@ from collections.abc import Container, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, Protocol
 
-from kiebitz.storage.alterations import message_numbers
+from kiebitz.storage.alterations import message_ids
 from kiebitz.storage.derived import part_of
 from kiebitz.storage.escaping import cell, json_text, printable_json
 from kiebitz.storage.exported_rows import MessageRow, message_rows
@@ -56,7 +56,7 @@ def write_jsonl(timeline: Timeline, file: BinaryIO, selection: Selection | None 
     in hexadecimal.
     """
     streams = [_records(timeline, kind, rank) for rank, kind in enumerate(_RECORDS)]
-    altered = message_numbers(timeline)
+    altered = message_ids(timeline)
     for _, _, _, record in heapq.merge(*streams, key=lambda entry: entry[:3]):
         if selection is None or _is_in(selection, record, altered):
             file.write(json_text(record).encode() + b"\n")

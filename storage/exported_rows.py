@@ -57,7 +57,7 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
         (timeline.session.id,),
     )
     player = name_of_stream(timeline)
-    number = timeline.numbers.number
+    number, if_any = timeline.numbers.number, timeline.numbers.number_if_any
     for row in increasing(rows):
         message, ts_ns, stream, client, server, direction, name, fields, game = row[:9]
         event, kind, actor, data, flaws, altered, protocol = row[9:]
@@ -76,8 +76,8 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
             player(stream),
             name,
             fields,
-            None if game is None else number("games", game),
-            None if event is None else number("events", event),
+            if_any("games", game),
+            if_any("events", event),
             kind,
             actor,
             None if kind is None else sentence(protocol, kind, json.loads(data)),

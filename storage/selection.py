@@ -142,8 +142,9 @@ def _stretch(timeline: Timeline, part: Part) -> _Stretch | None:
 
 
 def _time_of(timeline: Timeline, moment: Moment) -> int:
-    if moment.event_id is not None:
-        return next(timeline.events("e.id = ?", [moment.event_id])).ts_ns
+    if moment.event is not None:
+        event_id = timeline.numbers.row_id("events", moment.event)
+        return next(timeline.events("e.id = ?", [event_id])).ts_ns
     return _AFTER_ALL if moment.elapsed_ns is None else timeline.started_ns + moment.elapsed_ns
 
 

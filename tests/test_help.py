@@ -53,7 +53,7 @@ def test_help_as_a_command() -> None:
     assert kiebitz("help", "state").out == kiebitz("state", "-h").out
     done = kiebitz("help", "stat")
     assert (done.status, done.out) == (2, "")
-    assert "there is no help on stat; did you mean state?" in done.err
+    assert "there is no help on stat; did you mean stats or state?" in done.err
 
 
 def test_version() -> None:
@@ -68,7 +68,7 @@ def test_an_unknown_command_is_told_with_the_nearest() -> None:
 
 def test_wrong_usage_is_status_2() -> None:
     assert kiebitz("messages").status == 2
-    assert kiebitz("messages", "a", "b", "c").status == 2
+    assert kiebitz("state", "a", "b", "c").status == 2
     assert kiebitz("follow", "a", "no number").status == 2
 
 
