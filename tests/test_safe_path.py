@@ -60,7 +60,8 @@ RUNS: dict[str, list[list[str]]] = {
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
         for form in ("pcapng", "jsonl", "csv", "parquet", "datasette", "html")
-    ],
+    ]
+    + [["game.db", "-T", "pcapng", "--game", "1", "-o", "round.pcapng"]],
     "redissect": [["game.db"]],
     "protocols": [[]],
     "addon-path": [[]],
