@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
 _PAGE = "html"
 _QUESTIONS = "datasette"
+_FORMS = (*FORMATS, _QUESTIONS, _PAGE)
 
 
 @click.command()
 @session_argument
-@click.option(
-    "-T", "form", type=click.Choice([*FORMATS, _QUESTIONS, _PAGE]), required=True, help="The format."
-)
+@click.option("-T", "form", type=click.Choice(_FORMS), required=True, help="The format.")
 @click.option(
     "-o", "output", type=click.Path(), metavar="FILE", help="Write to this file; else to standard output."
 )
