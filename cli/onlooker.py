@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kiebitz.cli import drawings
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.drawings.document import document
 from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.pictures import Scene, draw
@@ -89,9 +90,16 @@ class Onlooker:
 
         `game` is the row of the game that was asked for, if one was.
         """
+        return Group(self.heading(table_id, events, game), self.table(table_id, state, events))
+
+    def heading(self, table_id: int, events: Sequence[Event], game: int | None = None) -> Text:
+        """What a table is and when."""
         facts = self._facts(table_id, events, game)
-        title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
-        return Group(title, draw(self._protocol(table_id), self._scene(table_id, state, events)))
+        return Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
+
+    def table(self, table_id: int, state: State, events: Sequence[Event]) -> RenderableType:
+        """The table alone."""
+        return draw(self._protocol(table_id), self._scene(table_id, state, events))
 
     def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
         """What a table is and when, still as it came: the line above a drawing."""
@@ -112,7 +120,7 @@ class Onlooker:
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""
         numbers = self._timeline.numbers
-        facts = [game_title(self._protocol(table_id)), self._tables[table_id].server]
+        facts = [game_title(self._protocol(table_id)), named(self._tables[table_id].server)]
         if game is None and events:
             game = events[-1].game_id
         if game is not None:

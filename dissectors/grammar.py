@@ -280,6 +280,8 @@ class Grammar:
     `data_handles` says what the values in the data of its events name, and under `actor` who acts;
     `state_handles` the same of its table's state. Where an event has two values that name the same player,
     his number and his name or two of his names, `aliases` leads from the one's key to the newer one's.
+    `mixed` are the values, in fields or data, that are a list or an object in one message and not in another
+    of the same name: `Spieler.Rohstoffe`, where lists around them add nothing.
     """
 
     def __init__(
@@ -293,8 +295,10 @@ class Grammar:
         state_handles: Handles = MappingProxyType({}),
         aliases: Mapping[str, str] = MappingProxyType({}),
         rules: Iterable[Rule] = (),
+        mixed: Collection[str] = (),
     ) -> None:
         self.foreign = foreign
+        self.mixed = frozenset(mixed)
         self.data_handles = data_handles
         self.state_handles = state_handles
         self.aliases = aliases

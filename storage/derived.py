@@ -1,19 +1,22 @@
-"""A stored session made again from its bytes: in memory with messages changed, or in another database."""
+"""A stored session made again from its bytes: in memory, changed or in part, or in another database."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
+from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Chunk, Item, port_of
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.items import RecordedItems, items_from_the_beginning
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.schema import MEMORY, StorageError
+from kiebitz.storage.selection import Ids, Selection
+from kiebitz.storage.shorter import Said, outline, shortened
 from kiebitz.storage.splicing import Splice, spliced
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.timeline import Timeline, increasing, sessions
 from kiebitz.storage.undoing import undone
 
 
@@ -36,6 +39,32 @@ def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Time
     """
     recorded = items_from_the_beginning(timeline)
     return _in_memory(recorded, undone(recorded.items()), on_progress)
+
+
+def part_of(timeline: Timeline, selection: Selection) -> Timeline:
+    """What comes of the bytes of a part of a session, with the way in before it, if there were no others.
+
+    Times and the numbers of streams stay; games, messages and events are numbered anew. Raises StorageError.
+    """
+    recorded = RecordedItems(timeline)
+    kept = Ids([*selection.way_in, *selection.messages])
+    last: dict[int, int] = {}
+    for message in _said(timeline, selection.streams):
+        if message.id in kept:
+            last[message.stream_id] = message.id
+    found = outline(
+        _said(timeline, selection.streams), kept, last, "gone" if selection.is_a_game else "missing"
+    )
+    return _in_memory(recorded, shortened(recorded.items(), found, selection.streams), lambda done, of: None)
+
+
+def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:
+    rows = timeline.connection.execute(
+        "SELECT id, stream_id, direction, ts_ns, offset, length FROM messages"
+        " WHERE +stream_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (to_json(sorted(streams)),),
+    )
+    return map(Said._make, increasing(rows))
 
 
 def _in_memory(

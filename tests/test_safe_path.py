@@ -34,14 +34,16 @@ RUNS: dict[str, list[list[str]]] = {
     ],
     "sniff": [["-i", "-", "-w", "sniffed.db"]],
     "import": [["tiny.pcap", "-w", "imported.db"], [LARGE, "-w", "large.db"]],
-    "sessions": [["game.db"]],
+    "sessions": [["game.db"], ["game.db", "--note", "1", "played at noon"]],
     "streams": [["game.db"]],
     "games": [["game.db"]],
     "messages": [["game.db", "-Y", 'name matches "^a"']],
+    "show": [["game.db", "#3"]],
     "watch": [["game.db"]],
     "serve": [["game.db", "--port", "0"], ["tiny.pcap", "--port", "0"]],
     "events": [["game.db"], [LARGE]],
     "state": [["game.db"], ["game.db", "--svg", "state.svg"]],
+    "stats": [["game.db"], ["game.db", "--svg", "stats.svg"]],
     "check": [["game.db"]],
     "diff": [["game.db", "tiny.pcap"]],
     "whatif": [["game.db", "--drop", "#3"]],
@@ -57,8 +59,9 @@ RUNS: dict[str, list[list[str]]] = {
     ],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
-        for form in ("pcapng", "jsonl", "csv", "parquet", "html")
-    ],
+        for form in ("pcapng", "jsonl", "csv", "parquet", "datasette", "html")
+    ]
+    + [["game.db", "-T", "pcapng", "--game", "1", "-o", "round.pcapng"]],
     "redissect": [["game.db"]],
     "protocols": [[]],
     "addon-path": [[]],

@@ -31,12 +31,17 @@ VARIANTS: dict[str, list[list[str]]] = {
     "streams": FORMS,
     "games": FORMS,
     "messages": [*FORMS, ["--altered"], ["--altered", "--json"], ["-Y", 'maexchen.name == "alice"'], ["-F"]],
+    "show": [["#33"], ["#3", "#31"], ["#31", "--json"], ["#33", "--as", "alice"], ["#33", "--as", "alise"]],
     "events": [*FORMS, ["--as", "alice"], ["-Y", "game == 1"]],
     "state": [
         *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
         ["--svg", "FILE"],
     ],
-    "check": [*FORMS, ["-Y", 'diag.severity != "note"']],
+    "check": [
+        *(*FORMS, ["-Y", 'diag.severity != "note"'], ["--summary"], ["--summary", "--tsv"]),
+        *(["--at", "#3"], ["--at", "#34"], ["--at", "#34", "--json"]),
+    ],
+    "stats": [[], ["--json"], ["--game", "1"], ["-Y", 'player == "alice"'], ["--svg", "FILE"]],
     "diff": [
         ["SOUND"],
         ["SOUND", "-Y", "game == 1"],
@@ -56,8 +61,9 @@ VARIANTS: dict[str, list[list[str]]] = {
         ["--connect", "127.0.0.1:1", "--patience", "0.1", "--player", "alice", "-q", "-w", "FILE"],
         ["--connect", "127.0.0.1:1", "--patience", "0.1", "--on-divergence", "stop"],
     ],
-    "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet")]
-    + [["-T", "jsonl"], ["-T", "csv"]],
+    "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet", "datasette")]
+    + [["-T", "jsonl"], ["-T", "csv"], ["-T", "jsonl", "--game", "1"], ["-T", "csv", "-Y", "game == 1"]]
+    + [["-T", "pcapng", "--from", "0s", "--to", "#9", "-o", "FILE"]],
     # The page as a file is in test_serve_spoilt.py, as it takes its time.
     "redissect": [[], ["-d", "udp.port==9000,maexchen"]],
 }
@@ -73,6 +79,10 @@ SERVERS = {"serve"}
 """What is asked by browsers is in test_serve_spoilt.py."""
 
 ELSEWHERE = {
+    **{
+        ("sessions", option): "in test_housekeeping.py: what was there is not shown"
+        for option in ("--rename", "--note", "--delete", "--yes")
+    },
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",
@@ -112,6 +122,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             (table,) = reader.execute("SELECT table_id FROM events").fetchone()
             state = msgspec.json.encode(timeline.state_at(table, 3)).decode()
         with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE sessions SET note = 'played at noon'")
             connection.execute("UPDATE diagnostics SET severity = 'error', expected = 'less'")
             for action, length in (("change", "length"), ("drop", "0")):
                 connection.execute(

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.differences.altered import deed_in_words
+from kiebitz.cli.checking.blocks import block
+from kiebitz.cli.checking.evidence import Evidence
+from kiebitz.cli.checking.summary import SUMMED, summary_rows
+from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.options.messages import MessageNumber, message_numbered
+from kiebitz.cli.options.session import sessions_argument
+from kiebitz.cli.sessions import is_several, since
+from kiebitz.cli.several import each_session, list_sessions
 from kiebitz.cli.status import VIOLATIONS
-from kiebitz.cli.terminal.console import Line as Shown
-from kiebitz.cli.terminal.console import Styled, show_line, terminal_columns
-from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
-from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
-from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.severities import COLOURS, in_words
-from kiebitz.cli.terminal.table import Column, Row, batches, seconds
-from kiebitz.storage.alterations import AlterationRow, AlteredMessages, count_alterations
+from kiebitz.cli.terminal.console import Styled, is_terminal, show_line, tell
+from kiebitz.cli.terminal.excerpt import shown_bytes
+from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.cli.terminal.severities import GRAVITY, in_words
+from kiebitz.cli.terminal.table import Column, Row
+from kiebitz.storage.alterations import count_alterations
 from kiebitz.storage.conditions import sql_condition
-from kiebitz.storage.numbers import Numbers
-from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.culprits import blamed
+from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
+from kiebitz.storage.traffic import DiagnosticRow, MessageRow, diagnostics
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -63,17 +67,31 @@ _COLUMNS = tuple(
     )
 )
 
-_MARKED = 256
-"""So many of the bytes that are meant are given to programs."""
-
-_NARROWEST = 20
+_MANY = 20
+"""Of more flaws it is said how they are summed up."""
 
 
 @click.command()
-@session_argument
+@sessions_argument
 @filter_option
+@click.option(
+    "--at",
+    "number",
+    type=MessageNumber(),
+    metavar="#N",
+    shell_complete=complete_message,
+    help="What is wrong with message N alone.",
+)
+@click.option(
+    "--summary",
+    "is_summed",
+    is_flag=True,
+    help="A line for each code and culprit, the gravest first: how many, and where the first is.",
+)
 @output_options
-def check(session: str, wanted: Filter | None, form: Form | None) -> None:
+def check(
+    sessions: tuple[str, ...], wanted: Filter | None, number: int | None, is_summed: bool, form: Form | None
+) -> None:
     """Show who broke which rule, at which byte, and what was expected there.
 
     Of a TCP stream the lines around the place are shown with their offsets, and the place where parsing
@@ -83,22 +101,89 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     \b
     Example:
       kiebitz check odd.pcap -Y 'diag.severity != "note"'
+      kiebitz check odd.pcap --at '#31'
+      kiebitz check 'game.db:*' other.pcap --summary
     """
-    timeline = open_session(session)
-    count: Counter[str] = Counter()
-    flaws = _counted(diagnostics(timeline, *sql_condition(timeline, wanted, "diagnostics")), count)
-    evidence = _Evidence(timeline)
-    if form is None:
-        for flaw in flaws:
-            for line in _block(evidence, flaw):
+    if number is not None and is_several(sessions):
+        raise click.UsageError("--at is about a message of one session: name one session")
+    found = _Found(wanted, number)
+    if is_summed or form is not None:
+        columns = SUMMED if is_summed else _COLUMNS
+        list_sessions(sessions, columns, lambda one: found.rows(one.timeline, is_summed), form, found.nothing)
+    else:
+        _show_blocks(sessions, found)
+    if form is None and not found.is_told:
+        show_line(f"{in_words(found.count)}{_altered_in_words(found.altered)}")
+        if is_terminal():
+            _point_on(sessions, found, is_summed)
+    if found.count["error"]:
+        raise click.exceptions.Exit(VIOLATIONS)
+
+
+class _Found:
+    """The flaws that are `wanted`, of one message if a `number` is given; they are counted as they pass."""
+
+    def __init__(self, wanted: Filter | None, number: int | None) -> None:
+        self._wanted = wanted
+        self._number = number
+        self.count: Counter[str] = Counter()
+        """How many of each severity."""
+        self.altered = 0
+        """How often Kiebitz itself has done something."""
+        self.gravest: tuple[int, int] | None = None
+        """Of the gravest flaws the first message, by its number, behind their place in GRAVITY."""
+        self.is_told = False
+        """Whether it is said already that there are none."""
+
+    @property
+    def nothing(self) -> str:
+        """The sentence for when there are none."""
+        if self._number is not None:
+            return f"nothing {'that matches ' if self._wanted else ''}is wrong with message #{self._number}"
+        return "no diagnostics match" if self._wanted else "nothing is wrong"
+
+    def of(self, timeline: Timeline) -> Iterator[DiagnosticRow]:
+        """Those of a session, counted as they pass. Raises NoSuchMessageError."""
+        condition, parameters = sql_condition(timeline, self._wanted, "diagnostics")
+        if self._number is not None:
+            row = message_numbered(timeline, self._number)
+            condition, parameters = f"d.message_id = ? AND ({condition})", [row.id, *parameters]
+        self.altered += count_alterations(timeline)
+        for flaw in diagnostics(timeline, condition, parameters):
+            self.count[flaw.severity] += 1
+            gravity = GRAVITY.index(flaw.severity)
+            if flaw.message_id is not None and (self.gravest is None or gravity < self.gravest[0]):
+                self.gravest = gravity, timeline.numbers.number("messages", flaw.message_id)
+            yield flaw
+
+    def rows(self, timeline: Timeline, is_summed: bool) -> Iterator[Row]:
+        """Those of a session, as rows of a listing."""
+        if is_summed:
+            return summary_rows(timeline, self.of(timeline))
+        evidence = Evidence(timeline)
+        return (_row(evidence, flaw) for flaw in self.of(timeline))
+
+    def show_how_it_stands(self, timeline: Timeline) -> None:
+        """Where nothing is wrong with the one message, say what it told, and what is wrong elsewhere."""
+        if self._number is not None and not self.count:
+            _show_how_it_stands(timeline, message_numbered(timeline, self._number), self.nothing)
+            self.is_told = True
+
+
+def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
+    """Show flaw by flaw; of several sessions those that have any are named above theirs."""
+    for name, session in each_session(sessions):
+        evidence = Evidence(session.timeline)
+        is_named = not is_several(sessions)
+        for flaw in found.of(session.timeline):
+            if not is_named:
+                is_named = True
+                show_line(Styled(name, bold=True))
+                show_line()
+            for line in block(evidence, flaw):
                 show_line(*line)
             show_line()
-        show_line(f"{in_words(count)}{_altered_in_words(count_alterations(timeline))}")
-    else:
-        rows = (_row(evidence, flaw) for flaw in flaws)
-        show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
-    if count["error"]:
-        raise click.exceptions.Exit(VIOLATIONS)
+        found.show_how_it_stands(session.timeline)
 
 
 def _altered_in_words(count: int) -> str:
@@ -107,73 +192,37 @@ def _altered_in_words(count: int) -> str:
     return f"; Kiebitz has altered what passed {times}" if count else ""
 
 
-def _counted(flaws: Iterable[DiagnosticRow], count: Counter[str]) -> Iterator[DiagnosticRow]:
-    for flaw in flaws:
+def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> None:
+    """Say that nothing is wrong with a message, what it told, and what is wrong elsewhere."""
+    shown = InFull(timeline).message(row.id)
+    event = None if shown is None else shown.event
+    told = "" if event is None else f": {event.sentence} (event #{event.number})"
+    show_line(f"{nothing}, {row.name}{told}")
+    count: Counter[str] = Counter()
+    nearest: tuple[int, str] | None = None
+    for flaw in diagnostics(timeline):
         count[flaw.severity] += 1
-        yield flaw
+        if flaw.message_id is not None:
+            found = abs(flaw.message_id - row.id), _in_short(timeline, flaw.message_id, flaw)
+            nearest = found if nearest is None else min(nearest, found)
+    where = "" if nearest is None else f"; the nearest is {nearest[1]}"
+    show_line(f"in the whole session: {in_words(count)}{where}")
 
 
-class _Evidence:
-    """What a session has on a flaw: its stream, its bytes, and what came after it."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
-        self._streams = {stream.id: stream for stream in streams(timeline)}
-        self._bytes = Bytes(timeline.connection)
-        self._reading_on = ReadingOn(timeline)
-        self._name_of = name_of_stream(timeline)
-        self._altered = AlteredMessages(timeline)
-
-    def player(self, flaw: DiagnosticRow) -> str | None:
-        """What the client calls itself; None if it has not said so."""
-        return self._name_of(flaw.stream_id)
-
-    def alteration(self, flaw: DiagnosticRow) -> AlterationRow | None:
-        """What Kiebitz has done to the message; None if nothing."""
-        return None if flaw.message_id is None else self._altered.of(flaw.message_id)
-
-    def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
-        """Client and server."""
-        stream = self._streams[flaw.stream_id]
-        return stream.client, stream.server
-
-    def is_in_datagram(self, flaw: DiagnosticRow) -> bool:
-        return self._streams[flaw.stream_id].transport == "udp"
-
-    def excerpt(self, flaw: DiagnosticRow, room: int = ROOM) -> list[Line]:
-        """What was sent there, with carets; nothing where no bytes belong to it."""
-        if self.is_in_datagram(flaw):
-            found = self._bytes.datagram(flaw)
-            return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
-        stretches: list[Stretch] = []
-        for start, end in looked_at(flaw.offset, flaw.length):
-            near = self._bytes.between(flaw.stream_id, flaw.direction, start, end)
-            stretches += [stretch for stretch in near if stretch not in stretches]
-        if not stretches:
-            return []
-        return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
-
-    def marked(self, flaw: DiagnosticRow) -> bytes | None:
-        """The first of the bytes that are meant, up to a gap; None if they are not there."""
-        size = min(flaw.length, _MARKED)
-        if self.is_in_datagram(flaw):
-            found = self._bytes.datagram(flaw)
-            if found is None:
-                return None
-            start, data = found
-            return data[flaw.offset - start : flaw.offset - start + size]
-        if not size:
-            return b""
-        stretches = self._bytes.between(flaw.stream_id, flaw.direction, flaw.offset, flaw.offset + size)
-        pieces = (stretch.data for stretch in stretches if stretch.offset == flaw.offset)
-        return next((data for data in pieces if data is not None), None)
-
-    def resumption(self, flaw: DiagnosticRow) -> tuple[int, str] | tuple[None, None]:
-        """Offset and name of the message with which parsing resumed."""
-        return self._reading_on.after(flaw) or (None, None)
+def _in_short(timeline: Timeline, message_id: int, flaw: DiagnosticRow) -> str:
+    number = timeline.numbers.number("messages", message_id)
+    return f"{flaw.severity}[{flaw.code}] with message #{number}"
 
 
-def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
+def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
+    """Say on stderr by which command one sees more."""
+    if found.count.total() > _MANY and not is_summed:
+        tell(f"To sum them up: kiebitz check {shlex.join(sessions)} --summary")
+    if found.gravest is not None and not is_several(sessions):
+        tell(f"To see the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
+
+
+def _row(evidence: Evidence, flaw: DiagnosticRow) -> Row:
     marked = evidence.marked(flaw)
     numbers = evidence.timeline.numbers
     return (
@@ -182,7 +231,7 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.severity,
         flaw.group,
         flaw.code,
-        None if flaw.severity == "note" and flaw.blame != "kiebitz" else flaw.blame,
+        blamed(flaw),
         numbers.number("streams", flaw.stream_id),
         *evidence.ends(flaw),
         flaw.direction,
@@ -207,53 +256,3 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         evidence.player(flaw),
         None if (altered := evidence.alteration(flaw)) is None else altered.action,
     )
-
-
-def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
-    columns = terminal_columns()
-    room = ROOM
-    if columns is not None:
-        # A line that wraps tears its carets off.
-        digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
-        room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
-    head, place = _head(evidence, flaw)
-    lines = evidence.excerpt(flaw, room)
-    numbered = not evidence.is_in_datagram(flaw)
-    return flaw_block(head, place, lines, numbered, _told(evidence, flaw), columns)
-
-
-def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
-    """What is wrong, and where and when."""
-    label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
-    address, server = evidence.ends(flaw)
-    client = evidence.player(flaw) or address
-    way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
-    place = place_of(flaw.offset, flaw.message, flaw.message_offset)
-    time = seconds(since(evidence.timeline, flaw.ts_ns))
-    return (
-        (label, f": {flaw.text}"),
-        f"{time} s, {_numbers(evidence.timeline.numbers, flaw)}, {way} ({flaw.direction}), {place}",
-    )
-
-
-def _numbers(numbers: Numbers, flaw: DiagnosticRow) -> str:
-    """Under which numbers `messages`, `events` and `streams` have it."""
-    message, event = flaw.message_id, flaw.event_id
-    told = [f"message #{numbers.number('messages', message)}"] if message is not None else []
-    told += [f"event #{numbers.number('events', event)}"] if event is not None else []
-    return ", ".join([*told, f"stream {numbers.number('streams', flaw.stream_id)}"])
-
-
-def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:
-    """What is said of a flaw below its excerpt."""
-    yield from reasons(flaw)
-    altered = evidence.alteration(flaw)
-    if altered is not None:
-        yield "altered", deed_in_words(altered)
-    # The next datagram is always where reading goes on.
-    if not evidence.is_in_datagram(flaw):
-        offset, name = evidence.resumption(flaw)
-        if offset is not None:
-            yield "parsing resumed", f"at byte {offset}, with {name}"
-        elif flaw.message is not None or flaw.length:
-            yield "parsing resumed", "nothing more came that can be read"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import click
 
+from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
@@ -21,10 +23,11 @@ from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.tapping.beside import tapped
-from kiebitz.cli.terminal.console import tell
+from kiebitz.cli.terminal.console import errors_are_seen, tell
 from kiebitz.cli.watch.beside import watch_option
 from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.endpoints import RelayError
+from kiebitz.proxy.gates import Listening
 from kiebitz.proxy.held_signals import Interrupted, held_signals
 from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from kiebitz.proxy.processes import get_ready
@@ -44,10 +47,22 @@ class _ModeType(click.ParamType[Mode]):
             self.fail(str(error), param, ctx)
 
 
-def _tell_where(clause: str) -> None:
-    # With WireGuard, its peer's configuration stands below: mitmproxy's lines, and an address of the user's.
-    for line in f"listening on {clause}".split("\n"):
+def _tell_where(listening: Listening, has_code: bool) -> None:
+    """Say where clients come, and what WireGuard's are to be told; on a terminal also as a code to scan."""
+    if listening.configuration is None:
+        tell(f"listening on {listening.clause}")
+        return
+    tell(f"listening on {listening.clause}; its peer's configuration:")
+    for line in ("", *listening.configuration.split("\n"), ""):
         tell(line)
+    if listening.advice is not None:
+        # No phone would get there.
+        tell(listening.advice)
+    elif has_code and errors_are_seen():
+        # Most modes have none, and need not load what draws it.
+        from kiebitz.cli.terminal.scan_code import show_scan_code
+
+        show_scan_code(listening.configuration, stderr=True)
 
 
 class _Watched:
@@ -92,6 +107,7 @@ def _held_signals() -> Iterator[None]:
     required=True,
     type=_ModeType(),
     metavar="MODE",
+    shell_complete=complete_mode,
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
     "pass on to HOST:PORT. transparent@[ADDR:]PORT: pass on what the firewall redirects there, TCP and UDP "
     "(Linux). socks5, wireguard, local[:NAME|PID], reverse:tls://…: by way of mitmproxy. May be repeated.",
@@ -147,6 +163,7 @@ def _held_signals() -> Iterator[None]:
     multiple=True,
     type=InterfaceType(),
     metavar="IFACE",
+    shell_complete=complete_interface,
     help="--print-rules: where the players come in, as in wlan0; lo is for programs of this machine.",
 )
 @click.option(
@@ -244,7 +261,7 @@ def relay(
                 modes,
                 recorder.journal,
                 on_notice=notices,
-                on_listening=_tell_where,
+                on_listening=partial(_tell_where, has_code=not (quiet or is_watched)),
                 idle_seconds=idle,
                 max_connections=max_connections,
                 keep_source=keep_source,

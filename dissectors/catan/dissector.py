@@ -8,6 +8,7 @@ from kiebitz.dissectors.catan.codec import CatanCodec
 from kiebitz.dissectors.catan.framer import CatanFramer
 from kiebitz.dissectors.catan.grammar import GRAMMAR
 from kiebitz.dissectors.catan.objects import OBJECTS
+from kiebitz.dissectors.catan.queries import QUERIES
 from kiebitz.dissectors.catan.table import CatanTable
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.records import Direction
@@ -16,12 +17,14 @@ from kiebitz.dissectors.state import State
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 
 class Catan(Dissector):
     """The settlers, with the cards of others hidden."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()
@@ -48,6 +51,12 @@ class Catan(Dissector):
         from kiebitz.dissectors.catan.host import CatanHost
 
         return CatanHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.catan.statistics import STATISTICS
+
+        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})

@@ -560,6 +560,14 @@ GRAMMAR = Grammar(
     state_handles=STATE_HANDLES,
     aliases=ALIASES,
     rules=RULES,
+    # What is hidden is a number, and one server names fields by letters.
+    mixed=(
+        "Rohstoffe",
+        "Spieler.Rohstoffe",
+        "Spieler.Entwicklungskarten",
+        "Karte.Felder.Ort",
+        "map.Felder.Ort",
+    ),
 )
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}

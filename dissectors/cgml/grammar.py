@@ -574,4 +574,6 @@ GRAMMAR = Grammar(
     state_handles=STATE_HANDLES,
     aliases={"id": "name"},
     rules=RULES,
+    # A client tells of itself, a server of all.
+    mixed=("player",),
 )

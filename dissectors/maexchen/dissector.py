@@ -9,6 +9,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.maexchen.queries import QUERIES
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.maexchen.table import MaexchenTable
 from kiebitz.dissectors.state import State
@@ -16,12 +17,14 @@ from kiebitz.dissectors.state import State
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 
 class Maexchen(Dissector):
     """The dice game of bluffing."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "udp"
     default_ports = frozenset({9000})
     introductions = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
@@ -53,6 +56,12 @@ class Maexchen(Dissector):
         from kiebitz.dissectors.maexchen.host import MaexchenHost
 
         return MaexchenHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.maexchen.statistics import STATISTICS
+
+        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))

@@ -10,12 +10,14 @@ from kiebitz.dissectors.grammar import Follows
 from kiebitz.dissectors.okey.codec import OkeyCodec
 from kiebitz.dissectors.okey.framer import OkeyFramer
 from kiebitz.dissectors.okey.grammar import GRAMMAR
+from kiebitz.dissectors.okey.queries import QUERIES
 from kiebitz.dissectors.okey.table import OkeyTable
 from kiebitz.dissectors.records import Direction, Event
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 _SILENCE_S = 15.0
 """So long nothing may come before the connection is ended (Ping); real servers never do."""
@@ -28,6 +30,7 @@ class Okey(Dissector):
     """Four players who draw and put tiles."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()
@@ -38,6 +41,7 @@ class Okey(Dissector):
     framer_class = OkeyFramer
     table_class = OkeyTable
     seats = 4
+    turn = "status"
 
     @property
     def reactions(self) -> Reactions:
@@ -56,6 +60,12 @@ class Okey(Dissector):
         from kiebitz.dissectors.okey.host import OkeyHost
 
         return OkeyHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.okey.statistics import STATISTICS
+
+        return STATISTICS
 
     def follows(self, event: Event) -> Follows | None:
         # A put that is not valid is told to nobody else, whatever comes next.

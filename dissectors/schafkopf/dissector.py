@@ -9,18 +9,21 @@ from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
+from kiebitz.dissectors.schafkopf.queries import QUERIES
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.state import State
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 
 class Schafkopf(Dissector):
     """The Bavarian card game, with the short pack."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     default_ports = frozenset({35555})
     introductions = frozenset({"NAME"})
@@ -47,6 +50,12 @@ class Schafkopf(Dissector):
         from kiebitz.dissectors.schafkopf.host import SchafkopfHost
 
         return SchafkopfHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.schafkopf.statistics import STATISTICS
+
+        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))

@@ -564,6 +564,8 @@ GRAMMAR = Grammar(
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     rules=RULES,
+    # A client answers for itself, the server tells what all have answered.
+    mixed=("kontra",),
 )
 
 

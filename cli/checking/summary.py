@@ -1,0 +1,65 @@
+"""The flaws of a session summed up: a row for each code and culprit, with how many and where the first is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.sessions import since
+from kiebitz.cli.terminal.severities import COLOURS, GRAVITY
+from kiebitz.cli.terminal.table import Column, Row, moment, number, short_address
+from kiebitz.storage.culprits import Culprit, Culprits, blamed
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import DiagnosticRow
+
+
+def _who(culprit: Culprit) -> str:
+    return culprit.player or named(culprit.address or "")
+
+
+def _short_who(culprit: Culprit) -> str:
+    return culprit.player or short_address(culprit.address)
+
+
+SUMMED = (
+    number("count", "count"),
+    Column("severity", "severity", stays=True, colour=COLOURS.get),
+    Column("group"),
+    Column("code", "code", least=12, stays=True),
+    Column("blame", "blame", stays=True),
+    Column("who"),
+    Column(
+        "",
+        "who",
+        text=_who,
+        short=_short_who,
+        least=9,
+        end_matters=lambda culprit: culprit.player is None,
+        stays=True,
+    ),
+    moment("time", "first at"),
+    number("message", "message"),
+    Column("text", "text", least=8),
+)
+"""The columns of the rows."""
+
+
+def summary_rows(timeline: Timeline, flaws: Iterable[DiagnosticRow]) -> Iterator[Row]:
+    """How many of each flaw of a session there are, the gravest first."""
+    found = Culprits(timeline).repeated(flaws)
+    # What came first stays first among its equals.
+    found.sort(key=lambda same: (GRAVITY.index(same.first.severity), -same.count))
+    for same in found:
+        flaw = same.first
+        yield (
+            same.count,
+            flaw.severity,
+            flaw.group,
+            flaw.code,
+            blamed(flaw),
+            same.culprit.player or same.culprit.address,
+            same.culprit,
+            since(timeline, flaw.ts_ns),
+            timeline.numbers.number_if_any("messages", flaw.message_id),
+            flaw.text,
+        )
