@@ -6,6 +6,7 @@ wrong is told by `flaws.py`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -211,7 +212,13 @@ class CatanCodec(Codec):
             else:
                 changed[()] = _laid_out(row, fields)
         places = places_of(frame, changed)
-        return replaced(frame, {places[path]: _to_bytes(new) for path, new in changed.items()})
+        pieces: dict[Place, bytes] = {}
+        for path, new in changed.items():
+            start, length = places[path]
+            # Some programs write all but ASCII with escapes.
+            is_escaped = b"\\u" in frame[start : start + length]
+            pieces[start, length] = json.dumps(new).encode() if is_escaped else _to_bytes(new)
+        return replaced(frame, pieces)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         assert isinstance(row, Nachricht)

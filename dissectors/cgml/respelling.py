@@ -114,7 +114,7 @@ def _inside(frame: bytes, element: Standing, kind: FieldType, text: bytes) -> tu
         name = start[1 : 1 + len(tag.name)]
         return (tag.start, tag.end - tag.start), b"%b>%b</%b>" % (start, text, name)
     inside = frame[tag.end : element.end]
-    if type(kind) is Text:
+    if isinstance(kind, Text):
         return (tag.end, len(inside)), text
     # Blanks around anything else say nothing.
     return (element.end - len(inside.lstrip(BLANKS)), len(inside.strip(BLANKS))), text
