@@ -7,9 +7,10 @@ in the bytes, read or not, that is neither the protocol's own nor a stand-in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,8 @@ _TOKEN = re.compile(
     rb"|(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
     rb"|(?P<word>[A-Za-z\x80-\xff][0-9A-Za-z\x80-\xff]*)"
 )
+_MARKS = re.compile(rb"(\A(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf))|[0-9A-Za-z\x80-\xff]")
+"""A byte order mark, and what is replaced where nothing can be read."""
 _ENTITY = re.compile(rb"&#(x?)([0-9A-Fa-f]+);", re.IGNORECASE)
 _XML_OWN = frozenset((b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;"))
 _SHORT = 3
@@ -41,11 +44,32 @@ def anonymized(frame: bytes, direction: Direction, dissector: Dissector, stand_i
     if row is not None:
         fields = dissector.anonymized(row, decoded.fields, stand_ins.text, stand_ins.rename)
         known = known | _tokens(_texts(fields))
-        with suppress(*UNWRITABLE):
-            other = dissector.rewrite(frame, direction, fields)
-            # One of another length is spelt as nobody has sent it: then words are replaced where they stand.
-            written = other if len(other) == len(frame) else frame
+        written = _rewritten(frame, direction, dissector, decoded.fields, fields)
+    elif b"\0" in frame:
+        # As in UTF-16: letters that stand alone are no words that one could tell from others.
+        return _MARKS.sub(lambda found: found[1] or b"x", frame)
     return masked(written, known, stand_ins)
+
+
+def _rewritten(
+    frame: bytes,
+    direction: Direction,
+    dissector: Dissector,
+    before: Mapping[str, Any],
+    fields: Mapping[str, Any],
+) -> bytes:
+    """A message with other values in its fields; those stay that cannot be written in as many bytes."""
+    written, now = frame, dict(before)
+    changed = [name for name in fields if fields[name] != before[name]]
+    for names in (changed, *([name] for name in changed)):
+        wanted = now | {name: fields[name] for name in names}
+        with suppress(*UNWRITABLE):
+            other = dissector.rewrite(written, direction, wanted)
+            if len(other) == len(frame):
+                written, now = other, wanted
+                if len(names) == len(changed):
+                    break
+    return written
 
 
 def masked(data: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:

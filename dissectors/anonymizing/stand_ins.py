@@ -21,7 +21,8 @@ _LONGEST = 24
 """A run of letters that goes on for longer is taken for several words."""
 
 _WINDOWS = "€‚„…†‡ˆ‰‹‘’“”•–—˜™›\ufffd\ufeff"
-"""Punctuation outside Latin-1 that Windows-1252 has; what stands where bytes are no text; a byte order mark."""
+"""Punctuation outside Latin-1 that Windows-1252 has; and what stands where bytes are no text,
+or before it."""
 _LETTER = rf"(?:[^\W0-9_]|[^\x00-\xff\w\s{_WINDOWS}\ud800-\udfff])"
 _WORD = re.compile(rf"{_LETTER}{{1,{_LONGEST}}}|[0-9]{{1,15}}")
 
