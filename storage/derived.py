@@ -38,15 +38,14 @@ def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Time
     return _in_memory(recorded, undone(recorded.items()), on_progress)
 
 
-def anonymized(timeline: Timeline, on_progress: Callable[[int, int], None]) -> tuple[Timeline, StandIns]:
-    """A session that names nobody, and what stands for whom in it.
+def anonymized(timeline: Timeline, stand_ins: StandIns, on_progress: Callable[[int, int], None]) -> Timeline:
+    """A session that names nobody, with these stand-ins.
 
     `on_progress` as for `derived`. Raises StorageError.
     """
     recorded = items_from_the_beginning(timeline)
-    anonymizer = Anonymizer(installed().dissectors.values(), as_recorded(recorded))
-    found = _in_memory(recorded, recorded.items(), on_progress, anonymizer)
-    return found, anonymizer.stand_ins
+    anonymizer = Anonymizer(installed().dissectors.values(), as_recorded(recorded), stand_ins)
+    return _in_memory(recorded, recorded.items(), on_progress, anonymizer)
 
 
 def _in_memory(

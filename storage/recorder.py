@@ -15,15 +15,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import count
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.opening import open_for_writing, settle
 from kiebitz.storage.rows import INSERTS, SEVERITY, no_rows
 from kiebitz.storage.schema import MEMORY, StorageError, create_indexes, sentence
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 
 COMMIT_EVERY_S = 0.2
 """The most that a crash may cost (seconds of recording)."""
@@ -77,7 +79,7 @@ class Recorder:
         last = last_ids(connection)
         self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
         self._inspection = inspect(self.session_id, self._ids, decode_as or {})
-        self._anonymizer = anonymizer
+        self._anonymizer: Anonymizer | None = anonymizer
         if anonymizer is not None:
             source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
         # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
@@ -131,7 +133,7 @@ class Recorder:
         self._latest_ns = 0
         self._ended_ns: int | None = None
         self._finished = False
-        self._anonymizer: Anonymizer | None = None
+        self._anonymizer = None
 
     @property
     def full(self) -> bool:

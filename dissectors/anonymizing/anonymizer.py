@@ -28,6 +28,7 @@ from kiebitz.dissectors.records import (
     Item,
     Stream,
 )
+from kiebitz.dissectors.remembered import LONGEST_FRAME, MOST_FRAMES
 
 _MOST_HELD = 2 * FRAME_LIMIT
 """So many bytes of one direction wait for the end of their message; then they are made out without it."""
@@ -53,6 +54,10 @@ _OF_RULES = (
 """The words in which rules are written, beside those of the protocols."""
 
 
+_Memo = dict[tuple[str, Direction, bytes], bytes]
+"""By protocol and direction, what comes of messages that came before: a server tells each client the same."""
+
+
 class Anonymizer:
     """Takes the items of one session, and gives them again.
 
@@ -62,13 +67,14 @@ class Anonymizer:
     def __init__(
         self,
         dissectors: Collection[Dissector],
-        decode_as: DecodeAs | None = None,
-        stand_ins: StandIns | None = None,
+        decode_as: DecodeAs,
+        stand_ins: StandIns,
     ) -> None:
         words = [word for dissector in dissectors for word in dissector.grammar.words]
-        self.stand_ins = StandIns(words) if stand_ins is None else stand_ins
-        self._recognition = Recognition(dissectors, decode_as or {})
+        self._stand_ins = stand_ins
+        self._recognition = Recognition(dissectors, decode_as)
         self._conversations: dict[int, _Conversation] = {}
+        self._memo: _Memo = {}
         self._words = words_as_bytes((*words, *_OF_RULES))
 
     def feed(self, item: Item) -> list[Item]:
@@ -90,7 +96,7 @@ class Anonymizer:
     def _take(self, item: Item, dissector: Dissector | None, found: list[Item]) -> None:
         conversation = self._conversations.get(item.stream.id)
         if conversation is None:
-            conversation = _Conversation(item.stream, dissector, self.stand_ins)
+            conversation = _Conversation(item.stream, dissector, self._stand_ins, self._memo)
             self._conversations[item.stream.id] = conversation
         if isinstance(item, Chunk):
             conversation.chunk(item, found)
@@ -109,7 +115,7 @@ class Anonymizer:
 class _Conversation:
     """A stream with other addresses, and what of it waits for the end of a message."""
 
-    def __init__(self, stream: Stream, dissector: Dissector | None, stand_ins: StandIns) -> None:
+    def __init__(self, stream: Stream, dissector: Dissector | None, stand_ins: StandIns, memo: _Memo) -> None:
         self.stream = msgspec.structs.replace(
             stream,
             client=stand_ins.endpoint(stream.client),
@@ -117,6 +123,7 @@ class _Conversation:
             protocol=None,
         )
         self.dissector = dissector
+        self._memo = memo
         self._stand_ins = stand_ins
         self._ways: dict[Direction, _Way] = {}
 
@@ -180,7 +187,15 @@ class _Conversation:
     def anonymized(self, data: bytes, direction: Direction) -> bytes:
         """A message's bytes; its protocol is known."""
         assert self.dissector is not None
-        return anonymized(data, direction, self.dissector, self._stand_ins)
+        key = self.dissector.protocol, direction, data
+        found = self._memo.get(key)
+        if found is None:
+            found = anonymized(data, direction, self.dissector, self._stand_ins)
+            if len(data) <= LONGEST_FRAME:
+                if len(self._memo) >= MOST_FRAMES:
+                    self._memo.clear()
+                self._memo[key] = found
+        return found
 
 
 class _Way:

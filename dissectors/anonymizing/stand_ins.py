@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from math import gcd, prod
 from string import ascii_lowercase, ascii_uppercase, digits
 
 from kiebitz.dissectors.anonymizing.addresses import Addresses
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import Handle
 
 MOST_WORDS = 1 << 17
@@ -35,16 +37,17 @@ _FOUR_BYTES = "".join(map(chr, range(0x1F400, 0x1F440)))
 _KINDS = {"a": ascii_lowercase, "0": digits, "2": _TWO_BYTES, "3": _THREE_BYTES, "4": _FOUR_BYTES}
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-_SEARCHED = 10_000
+_SEARCHED = 2_000
 """So many words of a form are looked through for one that is free, where the good ones are used up."""
 
 
 class StandIns:
-    """Finds the stand-ins. `own_words` are the protocols' own wording, which no stand-in is if it can be
+    """Finds the stand-ins. None is a word of these protocols, nor one that was replaced, if it can be
     helped."""
 
-    def __init__(self, own_words: Iterable[str] = ()) -> None:
-        self._avoided = {part.translate(_LOWER) for word in own_words for part in _WORD.findall(word)}
+    def __init__(self, dissectors: Iterable[Dissector]) -> None:
+        words = [word for dissector in dissectors for word in dissector.grammar.words]
+        self._avoided = {part.translate(_LOWER) for word in words for part in _WORD.findall(word)}
         self._words: dict[str, str] = {}
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
@@ -108,13 +111,10 @@ class StandIns:
                 self._next[form] = number
                 return made
         self._next[form] = number
-        free = [
-            made
-            for made in (made_up(form, number) for number in range(min(count, _SEARCHED)))
-            if made not in self._taken
-        ]
-        # There are as many words of one form as there are stand-ins, unless they have rare letters.
-        return next((made for made in free if made != word), free[0] if free else made_up(form, 0))
+        # There are as many stand-ins as there are words of a form, unless these have rare letters.
+        others = (made_up(form, number) for number in range(min(count, _SEARCHED)))
+        free = (made for made in others if made not in self._taken)
+        return next((made for made in free if made != word), made_up(form, 0))
 
 
 def made_up_count(form: str) -> int:
@@ -135,7 +135,8 @@ def made_up(form: str, number: int) -> str:
     return _spelt(spoken, (number + 3 * len(form)) * step % count)
 
 
-def _spoken(form: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def _spoken(form: str) -> tuple[str, ...]:
     """Which letters stand in each place of a word of a form that can be spoken."""
     letters: list[str] = []
     for place, kind in enumerate(form):
@@ -147,7 +148,7 @@ def _spoken(form: str) -> list[str]:
         else:
             # A capital in the middle of a word is odd.
             letters.append("".join(char for char in _KINDS[kind] if not char.isupper()))
-    return letters
+    return tuple(letters)
 
 
 def _spelt(letters: Sequence[str], number: int) -> str:
