@@ -43,22 +43,22 @@ class Addresses:
             return address
         if len(self._found) >= _MOST:
             del self._found[next(iter(self._found))]
-        other = next(each for each in self._of_length(ip.version, len(address)) if each not in self._found)
-        self._found[address] = other
+        self._found[address] = other = self._next(ip.version, len(address))
         return other
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Each address and its stand-in, in the order in which they came."""
         yield from self._found.items()
 
-    def _of_length(self, version: int, length: int) -> Iterator[str]:
-        """Those that are free, of this length as long as there are any."""
+    def _next(self, version: int, length: int) -> str:
+        """One that is free, of this length as long as there are any."""
         make, other_length = (_ipv4, _LONGEST_IPV4) if version == 4 else (_ipv6, _ANY_IPV6)
         for wanted in (length, other_length):
-            key = version, wanted
-            if key not in self._free:
-                self._free[key] = make(wanted)
-            yield from self._free[key]
+            free = self._free.setdefault((version, wanted), make(wanted))
+            for address in free:
+                if address not in self._found:
+                    return address
+        raise AssertionError("there are more addresses than are remembered")
 
 
 def _ipv4(length: int) -> Iterator[str]:

@@ -101,12 +101,22 @@ def words_as_bytes(words: Iterable[str]) -> frozenset[bytes]:
 
 
 def _other_word(token: bytes, stand_ins: StandIns) -> bytes:
-    for charset in _CHARSETS:
+    """A stand-in for a word; for bytes that are no UTF-8 some that are none either."""
+    is_utf_8 = _is_utf_8(token)
+    for charset in _CHARSETS if not is_utf_8 else _CHARSETS[:1]:
         with suppress(UnicodeError):
             other = stand_ins.text(token.decode(charset)).encode(charset)
-            if len(other) == len(token):
+            if len(other) == len(token) and _is_utf_8(other) == is_utf_8:
                 return other
-    return b"x" * len(token)
+    return (b"x" if is_utf_8 else b"\xff") * len(token)
+
+
+def _is_utf_8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _other_entity(token: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:
@@ -135,6 +145,7 @@ def _tokens(texts: Iterable[str]) -> frozenset[bytes]:
         if not text.isascii():
             spellings |= {text.encode(charset, "ignore") for charset in _CHARSETS}
             spellings |= {text.encode("ascii", "xmlcharrefreplace"), _escaped(text)}
+            spellings.add("".join(f"&#x{ord(char):x};" for char in text).encode())
         for spelt in spellings:
             found.update(match[0].lower() for match in _TOKEN.finditer(spelt))
     return frozenset(found)

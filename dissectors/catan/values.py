@@ -236,6 +236,7 @@ class Place(Value):
     """A field's place, clause 7.1: `{"x":…,"y":…}`, kept so; a letter if it `may_be_letter`."""
 
     title = '{"x":…,"y":…}'
+    words = ("x", "y")
 
     def __init__(self, may_be_letter: bool = False) -> None:
         self.may_be_letter = may_be_letter
@@ -264,6 +265,8 @@ class Place(Value):
 
 class Between(Value):
     """The fields around a road (two) or around a village or city (three), clause 7.2."""
+
+    words = Place.words
 
     def __init__(self, *counts: int) -> None:
         self.counts = counts

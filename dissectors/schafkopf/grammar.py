@@ -573,7 +573,7 @@ GRAMMAR = Grammar(
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     rules=RULES,
-    more_words=(END,),
+    more_words=(END, TWICE_ENCODED),
 )
 
 
