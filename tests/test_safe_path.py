@@ -58,7 +58,8 @@ RUNS: dict[str, list[list[str]]] = {
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
         for form in ("pcapng", "jsonl", "csv", "parquet", "html")
-    ],
+    ]
+    + [["game.db", "-T", "jsonl", "-o", "nobody.jsonl", "--anonymize", "--replaced", "who.txt"]],
     "redissect": [["game.db"]],
     "protocols": [[]],
     "addon-path": [[]],

@@ -57,7 +57,7 @@ VARIANTS: dict[str, list[list[str]]] = {
         ["--connect", "127.0.0.1:1", "--patience", "0.1", "--on-divergence", "stop"],
     ],
     "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet")]
-    + [["-T", "jsonl"], ["-T", "csv"]],
+    + [["-T", "jsonl"], ["-T", "csv"], ["-T", "jsonl", "--anonymize", "--replaced", "FILE"]],
     # The page as a file is in test_serve_spoilt.py, as it takes its time.
     "redissect": [[], ["-d", "udp.port==9000,maexchen"]],
 }
