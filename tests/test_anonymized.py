@@ -75,8 +75,8 @@ def said(timeline: Timeline) -> Iterator[str]:
         assert dissector is not None
         values = json.loads(fields)
         row = dissector.row_of(message, direction, values)
-        assert row is not None
-        dissector.anonymized(row, values, note, name)
+        if row is not None:
+            dissector.anonymized(row, values, note, name)
     for (actor,) in timeline.connection.execute("SELECT DISTINCT actor FROM events WHERE actor IS NOT NULL"):
         found.append(actor)
     yield from dict.fromkeys(found)
@@ -96,34 +96,27 @@ def sought(name: str, timeline: Timeline) -> set[str]:
     return {word for word in words if len(word) >= FEWEST and word not in ours}
 
 
-def spellings(word: str) -> Iterator[bytes]:
-    """A word as it may stand in bytes, in small letters; base64 keeps its capitals."""
+def readings(data: bytes) -> Iterator[str]:
+    """What bytes say, read as text in whatever charset."""
+    plain = re.sub(rb"\\\\[bfnrt]", b" ", data)
     for charset in ("utf-8", "cp1252", "iso-8859-2", "utf-16-le", "utf-16-be"):
-        try:
-            data = word.encode(charset)
-        except UnicodeEncodeError:
-            continue
-        yield data
-        yield data.hex().encode()
-    yield json.dumps(word).encode()[1:-1]
-
-
-def in_base64(word: str) -> Iterator[bytes]:
-    """The middle of a word in base64, wherever it begins in three bytes."""
-    for spelt in (word, word.capitalize()):
-        for before in range(3):
-            coded = base64.b64encode(b"\0" * before + spelt.encode())
-            yield coded[4 if before else 0 : len(coded) - 4]
+        for start in (0, 1) if charset.startswith("utf-16") else (0,):
+            yield plain[start:].decode(charset, "ignore")
+    yield re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), plain.decode("utf-8", "ignore"))
 
 
 def found_in(data: bytes, words: set[str]) -> set[str]:
-    lower = data.lower()
-    plain = words & {*words_of(lower.decode("utf-8", "ignore"))}
-    return plain | {
+    """Which of these words are in some bytes, in hexadecimal digits or in base64 in them, too."""
+    hidden = [bytes.fromhex(run.decode()) for run in re.findall(rb"(?:[0-9a-fA-F]{2}){4,}", data)]
+    for run in re.findall(rb"[0-9A-Za-z+/]{8,}", data):
+        hidden += [base64.b64decode(run[at:][: (len(run) - at) // 4 * 4]) for at in range(4)]
+    everything = (data, b" ".join(hidden))
+    return {
         word
-        for word in words
-        if any(spelt in lower for spelt in spellings(word) if not spelt.isalpha())
-        or any(spelt in data for spelt in in_base64(word) if len(spelt) > 7)
+        for part in everything
+        for text in readings(part)
+        for word in words_of(text.lower())
+        if word in words
     }
 
 
