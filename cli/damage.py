@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 
 from kiebitz.cli.sessions import is_database, split_number
+from kiebitz.storage.formats import format_of, tables_of
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.rereading import unfounded
-from kiebitz.storage.schema import TABLES
 from kiebitz.storage.soundness import damage
 
 _REMEDY = "kiebitz redissect makes all but the bytes anew"
@@ -19,10 +19,10 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     for argument in arguments:
         # Over a damaged database this may fail in any way, too; the failure that led here is then told.
         with suppress(Exception):
-            path, _ = split_number(argument)
+            path, _ = split_number(argument.removesuffix(":*"))
             if is_database(path):
                 with closing(open_existing(path)) as connection:
-                    found = damage(connection, TABLES) or unfounded(connection)
+                    found = damage(connection, tables_of(format_of(connection))) or unfounded(connection)
                 if found is not None:
                     return f"{path}: this database is damaged: {found}; {_REMEDY}"
     return None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from kiebitz.cli import drawings
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.drawings.document import document
 from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.pictures import Scene, draw
@@ -55,9 +58,9 @@ class Onlooker:
         return self._hearers.streams_of(self._player)
 
     def state(self, state: State) -> State:
-        """What is shown of a table's state."""
+        """What is shown of a table's state, with games by their numbers in the session."""
         seen: State = state if self._player is None else seen_by(state, self._player)
-        return seen
+        return self._timeline.numbers.state(seen)
 
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
@@ -83,7 +86,10 @@ class Onlooker:
     def picture(
         self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
     ) -> RenderableType:
-        """A table with what it is and when, in a line above; `events` led there, oldest first."""
+        """A table with what it is and when, in a line above; `events` led there, oldest first.
+
+        `game` is the row of the game that was asked for, if one was.
+        """
         facts = self._facts(table_id, events, game)
         title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
         return Group(title, draw(self._protocol(table_id), self._scene(table_id, state, events)))
@@ -106,17 +112,24 @@ class Onlooker:
 
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""
-        facts = [game_title(self._protocol(table_id)), self._tables[table_id].server]
+        numbers = self._timeline.numbers
+        facts = [game_title(self._protocol(table_id)), named(self._tables[table_id].server)]
         if game is None and events:
             game = events[-1].game_id
         if game is not None:
-            facts.append(f"game {game}")
+            facts.append(f"game {numbers.number('games', game)}")
         if events:
-            facts += [f"{self.seconds(events[-1]):.3f}s", f"#{events[-1].id}"]
+            number = numbers.number("events", events[-1].id)
+            facts += [f"{self.seconds(events[-1]):.3f}s", f"#{number}"]
         return facts
 
     def _scene(self, table_id: int, state: State, events: Sequence[Event]) -> Scene:
-        shown = [seen for event in events if (seen := self._seen(event)) is not None]
+        numbers = self._timeline.numbers
+        shown = [
+            msgspec.structs.replace(seen, game_id=numbers.number_if_any("games", seen.game_id))
+            for event in events
+            if (seen := self._seen(event)) is not None
+        ]
         return Scene(self.state(state), shown, self._names[table_id])
 
     def _seen(self, event: Event) -> Event | None:

@@ -1,4 +1,7 @@
-"""Which session a person means: a capture file, a database, or `DB:N` for session N of it."""
+"""Which session a person means: a capture file, a database, or `DB:N` for session N of it.
+
+Where several may be given, `DB:*` is all of a database.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,28 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from difflib import get_close_matches
 
 import click
 
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.storage.formats import format_of, tables_of
 from kiebitz.storage.opening import is_open, open_existing
-from kiebitz.storage.schema import TABLES, StorageError, sentence
+from kiebitz.storage.schema import StorageError, sentence
 from kiebitz.storage.soundness import damage
 from kiebitz.storage.timeline import SessionRow, Timeline, sessions
 
-DEFAULT_DB = "kiebitz.db"
-"""The database where none is named, in the current folder."""
+_NO_SESSION = "there is no session in it yet"
+_NOT_NUMBERED = "this is no database; only those have numbered sessions"
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
+_EVERY = ":*"
+"""What stands behind a database for all its sessions."""
+
 _LISTED = 20
 """How many numbers a sentence names at the most."""
 
@@ -40,11 +47,41 @@ def open_session(given: str, is_told: bool = True) -> Timeline:
     return timeline
 
 
+def is_several(given: Sequence[str]) -> bool:
+    """Whether more than one session may be meant."""
+    return len(given) > 1 or _is_every(given[0])
+
+
+def every_session(given: Sequence[str]) -> Iterator[str]:
+    """All that are meant, each as it can be given by itself.
+
+    Raises StorageError, for a file that is not there before the first is given.
+    """
+    named = [one.removesuffix(_EVERY) if _is_every(one) else one for one in given]
+    for name, one in zip(named, given, strict=True):
+        path, _ = split_number(name)
+        if _is_every(one) and not is_database(path):
+            raise StorageError(f"{path}: {_NOT_NUMBERED}")
+    for path, one in zip(named, given, strict=True):
+        if not _is_every(one):
+            yield one
+            continue
+        with closing(_opened(path)) as connection:
+            numbers = [row.id for row in sessions(connection)]
+        if not numbers:
+            raise StorageError(f"{path}: {_NO_SESSION}")
+        yield from (f"{path}:{number}" for number in numbers)
+
+
+def _is_every(given: str) -> bool:
+    return given.endswith(_EVERY) and not os.path.exists(given)
+
+
 def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
     """The session of this number, or the latest, and how many there are. Raises StorageError."""
     found = sessions(connection)
     if not found:
-        raise StorageError(f"{path}: there is no session in it yet")
+        raise StorageError(f"{path}: {_NO_SESSION}")
     row = found[-1] if number is None else _numbered(found, number, path)
     return Timeline(connection, row), len(found)
 
@@ -78,7 +115,8 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
 def _opened(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
-    found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
+    known = tables_of(format_of(connection))
+    found = damage(connection, {table: known[table] for table in ("sessions", "streams", "tables")})
     if found is not None:
         connection.close()
         raise StorageError(f"{path}: this database is damaged: {found}")
@@ -92,6 +130,9 @@ def split_number(given: str) -> tuple[str, int | None]:
     """
     if given == "-" or os.path.exists(given):
         return given, None
+    if _is_every(given):
+        path = given.removesuffix(_EVERY)
+        raise StorageError(f"{given}: this command takes one session at a time, as in {path}:1")
     form = _NUMBERED.fullmatch(given)
     if form is None:
         raise StorageError(_no_such_file(given))
@@ -99,7 +140,7 @@ def split_number(given: str) -> tuple[str, int | None]:
     if not os.path.exists(path):
         raise StorageError(_no_such_file(path))
     if not is_database(path):
-        raise StorageError(f"{path}: this is no database; only those have numbered sessions")
+        raise StorageError(f"{path}: {_NOT_NUMBERED}")
     return path, number
 
 

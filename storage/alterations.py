@@ -123,7 +123,7 @@ def count_alterations(timeline: Timeline) -> int:
     return found
 
 
-def message_numbers(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
+def message_ids(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
     """Alteration above a number to the first message that its receiver got for it; without one left out."""
     if not count_alterations(timeline):
         return {}

@@ -50,4 +50,4 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     from kiebitz.storage.filters import register_functions
 
     register_functions(timeline.connection, name_of_stream(timeline))
-    return wanted.sql(target)
+    return wanted.sql(target, timeline.numbers)

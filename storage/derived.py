@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+import msgspec
+
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.stand_ins import StandIns
 from kiebitz.dissectors.inspector import DecodeAs
@@ -60,7 +62,10 @@ def _in_memory(
     except BaseException:
         recorder.connection.close()
         raise
-    return Timeline(recorder.connection, sessions(recorder.connection)[0])
+    (session,) = sessions(recorder.connection)
+    # The streams are called as those that they come from.
+    before = {**recorded.timeline.numbers.before, "games": 0, "messages": 0, "events": 0}
+    return Timeline(recorder.connection, msgspec.structs.replace(session, before=before))
 
 
 def copied(

@@ -140,13 +140,14 @@ def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
         " LEFT JOIN events AS e ON e.id = m.event_id WHERE +s.session_id = ? ORDER BY m.id",
         (timeline.session.id,),
     )
+    numbers = timeline.numbers
     for row in increasing(rows):
         ts_ns, stream, client, server, direction, name, fields, kind, data, protocol, game, flaws, altered = (
             row[1:]
         )
         yield (
             (ts_ns - timeline.started_ns) / 1e9,
-            stream,
+            numbers.number("streams", stream),
             client,
             server,
             direction,
@@ -154,7 +155,7 @@ def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
             printable_json(fields),
             kind,
             None if kind is None else sentence(protocol, kind, json.loads(data)),
-            game,
+            numbers.number_if_any("games", game),
             flaws,
             altered,
         )

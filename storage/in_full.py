@@ -71,6 +71,7 @@ class ChangeInFull(msgspec.Struct, frozen=True):
 class Copy(msgspec.Struct, frozen=True):
     """The same told to another client, so many seconds later (earlier, below zero)."""
 
+    number: int
     id: int
     stream: int
     client: str
@@ -125,7 +126,7 @@ class InFull:
         self._servers = {table.id: table.server for table in timeline.tables()}
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:
-        """A message; None if the session has none of that number.
+        """A message by its id; None if the session has none of that.
 
         With `as_player` only what that player could know: None for a message on another's connection, and of
         what is wrong only what the bytes show, as all else is judged from everybody's. Raises StorageError
@@ -232,13 +233,13 @@ class InFull:
             return
         before = self.timeline.state_at(event.table_id, event.seq - 1)
         for path, value in event.changes:
-            was = _at(before, path)
+            was, shown = _at(before, path), self.timeline.numbers.path(path)
             if as_player is None:
-                yield ChangeInFull(tuple(path), value, was)
+                yield ChangeInFull(shown, value, was)
                 continue
             now = _seen_at(path, value, as_player)
             if now is not msgspec.UNSET:
-                yield ChangeInFull(tuple(path), now, _seen_at(path, was, as_player))
+                yield ChangeInFull(shown, now, _seen_at(path, was, as_player))
 
     def _copies(self, row: MessageRow, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
         """The first copies of a message, and how many there are in all; others' are not shown to a player."""
@@ -257,9 +258,17 @@ class InFull:
             f" JOIN streams AS s ON s.id = m.stream_id WHERE {same} ORDER BY m.id LIMIT {MOST_COPIES}",
             given,
         )
+        numbers = self.timeline.numbers
         copies = (
-            Copy(number, stream, client, self._player(stream), (ts_ns - row.ts_ns) / 1e9)
-            for number, stream, client, ts_ns in found
+            Copy(
+                numbers.number("messages", copy),
+                copy,
+                numbers.number("streams", stream),
+                client,
+                self._player(stream),
+                (ts_ns - row.ts_ns) / 1e9,
+            )
+            for copy, stream, client, ts_ns in found
         )
         return tuple(copies), in_all
 

@@ -36,13 +36,14 @@ class InspectionHere:
 
     def __init__(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> None:
         self._session_id = session_id
+        self._protocols: dict[int, str] = {}
         self._inspector = Inspector(installed().dissectors.values(), ids, decode_as)
         self.feed = self._inspector.feed
 
     def gather(self, rows: Rows) -> Findings:
         """Append to `rows` what was found since the last time, and give it."""
         found = self._inspector.drain()
-        gather(found, self._session_id, rows)
+        gather(found, self._session_id, self._protocols, rows)
         return found
 
     @property

@@ -143,7 +143,7 @@ class RecordedItems:
 
 def items_from_the_beginning(timeline: Timeline) -> RecordedItems:
     """What is kept of a session, of which all else follows. Raises StorageError if it began elsewhere."""
-    if timeline.continues:
+    if timeline.session.continues:
         raise StorageError(
             f"session {timeline.session.id} began in the database before this one (kiebitz relay -b):"
             " what was known of its games by then cannot be made again from the bytes that are here"

@@ -33,10 +33,10 @@ class MomentError(KiebitzError):
 class Moment(msgspec.Struct, frozen=True):
     """A moment as it was asked for: after an event, or at a time (nanoseconds since the session's start).
 
-    With neither it is the end.
+    The event is named by its number in the session. With neither it is the end.
     """
 
-    event_id: int | None = None
+    event: int | None = None
     elapsed_ns: int | None = None
 
 
@@ -63,7 +63,7 @@ def parse_moment(text: str) -> Moment:
     if (seconds := _SECONDS.fullmatch(written)) is not None:
         return Moment(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
     if (event := _EVENT.fullmatch(written)) is not None:
-        return Moment(event_id=int(event[1]))
+        return Moment(event=int(event[1]))
     raise MomentError(f"{text!r} is no moment: write {UNDERSTOOD}")
 
 
@@ -72,9 +72,8 @@ def last_event(timeline: Timeline, moment: Moment) -> int:
 
     Raises MomentError for an event that the session does not have.
     """
-    if moment.event_id is not None:
-        _check_event(timeline, moment.event_id)
-        return moment.event_id
+    if moment.event is not None:
+        return _event_id(timeline, moment.event)
     if moment.elapsed_ns is not None:
         return timeline.event_at(timeline.started_ns + moment.elapsed_ns)
     return timeline.last_event()
@@ -85,9 +84,8 @@ def first_event(timeline: Timeline, moment: Moment) -> int:
 
     Raises MomentError for an event that the session does not have.
     """
-    if moment.event_id is not None:
-        _check_event(timeline, moment.event_id)
-        return moment.event_id
+    if moment.event is not None:
+        return _event_id(timeline, moment.event)
     if moment.elapsed_ns is not None:
         return timeline.event_at(timeline.started_ns + moment.elapsed_ns - 1) + 1
     return timeline.last_event() + 1
@@ -122,8 +120,8 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
         assert span is not None
         first, last = span
         raise MomentError(
-            f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} (#{first.id}) "
-            f"to {_elapsed(timeline, last)} (#{last.id})"
+            f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} to "
+            f"{_elapsed(timeline, last)}"
         )
     found = _table_moment(timeline, table, seq)
     part = _part(found.state, game)
@@ -191,11 +189,12 @@ class Steps:
 
 
 def find_game(timeline: Timeline, number: int) -> GameRow:
-    """A game by its number. Raises MomentError, which says which games there are."""
-    game = timeline.game(number)
+    """A game by its number in the session. Raises MomentError, which says which games there are."""
+    numbers = timeline.numbers
+    game = timeline.game(numbers.row_id("games", number))
     if game is None:
-        games = timeline.games()
-        having = f"games {games[0].id} to {games[-1].id}" if games else "no games"
+        known = [numbers.number("games", game.id) for game in timeline.games()]
+        having = f"games {known[0]} to {known[-1]}" if known else "no games"
         raise MomentError(f"there is no game {number} in this session: it has {having}")
     return game
 
@@ -205,11 +204,17 @@ def table_of(timeline: Timeline, game: GameRow) -> TableRow:
     return next(table for table in timeline.tables() if table.id == game.table_id)
 
 
-def _check_event(timeline: Timeline, event_id: int) -> None:
+def _event_id(timeline: Timeline, number: int) -> int:
+    numbers = timeline.numbers
+    event_id = numbers.row_id("events", number)
     if not timeline.has_event(event_id):
         first = next(timeline.events(), None)
-        having = f"its events are #{first.id} to #{timeline.last_event()}" if first else "it has no events"
-        raise MomentError(f"there is no event #{event_id} in this session: {having}")
+        having = "it has no events"
+        if first is not None:
+            last = numbers.number("events", timeline.last_event())
+            having = f"its events are #{numbers.number('events', first.id)} to #{last}"
+        raise MomentError(f"there is no event #{number} in this session: {having}")
+    return event_id
 
 
 def _table_moment(timeline: Timeline, table: TableRow, seq: int) -> TableMoment:
@@ -227,4 +232,5 @@ def _with_game(state: State, game: GameRow, part: Any) -> State:
 
 
 def _elapsed(timeline: Timeline, event: Event) -> str:
-    return f"{(event.ts_ns - timeline.started_ns) / 1e9:.3f}s"
+    elapsed = (event.ts_ns - timeline.started_ns) / 1e9
+    return f"{elapsed:.3f}s (#{timeline.numbers.number('events', event.id)})"

@@ -7,23 +7,58 @@ the last id that its table had when the session began.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args
 
 Numbered = Literal["streams", "games", "messages", "events"]
 """The tables whose rows people name by number."""
+
+N = TypeVar("N", int, float)
+
+NUMBERED: tuple[Numbered, ...] = get_args(Numbered)
+
+Before = Mapping[Numbered, int]
+"""The last id that each table had when a session began."""
 
 
 class Numbers:
     """Translates between row ids and the numbers within a session; `before` has what was given before it."""
 
-    def __init__(self, before: Mapping[Numbered, int]) -> None:
-        self._before = before
+    def __init__(self, before: Before) -> None:
+        self.before = before
 
     def number(self, table: Numbered, row_id: int) -> int:
         """The number that people see."""
-        return row_id - self._before.get(table, 0)
+        return row_id - self.before.get(table, 0)
 
-    def row_id(self, table: Numbered, number: int) -> int:
+    def number_if_any(self, table: Numbered, row_id: int | None) -> int | None:
+        """The same of a reference that may be absent."""
+        return None if row_id is None else self.number(table, row_id)
+
+    def row_id(self, table: Numbered, number: N) -> N:
         """The row that a number means; whether there is such a row is not looked at."""
-        return number + self._before.get(table, 0)
+        return number + self.before.get(table, 0)
+
+    def row_id_if_any(self, table: Numbered, number: int | None) -> int | None:
+        """The same of a number that may be absent."""
+        return None if number is None else self.row_id(table, number)
+
+    def state(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """A table's state with its games by the numbers that people see."""
+        games = state.get("games")
+        if not games:
+            return dict(state)
+        return {**state, "games": {self._key(game): part for game, part in games.items()}}
+
+    def path(self, path: Sequence[str]) -> tuple[str, ...]:
+        """The path of a change of the state, likewise."""
+        if len(path) > 1 and path[0] == "games":
+            return ("games", self._key(path[1]), *path[2:])
+        return tuple(path)
+
+    def _key(self, game: str) -> str:
+        return str(self.number("games", int(game))) if game.isdecimal() else game
+
+
+FROM_ONE = Numbers({})
+"""Those of what is in no database: it is counted from 1."""

@@ -18,18 +18,15 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
+from kiebitz.storage.formats import format_of, make_as_of, stand_in, tables_of
 from kiebitz.storage.schema import (
     MEMORY,
     SCHEMA_VERSION,
-    SINCE_2,
-    TABLES,
     StorageError,
-    create_indexes,
     create_tables,
     sentence,
-    stand_in,
 )
-from kiebitz.storage.soundness import Tables, strange_objects, unreadable
+from kiebitz.storage.soundness import strange_objects, unreadable
 from kiebitz.storage.surroundings import check_to_read, check_to_write, has_wal, make
 
 LOCK_PATIENCE_S = 5.0
@@ -120,14 +117,15 @@ def open_existing(path: str) -> sqlite3.Connection:
         with _open_if_well(_connected_to_read(path)) as connection:
             _check_version(connection, path)
             _check_readable(connection, path)
-            _stand_in(connection)
+            stand_in(connection)
     return connection
 
 
 def open_for_writing(path: str) -> sqlite3.Connection:
     """Open the database at `path` (or `MEMORY`) to record into it; it is made if there is none.
 
-    A new one has no indexes yet: see `create_indexes`. Raises StorageError.
+    A new one has no indexes yet: see `create_indexes`. One of an older format stays one until it is locked:
+    see `formats.bring_up_to_date`. Raises StorageError.
     """
     if path == MEMORY:
         in_memory = sqlite3.connect(path)
@@ -142,7 +140,7 @@ def open_for_writing(path: str) -> sqlite3.Connection:
                 _check_ours(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
-            if is_new or _lacking(connection):
+            if is_new:
                 create_tables(connection)
     return connection
 
@@ -150,14 +148,14 @@ def open_for_writing(path: str) -> sqlite3.Connection:
 def open_to_change(path: str) -> sqlite3.Connection:
     """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError.
 
-    One of an older format stays one: what it lacks is empty, and what is changed has no place for more.
+    One of an older format stays one until it is locked: see `formats.bring_up_to_date`.
     """
     with _told(path):
         if not check_to_write(path):
             raise StorageError(f"{path}: there is no such file")
         with _open_if_well(_connected(path, "mode=rw")) as connection:
             _check_ours(connection, path)
-            _stand_in(connection)
+            stand_in(connection)
     return connection
 
 
@@ -257,20 +255,6 @@ def _authorize(
     return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
 
 
-def _lacking(connection: sqlite3.Connection) -> set[str]:
-    """The tables that a file does not have, as it was written by an older Kiebitz. Raises sqlite3.Error."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version >= SCHEMA_VERSION:
-        return set()
-    return set(SINCE_2) - _names(connection)
-
-
-def _stand_in(connection: sqlite3.Connection) -> None:
-    """Let what an older file lacks be asked for. Raises sqlite3.Error."""
-    for table in _lacking(connection):
-        stand_in(connection, table)
-
-
 def _names(connection: sqlite3.Connection) -> set[str]:
     """What there is in a schema, by name in lower case. Raises sqlite3.Error."""
     found: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
@@ -279,37 +263,28 @@ def _names(connection: sqlite3.Connection) -> set[str]:
 
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless this is a format that is known."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = format_of(connection)
     if version > SCHEMA_VERSION:
         raise StorageError(
             f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
         )
-    if not _names(connection) >= set(TABLES) - _lacking(connection):
+    if not _names(connection) >= tables_of(version).keys():
         raise StorageError(f"{path}: a database, but no session database of Kiebitz")
-
-
-def _tables(connection: sqlite3.Connection) -> Tables:
-    """The tables that a file of its format has, with their columns. Raises sqlite3.Error."""
-    lacking = _lacking(connection)
-    return {table: columns for table, columns in TABLES.items() if table not in lacking}
 
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
-    strange = unreadable(connection, _tables(connection))
+    strange = unreadable(connection, tables_of(format_of(connection)))
     if strange is not None:
         raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
 
 
 def _check_ours(connection: sqlite3.Connection, path: str) -> None:
-    """Raise StorageError unless there is nothing in this schema but our tables and indexes."""
+    """Raise StorageError unless there is nothing in this schema but our tables, indexes and views."""
     _check_version(connection, path)
     _check_readable(connection, path)
     reference = sqlite3.connect(MEMORY)
-    create_tables(reference)
-    create_indexes(reference)
-    for table in _lacking(connection):
-        reference.execute(f"DROP TABLE {table}")
+    make_as_of(reference, format_of(connection))
     strange = strange_objects(connection, reference)
     reference.close()
     if strange is not None:

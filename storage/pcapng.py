@@ -98,7 +98,7 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
             (timeline.session.id,),
         )
     }
-    if timeline.continues:
+    if timeline.session.continues:
         begun_before |= {(number, way) for number in _open_before(timeline) for way in DIRECTIONS}
     ends = {row.id: (endpoint(row.client), endpoint(row.server)) for row in rows}
     connections = {

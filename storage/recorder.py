@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
+from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
+from kiebitz.storage.numbers import NUMBERED, Numbers
 from kiebitz.storage.opening import open_for_writing, settle
-from kiebitz.storage.rows import INSERTS, SEVERITY, no_rows
+from kiebitz.storage.rows import INSERT_SESSION, INSERTS, SEVERITY, no_rows, session_row
 from kiebitz.storage.schema import MEMORY, StorageError, create_indexes, sentence
+from kiebitz.storage.timeline import SessionRow, Timeline
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
@@ -57,6 +60,8 @@ class Recorder:
     """
 
     _inspection: Inspection
+    numbers: Numbers
+    """Those of the session."""
 
     def __init__(
         self,
@@ -76,6 +81,13 @@ class Recorder:
         except BaseException:
             connection.close()
             raise
+        try:
+            bring_up_to_date(connection, path)
+        except BaseException:
+            connection.close()
+            if held is not None:
+                os.close(held)
+            raise
         last = last_ids(connection)
         self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
         self._inspection = inspect(self.session_id, self._ids, decode_as or {})
@@ -86,19 +98,22 @@ class Recorder:
         self._indexed = kind != "import" or any(last.values())
         if self._indexed:
             self._create_indexes()
+        session = SessionRow(
+            self.session_id,
+            name or os.path.basename(source),
+            kind,
+            source,
+            started_ns,
+            None,
+            version("kiebitz"),
+            continues=False,
+            note=None,
+            before={table: last[table] for table in NUMBERED},
+        )
+        self.numbers = Timeline(connection, session).numbers
         try:
             with self.connection:
-                self.connection.execute(
-                    "INSERT INTO sessions VALUES (?,?,?,?,?,NULL,?)",
-                    (
-                        self.session_id,
-                        name or os.path.basename(source),
-                        kind,
-                        source,
-                        started_ns,
-                        version("kiebitz"),
-                    ),
-                )
+                self.connection.execute(INSERT_SESSION, session_row(session))
         except sqlite3.Error as error:
             raise StorageError(sentence(path, error)) from error
 

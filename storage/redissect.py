@@ -11,13 +11,15 @@ import sqlite3
 from collections.abc import Callable
 from importlib.metadata import version
 
-from kiebitz.dissectors.inspector import DecodeAs, Inspector
+from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Chunk, Ids
-from kiebitz.dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.storage.formats import bring_up_to_date
+from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
 from kiebitz.storage.opening import open_to_change, settle
 from kiebitz.storage.recorder import BATCH, lock
-from kiebitz.storage.rows import INSERTS, gather, no_rows
+from kiebitz.storage.rows import INSERTS, no_rows
 from kiebitz.storage.schema import OF_SESSION, StorageError, sentence
 from kiebitz.storage.timeline import Timeline, sessions
 
@@ -38,6 +40,7 @@ def redissect(
     try:
         held = lock(path)
         try:
+            bring_up_to_date(connection, path)
             recorded = _recorded(connection, number)
             # Who is killed leaves nothing to be rolled back.
             connection.execute("PRAGMA journal_mode = WAL")
@@ -73,26 +76,31 @@ def _all(
     on_progress: Callable[[int, int], None],
 ) -> list[Spoken]:
     for session in recorded:
+        of_session = (session.timeline.session.id,)
         for table, condition in OF_SESSION.items():
             if table not in _KEPT:
-                connection.execute(f"DELETE FROM {table} WHERE {condition}", (session.timeline.session.id,))
+                connection.execute(f"DELETE FROM {table} WHERE {condition}", of_session)
+        connection.execute("UPDATE streams SET player = NULL WHERE session_id = ?", of_session)
     total = sum(session.chunks for session in recorded)
     done = 0
     lost: list[Spoken] = []
     for session in recorded:
-        inspector = Inspector(installed().dissectors.values(), _last_ids(connection), decode_as)
+        number = session.timeline.session.id
+        last = _last_ids(connection)
+        connection.execute(
+            "UPDATE sessions SET kiebitz_version = ?, games_before = ?, messages_before = ?,"
+            " events_before = ? WHERE id = ?",
+            (version("kiebitz"), last.game, last.message, last.event, number),
+        )
+        inspection = InspectionHere(number, last, decode_as)
         for item in session.items():
-            inspector.feed(item)
+            inspection.feed(item)
             done += isinstance(item, Chunk)
             if done % BATCH == 0:
-                _write(session.timeline, inspector)
+                _write(connection, inspection)
                 on_progress(done, total)
-        inspector.finish()
-        _write(session.timeline, inspector)
-        connection.execute(
-            "UPDATE sessions SET kiebitz_version = ? WHERE id = ?",
-            (version("kiebitz"), session.timeline.session.id),
-        )
+        inspection.finish()
+        _write(connection, inspection)
         lost += sorted(session.spoken - spoken(session.timeline))
     return lost
 
@@ -107,8 +115,8 @@ def _last_ids(connection: sqlite3.Connection) -> Ids:
     )
 
 
-def _write(timeline: Timeline, inspector: Inspector) -> None:
+def _write(connection: sqlite3.Connection, inspection: InspectionHere) -> None:
     rows = no_rows()
-    gather(inspector.drain(), timeline.session.id, rows)
+    inspection.gather(rows)
     for table, batch in rows.items():
-        timeline.connection.executemany(INSERTS[table], batch)
+        connection.executemany(INSERTS[table], batch)

@@ -14,13 +14,14 @@ from contextlib import closing
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Stream, TableInfo
+from kiebitz.storage.formats import format_of
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.opening import open_existing, open_to_change
 from kiebitz.storage.recorder import BATCH, last_ids, lock
 from kiebitz.storage.rotation import RotatingRecorder
 from kiebitz.storage.rows import no_rows
-from kiebitz.storage.schema import OF_SESSION, StorageError, sentence
+from kiebitz.storage.schema import OF_SESSION, SCHEMA_VERSION, StorageError, sentence
 from kiebitz.storage.timeline import Timeline, sessions
 
 
@@ -46,6 +47,10 @@ class ResumedRecorder(RotatingRecorder):
         self.tables: list[TableInfo] = []
         self.open_streams: list[Stream] = []
         try:
+            if format_of(connection) < SCHEMA_VERSION:
+                raise StorageError(
+                    f"{path}: its session {number} cannot go on: an older Kiebitz has begun it"
+                )
             connection.execute("PRAGMA synchronous = NORMAL")
             found = sessions(connection)
             if not found or found[-1].id != number:
@@ -54,6 +59,7 @@ class ResumedRecorder(RotatingRecorder):
             self.is_over = session.ended_ns is not None
             before = _last_ids_before(connection, number)
             self._begin(path, connection, held, number, session.started_ns, before)
+            self.numbers = Timeline(connection, session).numbers
             self._inspection = InspectionHere(number, self._ids, decode_as or {})
             if not self.is_over:
                 self._catch_up(paths[:-1], Timeline(connection, session))

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import sqlite3
 
+import msgspec
+
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.records import Item
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.opening import open_for_writing
 from kiebitz.storage.recorder import Recorder, lock
-from kiebitz.storage.rows import INSERTS
+from kiebitz.storage.rows import INSERT_SESSION, INSERTS, session_row
 from kiebitz.storage.schema import StorageError, create_indexes, sentence
 from kiebitz.storage.timeline import Timeline, sessions
 
@@ -86,10 +88,15 @@ def _carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> N
     """
     session = timeline.session
     number = session.id + 1
-    new.execute(
-        "INSERT INTO sessions VALUES (?,?,?,?,?,NULL,?)",
-        (number, session.name, session.kind, session.source, since_ns, session.kiebitz_version),
+    going_on = msgspec.structs.replace(
+        session,
+        id=number,
+        started_ns=since_ns,
+        ended_ns=None,
+        continues=True,
+        before=timeline.numbers.before,
     )
+    new.execute(INSERT_SESSION, session_row(going_on))
     shown: set[str] = set()
     last = timeline.last_event()
     for table in timeline.tables():

@@ -2,23 +2,26 @@
 
 Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
 the truth, and `alterations` beside them; every other table but `sessions` can be made again from these.
+Databases of older formats are those of `storage/formats.py`.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection, Mapping
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.storage.views import make_views
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
 
-SINCE_2 = ("alterations",)
-"""The tables that a file of version 1 does not have: in it nothing was altered."""
+Tables = Mapping[str, Mapping[str, type]]
+"""Table -> column -> type of its values."""
 
 MEMORY = ":memory:"
 
-TABLES: dict[str, dict[str, type]] = {
+TABLES: Tables = {
     "sessions": {
         "id": int,
         "name": str,
@@ -27,6 +30,12 @@ TABLES: dict[str, dict[str, type]] = {
         "started_ns": int,
         "ended_ns": int,
         "kiebitz_version": str,
+        "continues": int,
+        "note": str,
+        "streams_before": int,
+        "games_before": int,
+        "messages_before": int,
+        "events_before": int,
     },
     "streams": {
         "id": int,
@@ -38,6 +47,7 @@ TABLES: dict[str, dict[str, type]] = {
         "opened_ns": int,
         "closed_ns": int,
         "close_reason": str,
+        "player": str,
     },
     "chunks": {
         "id": int,
@@ -62,6 +72,30 @@ TABLES: dict[str, dict[str, type]] = {
         "name": str,
         "fields": str,
         "original": bytes,
+    },
+    "tables": {"id": int, "session_id": int, "protocol": str, "server": str},
+    "games": {
+        "id": int,
+        "table_id": int,
+        "session_id": int,
+        "protocol": str,
+        "label": str,
+        "started_ns": int,
+        "ended_ns": int,
+        "result": str,
+    },
+    "events": {
+        "id": int,
+        "table_id": int,
+        "game_id": int,
+        "session_id": int,
+        "seq": int,
+        "ts_ns": int,
+        "kind": str,
+        "actor": str,
+        "data": str,
+        "changes": str,
+        "sentence": str,
     },
     "messages": {
         "id": int,
@@ -91,31 +125,25 @@ TABLES: dict[str, dict[str, type]] = {
         "clause": str,
         "blame": str,
     },
-    "tables": {"id": int, "session_id": int, "protocol": str, "server": str},
-    "games": {
-        "id": int,
-        "table_id": int,
-        "session_id": int,
-        "protocol": str,
-        "label": str,
-        "started_ns": int,
-        "ended_ns": int,
-        "result": str,
-    },
-    "events": {
-        "id": int,
-        "table_id": int,
-        "game_id": int,
-        "session_id": int,
-        "seq": int,
-        "ts_ns": int,
-        "kind": str,
-        "actor": str,
-        "data": str,
-        "changes": str,
-    },
     "snapshots": {"table_id": int, "seq": int, "ts_ns": int, "state": str},
 }
+
+_TO_STREAM = {"stream_id": "streams"}
+_TO_SESSION = {"session_id": "sessions"}
+
+REFERENCES: Mapping[str, Mapping[str, str]] = {
+    "streams": _TO_SESSION,
+    "chunks": _TO_STREAM,
+    "alterations": _TO_STREAM,
+    "tables": _TO_SESSION,
+    "games": {"table_id": "tables", **_TO_SESSION},
+    "events": {"table_id": "tables", "game_id": "games", **_TO_SESSION},
+    "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
+    "diagnostics": {**_TO_STREAM, "message_id": "messages"},
+    "snapshots": {"table_id": "tables"},
+}
+"""Table -> column -> the table whose `id` it is. They are declared for who reads a database with other
+programs, and not enforced: rows are written in batches, in no order among tables."""
 
 # Each index is a twentieth of the file, so there is none for what one pass over a table answers as well: the
 # messages of a stream, say.
@@ -151,39 +179,37 @@ class StorageError(KiebitzError):
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make whatever table is not there yet, all or none of them. Raises sqlite3.Error."""
+    """Make all tables and views in an empty database, all or none of them. Raises sqlite3.Error."""
+    with connection:
+        connection.execute("BEGIN")
+        make_tables(connection, TABLES, REFERENCES)
+        make_views(connection)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def make_tables(
+    connection: sqlite3.Connection, tables: Tables, references: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Make these tables as part of what is going on. Raises sqlite3.Error."""
     # Imported where something is made: it takes a third of the time that a command which only reads needs.
     from sqlite_utils import Database
     from sqlite_utils.db import Table
 
     db = Database(connection)
-    with connection:
-        connection.execute("BEGIN")
-        for name, columns in TABLES.items():
-            table = Table(db, name)
-            key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
-            table.create(columns, pk=key, if_not_exists=True)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for name, columns in tables.items():
+        key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
+        foreign = [(column, other, "id") for column, other in references.get(name, {}).items()]
+        Table(db, name).create({**columns}, pk=key, foreign_keys=foreign)
 
 
-def stand_in(connection: sqlite3.Connection, table: str) -> None:
-    """Let a table that a file lacks be asked for, and be empty, without writing to the file.
-
-    Raises sqlite3.Error.
-    """
-    columns = ", ".join(f'"{column}"' for column in TABLES[table])
-    connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} ({columns})")
-
-
-def create_indexes(connection: sqlite3.Connection) -> None:
-    """Make whatever index is not there yet. Raises sqlite3.Error."""
+def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:
+    """Make whatever index of these tables is not there yet. Raises sqlite3.Error."""
     from sqlite_utils import Database
     from sqlite_utils.db import Table
 
     db = Database(connection)
-    for name, indexes in INDEXES.items():
-        for index in indexes:
+    for name in tables:
+        for index in INDEXES.get(name, ()):
             Table(db, name).create_index(index, if_not_exists=True)
 
 

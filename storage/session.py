@@ -1,7 +1,9 @@
 """A session as other programs read it: what was said and what happened, in records with types.
 
-Times are seconds since the session began; `ts_ns` is the same moment in nanoseconds since 1970 UTC. Records
-have no open end: a list is a list, and what can be long is an iterator that reads as it is asked.
+Times are seconds since the session began; `ts_ns` is the same moment in nanoseconds since 1970 UTC. A
+`number` counts within the session, and a record names others by it; an `id` is that of the row in the
+database. Records have no open end: a list is a list, and what can be long is an iterator that reads as it is
+asked.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from kiebitz.storage.alterations import (
     AlteredMessages,
     alterations,
     as_message,
-    message_numbers,
+    message_ids,
 )
 from kiebitz.storage.conditions import compile_wanted, sql_condition
 from kiebitz.storage.hearers import Hearers
@@ -53,6 +55,7 @@ RESTART_S = 5.0
 class Stream(msgspec.Struct, frozen=True):
     """A TCP connection, or a pair of addresses that talk over UDP; `protocol` is None if none was found."""
 
+    number: int
     id: int
     protocol: str | None
     transport: Transport
@@ -73,6 +76,7 @@ class Game(msgspec.Struct, frozen=True):
     tells of players as the server does, by number or by name; `named_result` by name.
     """
 
+    number: int
     id: int
     protocol: str
     server: str
@@ -90,6 +94,7 @@ class Message(msgspec.Struct, frozen=True):
     `event` is the number of the event that it tells of, None where it tells of none.
     """
 
+    number: int
     id: int
     time: float
     ts_ns: int
@@ -144,6 +149,7 @@ class Alteration(msgspec.Struct, frozen=True):
 class Event(msgspec.Struct, frozen=True):
     """Something that happened at a table, however many messages tell of it; `actor` may be None."""
 
+    number: int
     id: int
     time: float
     ts_ns: int
@@ -238,9 +244,11 @@ class Session:
 
     def streams(self) -> list[Stream]:
         """The streams, oldest first."""
+        numbers = self.timeline.numbers
         player = name_of_stream(self.timeline)
         return [
             Stream(
+                numbers.number("streams", row.id),
                 row.id,
                 row.protocol,
                 row.transport,
@@ -261,6 +269,7 @@ class Session:
         servers = {table.id: table.server for table in self.timeline.tables()}
         return [
             Game(
+                self.timeline.numbers.number("games", row.id),
                 row.id,
                 row.protocol,
                 servers[row.table_id],
@@ -286,7 +295,8 @@ class Session:
         }
         player = name_of_stream(self.timeline)
         altered = AlteredMessages(self.timeline)
-        for row in message_rows(self.timeline, *condition, after):
+        above = self.timeline.numbers.row_id("messages", after)
+        for row in message_rows(self.timeline, *condition, above):
             client, server, dissector = streams[row.stream_id]
             yield message_record(
                 self.timeline,
@@ -304,7 +314,7 @@ class Session:
         A filter is asked about what was sent.
         """
         compiled = _compiled(wanted)
-        passes = compiled.predicate("messages") if compiled is not None else None
+        passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
         player = name_of_stream(self.timeline)
         streams = {
             number: StreamRecord(number, *stream)
@@ -313,7 +323,8 @@ class Session:
                 (self.timeline.session.id,),
             )
         }
-        numbers = message_numbers(self.timeline, after)
+        numbers = self.timeline.numbers
+        came = message_ids(self.timeline, after)
         for row in alterations(self.timeline, after=after):
             stream = streams[row.stream_id]
             if passes is not None and not passes(self._asked(row, stream, player(stream.id))):
@@ -322,7 +333,7 @@ class Session:
                 row.id,
                 self._time(row.ts_ns),
                 row.ts_ns,
-                row.stream_id,
+                numbers.number("streams", row.stream_id),
                 row.direction,
                 stream.client,
                 player(row.stream_id),
@@ -335,7 +346,7 @@ class Session:
                 row.original,
                 row.offset,
                 row.length,
-                numbers.get(row.id),
+                numbers.number_if_any("messages", came.get(row.id)),
             )
 
     def _asked(self, row: AlterationRow, stream: StreamRecord, player: str | None) -> FilterRow:
@@ -353,7 +364,8 @@ class Session:
         servers = {table.id: table.server for table in self.timeline.tables()}
         hearers = Hearers(self.timeline)
         altered = AlteredMessages(self.timeline)
-        for event in self.timeline.events(f"e.id > ? AND ({condition})", [after, *parameters]):
+        above = self.timeline.numbers.row_id("events", after)
+        for event in self.timeline.events(f"e.id > ? AND ({condition})", [above, *parameters]):
             seen = event if as_player is None else hearers.seen(event, as_player)
             if seen is not None:
                 sentence = hearers.sentence(seen)
@@ -363,6 +375,7 @@ class Session:
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """The diagnostics that a filter lets through, in order of time."""
+        numbers = self.timeline.numbers
         condition = sql_condition(self.timeline, _compiled(wanted), "diagnostics")
         for row in diagnostic_rows(self.timeline, *condition):
             yield Diagnostic(
@@ -374,15 +387,15 @@ class Session:
                 row.code,
                 row.text,
                 row.blame,
-                row.stream_id,
+                numbers.number("streams", row.stream_id),
                 row.direction,
                 row.offset,
                 row.length,
                 row.expected,
                 row.clause,
-                row.message_id,
+                numbers.number_if_any("messages", row.message_id),
                 row.message,
-                row.event_id,
+                numbers.number_if_any("events", row.event_id),
             )
 
     def state(self, at: str = "end", as_player: str | None = None, game: int | None = None) -> list[Table]:
@@ -390,6 +403,7 @@ class Session:
 
         Raises MomentError for a moment or a game that the session does not have.
         """
+        numbers = self.timeline.numbers
         moment = parse_moment(at)
         found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
         return [
@@ -397,9 +411,9 @@ class Session:
                 table.table.id,
                 table.table.protocol,
                 table.table.server,
-                table.event.id if table.event is not None else None,
+                numbers.number("events", table.event.id) if table.event is not None else None,
                 self._time(table.event.ts_ns) if table.event is not None else None,
-                table.state if as_player is None else seen_by(table.state, as_player),
+                numbers.state(table.state if as_player is None else seen_by(table.state, as_player)),
             )
             for table in found
         ]
@@ -412,9 +426,9 @@ class Session:
         compiled = _compiled(wanted)
         latest = 0
         for _ in self.looks():
-            newest = self.timeline.last_event()
+            newest = max(latest, self.timeline.numbers.number("events", self.timeline.last_event()))
             for event in self.events(compiled, after=latest):
-                newest = max(newest, event.id)
+                newest = max(newest, event.number)
                 yield event
             latest = newest
 
@@ -457,11 +471,13 @@ def message_record(
     altered: Action | None,
 ) -> Message:
     """A stored message with what is known of its stream; no dissector where its protocol is not installed."""
+    numbers = timeline.numbers
     return Message(
+        numbers.number("messages", row.id),
         row.id,
         _seconds(timeline, row.ts_ns),
         row.ts_ns,
-        row.stream_id,
+        numbers.number("streams", row.stream_id),
         row.direction,
         client,
         player,
@@ -471,8 +487,8 @@ def message_record(
         row.fields,
         row.offset,
         row.length,
-        row.game_id,
-        row.event_id,
+        numbers.number_if_any("games", row.game_id),
+        numbers.number_if_any("events", row.event_id),
         altered,
     )
 
@@ -481,13 +497,15 @@ def event_record(
     timeline: Timeline, seen: StoredEvent, server: str, sentence: str, altered: Action | None
 ) -> Event:
     """A stored event, with its table's server and what it says."""
+    numbers = timeline.numbers
     return Event(
+        numbers.number("events", seen.id),
         seen.id,
         _seconds(timeline, seen.ts_ns),
         seen.ts_ns,
         seen.table_id,
         server,
-        seen.game_id,
+        numbers.number_if_any("games", seen.game_id),
         seen.kind,
         seen.actor,
         sentence,

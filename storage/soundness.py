@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
 from typing import get_args
 
 from kiebitz.dissectors.records import Action
-
-Tables = Mapping[str, Mapping[str, type]]
-"""Table -> column -> type of its values."""
+from kiebitz.storage.schema import Tables
 
 _TYPES = {int: "integer", str: "text", bytes: "blob"}
 """How SQLite calls the type of a value."""
@@ -52,6 +49,8 @@ _OPTIONAL = {
     *(
         ("sessions", "started_ns"),
         ("sessions", "ended_ns"),
+        ("sessions", "note"),
+        ("streams", "player"),
         ("streams", "protocol"),
         ("streams", "closed_ns"),
     ),
@@ -59,6 +58,7 @@ _OPTIONAL = {
     *(("messages", "event_id"), ("diagnostics", "message_id"), ("diagnostics", "expected")),
     *(("diagnostics", "clause"), ("games", "ended_ns"), ("games", "result"), ("events", "game_id")),
     ("events", "actor"),
+    ("events", "sentence"),
     *(("alterations", column) for column in ("sent_ns", "name", "fields", "original")),
 }
 """The columns that may be empty."""

@@ -8,21 +8,27 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State, apply
-from kiebitz.storage.numbers import Numbers
+from kiebitz.storage.formats import CONTINUES, format_of, numbers_before
+from kiebitz.storage.numbers import NUMBERED, Before, Numbers
 from kiebitz.storage.schema import StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
+_BEFORE = ", ".join(f"{table}_before" for table in NUMBERED)
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """A row of the table `sessions`."""
+    """A row of the table `sessions`; `continues` if it began in another database (`kiebitz relay -b`).
+
+    `before` are the last ids that were given before it; None in a database of an older format.
+    """
 
     id: int
     name: str
@@ -31,6 +37,9 @@ class SessionRow(msgspec.Struct, frozen=True):
     started_ns: int | None
     ended_ns: int | None
     kiebitz_version: str
+    continues: bool
+    note: str | None
+    before: Before | None
 
 
 class TableRow(msgspec.Struct, frozen=True):
@@ -70,22 +79,18 @@ class Timeline:
     def __init__(self, connection: sqlite3.Connection, session: SessionRow) -> None:
         self.connection = connection
         self.session = session
-        self.numbers = Numbers({})
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Translates between row ids and what people call streams, games, messages and events."""
+        row = self.session
+        before = row.before
+        return Numbers(before or numbers_before(self.connection, row.id, row.continues))
 
     @property
     def started_ns(self) -> int:
         """The session's time zero; 0 where nothing was recorded."""
         return self.session.started_ns or 0
-
-    @property
-    def continues(self) -> bool:
-        """Whether this is the continuation of a session whose beginning is in another database.
-
-        Those are numbered on from database to database.
-        """
-        number = self.session.id
-        query = "SELECT 1 FROM sessions WHERE id = ?"
-        return number > 1 and self.connection.execute(query, (number - 1,)).fetchone() is None
 
     def tables(self) -> list[TableRow]:
         """The session's game tables, oldest first."""
@@ -287,10 +292,14 @@ class Timeline:
 
 def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
     """All sessions of a database, oldest first."""
+    since_3 = f"continues, note, {_BEFORE}"
+    if format_of(connection) < 3:
+        since_3 = f"{CONTINUES}, NULL{', NULL' * len(NUMBERED)}"
     rows = connection.execute(
-        "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version FROM sessions ORDER BY id"
+        f"SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, {since_3}"
+        " FROM sessions AS x ORDER BY id"
     )
-    return [SessionRow(*row) for row in increasing(rows)]
+    return [_session(row) for row in increasing(rows)]
 
 
 def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -305,6 +314,12 @@ def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
             raise StorageError(f"this database is damaged: its row {row[0]} comes after row {last}")
         last = row[0]
         yield row
+
+
+def _session(row: tuple[Any, ...]) -> SessionRow:
+    number, name, kind, source, started, ended, version, continues, note, *last = row
+    before = dict(zip(NUMBERED, last, strict=True)) if None not in last else None
+    return SessionRow(number, name, kind, source, started, ended, version, bool(continues), note, before)
 
 
 def _game(row: tuple[Any, ...]) -> GameRow:

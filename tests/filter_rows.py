@@ -12,6 +12,7 @@ from afterwards import closed_afterwards
 from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.storage import schema
 from kiebitz.storage.filters import Filter, Row, Target, register_functions
+from kiebitz.storage.numbers import FROM_ONE
 from kiebitz.storage.opening import open_for_writing
 
 
@@ -90,7 +91,7 @@ def database(*sessions: Session) -> sqlite3.Connection:
 
 def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> list[int]:
     """The ids of the stored rows that pass."""
-    condition, parameters = compiled.sql(target)
+    condition, parameters = compiled.sql(target, FROM_ONE)
     alias = target[0]
     query = f"SELECT {alias}.id FROM {target} AS {alias} WHERE {condition} ORDER BY {alias}.id"
     return [row[0] for row in connection.execute(query, parameters)]
@@ -98,7 +99,7 @@ def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> 
 
 def live(compiled: Filter, target: Target, *sessions: Session) -> list[int]:
     """The ids of the live rows that pass."""
-    passes = compiled.predicate(target)
+    passes = compiled.predicate(target, FROM_ONE)
     return sorted(number for session in sessions for number, row in session.rows(target) if passes(row))
 
 

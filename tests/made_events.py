@@ -32,7 +32,11 @@ def session(
     """A session in which this happens, a millisecond apart, at tables of one protocol."""
     connection = closed_afterwards(sqlite3.connect(MEMORY))
     create_tables(connection)
-    connection.execute("INSERT INTO sessions VALUES (1, 'made up', 'import', 'made up', 0, NULL, '0')")
+    connection.execute(
+        "INSERT INTO sessions (id, name, kind, source, started_ns, kiebitz_version, continues,"
+        " streams_before, games_before, messages_before, events_before)"
+        " VALUES (1, 'made up', 'import', 'made up', 0, '0', 0, 0, 0, 0, 0)"
+    )
     tables = [TableInfo(number, protocol, server) for number, server in enumerate(servers, 1)]
     games: dict[tuple[int, int], Game] = {}
     found: list[Event] = []
@@ -56,7 +60,7 @@ def session(
             )
         )
     rows = no_rows()
-    gather(Findings(tables=tables, games=[*games.values()], events=found), 1, rows)
+    gather(Findings(tables=tables, games=[*games.values()], events=found), 1, {}, rows)
     for table, statement in INSERTS.items():
         connection.executemany(statement, rows[table])
     return Timeline(connection, sessions(connection)[0])

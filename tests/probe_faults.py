@@ -143,6 +143,7 @@ FOUND = (
     Found("catan-server", "builds-without-paying", "Zug_beenden/rule/cannot-pay"),
     Found("catan-server", "builds-anywhere", "Bauen/Ort/apart"),
     Found("catan-server", "charges-too-much", "Kosten/said"),
+    Found("catan-server", "trades-cheaply", "Zug_beenden/rule/trade-rate/asked"),
     Found("catan-server", "lets-few-be-discarded", "Karten_abgeben/rule/wrong-count"),
     Found("catan-server", "writes-latin-1", "game"),
     Found("catan-player", "dies-on-bad-utf8", f"rubbish Statusupdate/Spieler/latin-1 {_BAD_UTF8}"),
@@ -261,7 +262,6 @@ NOT_FOUND: dict[str, dict[str, str]] = {
         "shows-what-is-stolen": _NOT_COMPARED,
         "counts-points-wrong": _NO_RULE,
         "forgets-the-robber": "what real servers leave out is a warning, and the probed server's word counts",
-        "trades-cheaply": "the case offers one for one, which it refuses",
     },
     "catan-player": {
         "breaks-lines": _DIALECT,

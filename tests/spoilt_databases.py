@@ -22,8 +22,8 @@ _JSON: tuple[Kind, ...] = ("names", "values")
 _TEXT: tuple[Kind, ...] = ("text",)
 
 COLUMNS: dict[str, dict[str, tuple[Kind, ...]]] = {
-    "sessions": dict.fromkeys(("name", "kind", "source", "kiebitz_version"), _TEXT),
-    "streams": dict.fromkeys(("protocol", "transport", "client", "server", "close_reason"), _TEXT),
+    "sessions": dict.fromkeys(("name", "kind", "source", "kiebitz_version", "note"), _TEXT),
+    "streams": dict.fromkeys(("protocol", "transport", "client", "server", "close_reason", "player"), _TEXT),
     "chunks": {"direction": _TEXT},
     "alterations": {**dict.fromkeys(("direction", "action", "rule", "name"), _TEXT), "fields": _JSON},
     "messages": {"direction": _TEXT, "name": _TEXT, "fields": _JSON},
@@ -32,7 +32,7 @@ COLUMNS: dict[str, dict[str, tuple[Kind, ...]]] = {
     ),
     "tables": dict.fromkeys(("protocol", "server"), _TEXT),
     "games": {"protocol": _TEXT, "label": _TEXT, "result": _JSON},
-    "events": {"kind": _TEXT, "actor": _TEXT, "data": _JSON, "changes": _JSON},
+    "events": {"kind": _TEXT, "actor": _TEXT, "sentence": _TEXT, "data": _JSON, "changes": _JSON},
     "snapshots": {"state": _JSON},
 }
 """Table -> column that holds a text -> what of it is spoilt."""

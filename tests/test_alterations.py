@@ -28,7 +28,7 @@ from kiebitz.storage.in_full import InFull
 from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.resuming import ResumedRecorder
-from kiebitz.storage.schema import SCHEMA_VERSION, TABLES
+from kiebitz.storage.schema import TABLES
 from kiebitz.storage.session import Session
 from kiebitz.storage.splicing import Splice
 from kiebitz.storage.timeline import Timeline
@@ -307,46 +307,3 @@ def test_each_alteration_is_a_line_while_it_is_recorded(
         view.show(recorder.close())
         lines = [line[14:] for line in capsys.readouterr().out.splitlines() if "altered  " in line]
         assert lines[: len(expected)] == [f"altered  {words}: {RULE}" for words in expected]
-
-
-# Databases without the table.
-
-
-def _of_format_1(path: Path) -> Path:
-    """A database as Kiebitz made them before anything could be altered."""
-    assert kiebitz("import", TINY, "-w", str(path)).status == 0
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE alterations")
-        connection.execute("PRAGMA user_version = 1")
-    return path
-
-
-def test_a_database_of_format_1_is_read_and_not_written(tmp_path: Path) -> None:
-    old = _of_format_1(tmp_path / "old.db")
-    before = old.read_bytes()
-    for command in (
-        *(["messages"], ["messages", "--altered"], ["events"], ["check"], ["streams"], ["state"]),
-        *(["follow"], ["export", "-T", "jsonl"], ["diff", "--alterations"], ["whatif", "--drop", "#26"]),
-    ):
-        done = kiebitz(command[0], str(old), *(["1"] if command[0] == "follow" else []), *command[1:])
-        assert done.status in (0, 3), (command, done.err)
-    assert kiebitz("diff", str(old), TINY).status == 0
-    assert old.read_bytes() == before
-    assert kiebitz("redissect", str(old)).status == 0
-
-
-def test_recording_into_a_database_of_format_1_gives_it_the_table(tmp_path: Path) -> None:
-    old = _of_format_1(tmp_path / "old.db")
-    assert kiebitz("import", TINY, "-w", str(old)).status == 0
-    with closing(sqlite3.connect(old)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
-        assert connection.execute("SELECT count(*) FROM alterations").fetchone() == (0,)
-    assert kiebitz("diff", f"{old}:1", f"{old}:2").status == 0
-
-
-def test_a_database_of_now_that_lacks_the_table_is_none(tmp_path: Path) -> None:
-    old = _of_format_1(tmp_path / "old.db")
-    with closing(sqlite3.connect(old)) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    done = kiebitz("events", str(old))
-    assert (done.status, done.err.count("no session database of Kiebitz")) == (1, 1)

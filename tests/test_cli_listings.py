@@ -73,6 +73,7 @@ def test_a_capture_file_and_its_session_list_the_same(database: str) -> None:
 def test_streams_and_games(database: str) -> None:
     streams = kiebitz("streams", f"{database}:1", "--json").json
     assert streams[0] == {
+        "number": 1,
         "id": 1,
         "protocol": "maexchen",
         "transport": "udp",

@@ -227,6 +227,7 @@ def test_json_has_every_event_with_its_words(tmp_path: Path) -> None:
     told = compared(tmp_path, MAEXCHEN, changed("rolled", 0, "4,3", "6,1"), "--json").json
     (one,) = told["differences"]
     assert one["a"] == {
+        "number": 13,
         "id": 13,
         "time": 0.539598,
         "sentence": "carl has rolled 4,3",

@@ -45,8 +45,8 @@ def test_it_is_told_in_its_own_words(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("kiebitz.cli.commands.events.open_session", fails)
-    done = kiebitz("events", TINY)
+    monkeypatch.setattr("kiebitz.cli.commands.state.open_session", fails)
+    done = kiebitz("state", TINY)
     assert done.status == status
     assert done.err.splitlines() == ["kiebitz: it is so", *error.excerpt()]
 
@@ -55,7 +55,7 @@ def test_any_other_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("it is so")
 
-    monkeypatch.setattr("kiebitz.cli.commands.events.open_session", fails)
-    done = kiebitz("events", TINY)
+    monkeypatch.setattr("kiebitz.cli.commands.state.open_session", fails)
+    done = kiebitz("state", TINY)
     assert done.status == 1
     assert "this is a fault of Kiebitz itself: RuntimeError('it is so')" in done.err

@@ -21,6 +21,7 @@ from kiebitz.dissectors.records import (
     TableInfo,
 )
 from kiebitz.storage.filters import FieldCatalog, FilterError, Target, compile_filter, complete
+from kiebitz.storage.numbers import FROM_ONE
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -380,13 +381,13 @@ def test_the_largest_filters_still_run(text: str, target: Target, connection: sq
 def test_text_of_a_filter_is_never_sql(value: str) -> None:
     for text in (f'msg == "{value}"', f'chat == "{value}"', f'chat."{value}" == 1'):
         for target in TARGETS:
-            condition, parameters = compile_filter(text, CATALOG).sql(target)
+            condition, parameters = compile_filter(text, CATALOG).sql(target, FROM_ONE)
             assert value not in condition.replace("?", "") or value == "?"
             assert condition.count("?") == len(parameters)
 
 
 def plan(text: str, connection: sqlite3.Connection) -> str:
-    condition, parameters = compile_filter(text, CATALOG).sql("messages")
+    condition, parameters = compile_filter(text, CATALOG).sql("messages", FROM_ONE)
     rows = connection.execute(
         f"EXPLAIN QUERY PLAN SELECT m.* FROM messages AS m WHERE {condition}", parameters
     )

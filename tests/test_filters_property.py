@@ -14,6 +14,7 @@ from strength import times
 
 from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo, Transport
 from kiebitz.storage.filters import FieldCatalog, Target, compile_filter
+from kiebitz.storage.numbers import FROM_ONE
 
 TARGETS: tuple[Target, ...] = ("messages", "events", "diagnostics")
 FIELDS = ["chat", "dice", "a b"]
@@ -238,5 +239,6 @@ def test_stored_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -
         compiled = compile_filter(text, CATALOG)
         for target in TARGETS:
             found = stored(compiled, target, connection)
-            assert found == live(compiled, target, first, second), (text, target, compiled.sql(target))
+            told = text, target, compiled.sql(target, FROM_ONE)
+            assert found == live(compiled, target, first, second), told
     connection.close()

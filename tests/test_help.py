@@ -68,7 +68,7 @@ def test_an_unknown_command_is_told_with_the_nearest() -> None:
 
 def test_wrong_usage_is_status_2() -> None:
     assert kiebitz("messages").status == 2
-    assert kiebitz("messages", "a", "b", "c").status == 2
+    assert kiebitz("state", "a", "b", "c").status == 2
     assert kiebitz("follow", "a", "no number").status == 2
 
 

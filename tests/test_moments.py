@@ -51,7 +51,7 @@ def long() -> Timeline:
         ("0", Moment(elapsed_ns=0)),
         ("3.s", Moment(elapsed_ns=3_000_000_000)),
         (" 0.000000001s ", Moment(elapsed_ns=1)),
-        ("#7", Moment(event_id=7)),
+        ("#7", Moment(event=7)),
         ("end", END),
     ],
 )
@@ -78,7 +78,7 @@ def test_state_at_every_event_follows_from_the_beginning(long: Timeline) -> None
     assert tables_at(long, Moment(elapsed_ns=0))[0].seq <= 1
     for event in long.events():
         apply(state, event.changes)
-        (found,) = tables_at(long, Moment(event_id=event.id))
+        (found,) = tables_at(long, Moment(event=event.id))
         assert (found.seq, found.state) == (event.seq, state)
 
 
@@ -95,7 +95,7 @@ def test_a_time_is_the_last_event_until_then(tiny: Timeline) -> None:
 
 
 def test_game_that_is_over_is_shown_at_its_last_event(tiny: Timeline) -> None:
-    for moment in (END, Moment(elapsed_ns=10**12), Moment(event_id=21), Moment(event_id=26)):
+    for moment in (END, Moment(elapsed_ns=10**12), Moment(event=21), Moment(event=26)):
         found = game_at(tiny, 1, moment)
         assert found.event is not None
         assert (found.event.id, found.event.kind) == (21, "score")
@@ -106,11 +106,11 @@ def test_game_that_is_over_is_shown_at_its_last_event(tiny: Timeline) -> None:
 
 def test_game_before_it_began_is_told_when_it_is_on(tiny: Timeline) -> None:
     with pytest.raises(MomentError, match=r"game 2 .* from 1\.401s \(#22\) to 1\.404s \(#26\)"):
-        game_at(tiny, 2, Moment(event_id=21))
+        game_at(tiny, 2, Moment(event=21))
     with pytest.raises(MomentError, match=r"no game 3 .* games 1 to 2"):
         game_at(tiny, 3, END)
     with pytest.raises(MomentError, match=r"no event #27 .* #1 to #26"):
-        tables_at(tiny, Moment(event_id=27))
+        tables_at(tiny, Moment(event=27))
 
 
 def test_every_game_ends_with_its_result(long: Timeline) -> None:
@@ -135,7 +135,7 @@ def test_steps_of_a_game_have_its_states(long: Timeline) -> None:
     steps = 0
     for step in Steps(long, lambda event: True, game).between(0, long.last_event()):
         steps += 1
-        expected = game_at(long, game.id, Moment(event_id=step.event.id)).state
+        expected = game_at(long, game.id, Moment(event=step.event.id)).state
         assert json.dumps(step.state, sort_keys=True) == json.dumps(expected, sort_keys=True)
     assert steps == sum(event.game_id == game.id for event in long.events())
 

@@ -135,7 +135,8 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
 def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
     port = free_port("udp")
     database, report, folder = (tmp_path / name for name in ("probe.db", "probe.html", "kept"))
-    more = ["--restart", server(port, "dies-on-an-unknown-word"), "-w", str(database)]
+    start = ["--restart", server(port, "dies-on-an-unknown-word"), "--wait", "0.7"]
+    more = [*start, "-w", str(database)]
     address = f"127.0.0.1:{port}"
     done = kiebitz(
         *("probe", "server", address, "-d", "maexchen", *more, "--report", str(report)),
@@ -157,7 +158,11 @@ def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
         "probe server maexchen/JOIN/whole: OK",
     }
     again = kiebitz("probe", "server", address, "-d", "maexchen", *more, "--again", "failed", "--json")
-    assert [each["case"] for each in again.json["results"]] == ["maexchen/unknown-message"]
+    (found,) = again.json["results"]
+    assert found["case"] == "maexchen/unknown-message"
+    told = shlex.split(found["command"])
+    assert told[1:] == ["probe", "server", address, "-d", "maexchen", *start, "--only", found["case"]]
+    assert kiebitz(*told[1:]).status == 3
 
 
 def test_cases_are_listed_without_being_tried() -> None:

@@ -18,6 +18,7 @@ from kiebitz.dissectors.records import OPPOSITE, Action, Direction, Message
 from kiebitz.proxy.endpoints import Notice
 from kiebitz.storage.assignments import AssignmentError
 from kiebitz.storage.filters import FilterError, Predicate, Row
+from kiebitz.storage.numbers import FROM_ONE
 from kiebitz.storage.writing import edited, made
 
 MOST_COPIES = 64
@@ -54,7 +55,7 @@ class Applying:
         self._asks = asks
         self._on_notice = on_notice
         self._predicates: list[Predicate | None] = [
-            rule.wanted.predicate("messages")
+            rule.wanted.predicate("messages", FROM_ONE)
             if not isinstance(rule, Impair | Script) and rule.wanted is not None
             else None
             for rule in rules

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import deed_in_words
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import session_argument
@@ -22,6 +23,7 @@ from kiebitz.cli.terminal.severities import COLOURS, in_words
 from kiebitz.cli.terminal.table import Column, Row, batches, seconds
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages, count_alterations
 from kiebitz.storage.conditions import sql_condition
+from kiebitz.storage.numbers import Numbers
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
@@ -174,6 +176,7 @@ class _Evidence:
 
 def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
     marked = evidence.marked(flaw)
+    numbers = evidence.timeline.numbers
     return (
         flaw.id,
         since(evidence.timeline, flaw.ts_ns),
@@ -181,7 +184,7 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
         flaw.group,
         flaw.code,
         None if flaw.severity == "note" and flaw.blame != "kiebitz" else flaw.blame,
-        flaw.stream_id,
+        numbers.number("streams", flaw.stream_id),
         *evidence.ends(flaw),
         flaw.direction,
         flaw.offset,
@@ -200,8 +203,8 @@ def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
             if line.offset is not None
         ],
         *evidence.resumption(flaw),
-        flaw.message_id,
-        flaw.event_id,
+        numbers.number_if_any("messages", flaw.message_id),
+        numbers.number_if_any("events", flaw.event_id),
         evidence.player(flaw),
         None if (altered := evidence.alteration(flaw)) is None else altered.action,
     )
@@ -223,21 +226,23 @@ def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
 def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
     """What is wrong, and where and when."""
     label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
-    address, server = evidence.ends(flaw)
+    address, server = map(named, evidence.ends(flaw))
     client = evidence.player(flaw) or address
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
     place = place_of(flaw.offset, flaw.message, flaw.message_offset)
     time = seconds(since(evidence.timeline, flaw.ts_ns))
     return (
         (label, f": {flaw.text}"),
-        f"{time} s, {_numbers(flaw)}stream {flaw.stream_id}, {way} ({flaw.direction}), {place}",
+        f"{time} s, {_numbers(evidence.timeline.numbers, flaw)}, {way} ({flaw.direction}), {place}",
     )
 
 
-def _numbers(flaw: DiagnosticRow) -> str:
-    """Under which numbers `messages` and `events` have it."""
-    message = f"message #{flaw.message_id}, " if flaw.message_id is not None else ""
-    return message + (f"event #{flaw.event_id}, " if flaw.event_id is not None else "")
+def _numbers(numbers: Numbers, flaw: DiagnosticRow) -> str:
+    """Under which numbers `messages`, `events` and `streams` have it."""
+    message, event = flaw.message_id, flaw.event_id
+    told = [f"message #{numbers.number('messages', message)}"] if message is not None else []
+    told += [f"event #{numbers.number('events', event)}"] if event is not None else []
+    return ", ".join([*told, f"stream {numbers.number('streams', flaw.stream_id)}"])
 
 
 def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:

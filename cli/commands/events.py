@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.players import check_player
-from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.players import check_player, known_players
+from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.sessions import is_several
+from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.console import errors_are_seen, warn
-from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import Column, Row, address, batches, moment, number, of_several
+from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.cli.terminal.table import Column, Row, address, moment, number
 from kiebitz.storage.session import Event, Session
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def _told(event: Event) -> str:
 _COLUMNS = (
     number(width=5),
     moment("time", "time", width=12),
-    address("server", "server"),
+    address("server", "server", of_tables=True),
     number("game", "game", width=4),
     Column("kind", "kind", width=14, least=8),
     Column("actor", "actor", width=8, least=8),
@@ -39,37 +41,41 @@ _COLUMNS = (
     Column("table"),
     Column("seq"),
     Column("altered"),
+    Column("id"),
 )
 
 
 @click.command()
-@session_argument
+@sessions_argument
 @filter_option
-@click.option("--as", "player", metavar="PLAYER", help="Only what this player could know.")
+@player_option
 @output_options
-def events(session: str, wanted: Filter | None, player: str | None, form: Form | None) -> None:
-    """List what happened in the games of a session, put together from all players' conversations.
+def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None, form: Form | None) -> None:
+    """List what happened in the games of sessions, put together from all players' conversations.
 
     \b
     Example:
       kiebitz events game.db -Y 'game == 3'
       kiebitz events game.db --as alice
+      kiebitz events 'game.db:*' other.pcap
     """
-    timeline = open_session(session)
-    tell_missing(timeline)
-    if player is not None:
-        check_player(timeline, player)
     if wanted is not None and wanted.asks("player") and not wanted.asks("named") and errors_are_seen():
         warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
-    nothing = "no events match" if wanted or player else "there are no events in this session"
-    columns = of_several(_COLUMNS, len(timeline.tables()) > 1)
-    show(columns, batches(_rows(Session(timeline), wanted, player)), form, nothing)
+    nothing = "no events match" if wanted or player else f"there are no events in {these(sessions)}"
+    is_one = not is_several(sessions)
+    list_sessions(sessions, _COLUMNS, lambda session: _rows(session, wanted, player, is_one), form, nothing)
 
 
-def _rows(session: Session, wanted: Filter | None, player: str | None) -> Iterator[Row]:
+def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: bool) -> Iterator[Row]:
+    tell_missing(session.timeline)
+    if player is not None and is_one:
+        check_player(session.timeline, player)
+    elif player is not None and player not in known_players(session.timeline):
+        # Of several sessions not all need have the player.
+        return
     for event in session.events(wanted, player):
         yield (
-            event.id,
+            event.number,
             event.time,
             event.server,
             event.game,
@@ -81,4 +87,5 @@ def _rows(session: Session, wanted: Filter | None, player: str | None) -> Iterat
             event.table,
             event.seq,
             event.altered,
+            event.id,
         )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session
-from kiebitz.cli.terminal.output import Form, output_options, show
+from kiebitz.cli.options.session import sessions_argument
+from kiebitz.cli.several import list_sessions, these
+from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.table import (
     Column,
+    Row,
     address,
-    batches,
     milliseconds,
     moment,
     number,
-    of_several,
     seconds,
 )
 from kiebitz.storage.escaping import json_text
@@ -43,32 +43,37 @@ def _plain(value: Any) -> str:
 _COLUMNS = (
     number(width=4),
     Column("protocol", "protocol"),
-    address("server", "server"),
+    address("server", "server", of_tables=True),
     Column("label", "label", width=9, least=8),
     moment("started", "started", width=12),
     moment("ended", "ended", width=12),
     Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
     Column("result"),
     Column("", "result", text=result_words, least=16, stays=True),
+    Column("id"),
 )
 
 
 @click.command()
-@session_argument
+@sessions_argument
 @output_options
-def games(session: str, form: Form | None) -> None:
-    """List the games of a session, when each began and ended, and how.
+def games(sessions: tuple[str, ...], form: Form | None) -> None:
+    """List the games of sessions, when each began and ended, and how.
 
     Times are seconds since the session began.
 
     \b
     Example:
       kiebitz games game.db
+      kiebitz games 'game.db:*' other.pcap
     """
-    opened = Session(open_session(session))
-    rows = (
+    list_sessions(sessions, _COLUMNS, _rows, form, f"there are no games in {these(sessions)}")
+
+
+def _rows(session: Session) -> Iterator[Row]:
+    return (
         (
-            game.id,
+            game.number,
             game.protocol,
             game.server,
             game.label,
@@ -77,8 +82,7 @@ def games(session: str, form: Form | None) -> None:
             game.seconds,
             game.result,
             game.named_result,
+            game.id,
         )
-        for game in opened.games()
+        for game in session.games()
     )
-    columns = of_several(_COLUMNS, len(opened.timeline.tables()) > 1)
-    show(columns, batches(rows), form, "there are no games in this session")

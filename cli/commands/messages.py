@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import show_alterations
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import is_database, open_session, split_number
+from kiebitz.cli.options.session import sessions_argument
+from kiebitz.cli.sessions import is_database, is_several, open_session, split_number
+from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.output import Form, output_options, show
@@ -70,7 +72,7 @@ class _Who(msgspec.Struct, frozen=True):
 
 
 def _who(who: _Who) -> str:
-    return who.name or who.client
+    return who.name or named(who.client)
 
 
 def _short_who(who: _Who) -> str:
@@ -93,7 +95,7 @@ _COLUMNS = (
         end_matters=lambda who: who.name is None,
         stays=True,
     ),
-    address("server", "server"),
+    address("server", "server", of_tables=True),
     Column("name", "name", width=15, least=8),
     Column("gloss"),
     Column("fields"),
@@ -106,11 +108,12 @@ _COLUMNS = (
     Column("flaws"),
     Column("bytes"),
     Column("altered"),
+    Column("id"),
 )
 
 
 @click.command()
-@session_argument
+@sessions_argument
 @filter_option
 @click.option(
     "--altered",
@@ -121,8 +124,10 @@ _COLUMNS = (
     "-F", "following", is_flag=True, help="Follow: keep printing new messages until the session ends."
 )
 @output_options
-def messages(session: str, wanted: Filter | None, altered: bool, following: bool, form: Form | None) -> None:
-    """List a session's messages: when, on which stream, by which client or to which, and what.
+def messages(
+    sessions: tuple[str, ...], wanted: Filter | None, altered: bool, following: bool, form: Form | None
+) -> None:
+    """List sessions' messages: when, on which stream, by which client or to which, and what.
 
     What Kiebitz has altered as it passed is marked. A message that it has dropped came to nobody: in the
     table it stands at its place without a number, and programs find it with --altered.
@@ -131,18 +136,29 @@ def messages(session: str, wanted: Filter | None, altered: bool, following: bool
     Example:
       kiebitz messages game.db -Y 'msg == "ANNOUNCE" && maexchen.dice == "2,1"'
       kiebitz messages game.db -F --nl
+      kiebitz messages 'game.db:*' other.pcap -Y 'chat contains "ü"'
     """
-    path, _ = split_number(session)
-    opened = Session(open_session(session), path if is_database(path) else None)
     if altered and following:
         raise click.UsageError("--altered and -F do not go together")
+    if following and is_several(sessions):
+        raise click.UsageError("-F follows one session: name one")
+    nothing = "no messages match" if wanted else f"there are no messages in {these(sessions)}"
     if altered:
-        show_alterations(opened, wanted, form)
-        return
-    listing = _Listing(opened, wanted, has_dropped=form is None)
-    rows = _followed(opened, listing) if following else batches(listing.rows(0))
-    columns = of_several(_COLUMNS, len(opened.timeline.tables()) > 1)
-    show(columns, rows, form, "no messages match" if wanted else "there are no messages in this session")
+        show_alterations(sessions, wanted, form)
+    elif following:
+        path, _ = split_number(sessions[0])
+        opened = Session(open_session(sessions[0]), path if is_database(path) else None)
+        columns = of_several(_COLUMNS, len(opened.timeline.tables()) > 1)
+        show(columns, _followed(opened, _Listing(opened, wanted, form is None)), form, nothing)
+    else:
+        has_dropped = form is None
+        list_sessions(
+            sessions,
+            _COLUMNS,
+            lambda session: _Listing(session, wanted, has_dropped).rows(0),
+            form,
+            nothing,
+        )
 
 
 class _Listing:
@@ -166,7 +182,8 @@ class _Listing:
             for message in found:
                 while dropped and dropped[0].ts_ns < message.ts_ns:
                     yield _row_of_dropped(dropped.popleft())
-                yield _row(message, flaws.get(message.id, ()), recorded)
+                stream_id = timeline.numbers.row_id("streams", message.stream)
+                yield _row(message, stream_id, flaws.get(message.id, ()), recorded)
         yield from map(_row_of_dropped, dropped)
 
     def _dropped(self) -> Iterator[Alteration]:
@@ -190,18 +207,18 @@ def _row_of_dropped(dropped: Alteration) -> Row:
         None,
         dropped.fields,
         _Said(dropped.action, (), None, dropped.fields or {}, None),
-        *[None] * 8,
+        *[None] * 9,
     )
 
 
-def _row(message: Message, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> Row:
+def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> Row:
     sent = None
     if not message.fields and any(flaw.severity != "note" for flaw in flaws):
         end = message.offset + min(message.length, _SHOWN)
-        stretches = recorded.between(message.stream, message.direction, message.offset, end)
+        stretches = recorded.between(stream_id, message.direction, message.offset, end)
         sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
     return (
-        message.id,
+        message.number,
         message.time,
         message.stream,
         message.direction,
@@ -220,6 +237,7 @@ def _row(message: Message, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> R
         [msgspec.structs.asdict(flaw) for flaw in flaws],
         sent,
         message.altered,
+        message.id,
     )
 
 
@@ -228,7 +246,8 @@ def _followed(session: Session, listing: _Listing) -> Iterator[list[Row]]:
     latest = 0
     for _ in session.looks():
         connection = session.timeline.connection
-        newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
+        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
+        newest = session.timeline.numbers.number("messages", last)
         for batch in batches(listing.rows(latest)):
             yield batch
             newest = max([newest, *(row[0] for row in batch if row[0] is not None)])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import click
 
+from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.addresses import Place, place_at
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
@@ -28,6 +29,9 @@ from kiebitz.proxy.modes import endpoint
 
 _VERDICTS = {key_of(word): word for word in WORDS}
 """By how they are written in options."""
+
+
+_WAIT_S = 1.0
 
 
 class _Asked(NamedTuple):
@@ -57,6 +61,8 @@ class _Asked(NamedTuple):
         words = ["kiebitz", "probe", self.role, self.address, "-d", self.dissector.protocol]
         for option, value in (("--like", self.like), ("--restart", self.restart)):
             words += [option, value] if value is not None else []
+        if self.wait_s != _WAIT_S:
+            words += ["--wait", f"{self.wait_s:g}"]
         return shlex.join(words)
 
 
@@ -69,7 +75,13 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.command()
 @click.argument("role", type=click.Choice(ROLES))
 @click.argument("address", metavar="[[HOST:]PORT]", required=False)
-@click.option("-d", "protocol", metavar="PROTOCOL", help="What it speaks, as in kiebitz protocols.")
+@click.option(
+    "-d",
+    "protocol",
+    metavar="PROTOCOL",
+    shell_complete=complete_protocol,
+    help="What it speaks, as in kiebitz protocols.",
+)
 @click.option(
     "--like",
     metavar="SESSION",
@@ -104,7 +116,7 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     "--wait",
     "wait_s",
     type=float,
-    default=1.0,
+    default=_WAIT_S,
     show_default=True,
     callback=_bounded,
     metavar="SECONDS",

@@ -250,5 +250,6 @@ def _bounds(
         return first, last
     span = timeline.span(game.id)
     if span is None:
-        raise MomentError(f"nothing of game {game.id} was recorded")
+        number = timeline.numbers.number("games", game.id)
+        raise MomentError(f"nothing of game {number} was recorded")
     return max(first, span[0].id), min(last, span[1].id)

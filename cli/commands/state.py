@@ -55,24 +55,27 @@ def state(
     at = moment or END
     tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
     onlooker = Onlooker(timeline, player)
+    game = timeline.numbers.row_id_if_any("games", number)
     if as_json:
-        _write_json(tables, onlooker, number)
+        _write_json(timeline, tables, onlooker, number)
     elif tables and svg is not None:
-        _write_svg(svg, session, timeline, tables, onlooker, number)
+        _write_svg(svg, session, timeline, tables, onlooker, game)
     elif tables:
-        _draw(timeline, tables, onlooker, number)
+        _draw(timeline, tables, onlooker, game)
     else:
         warn("no game was recognised in this session")
 
 
-def _write_json(tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
+def _write_json(
+    timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, number: int | None
+) -> None:
     rows = [
         {
             "table": found.table.id,
             "protocol": found.table.protocol,
             "server": found.table.server,
-            "game": game,
-            "event": found.event.id if found.event is not None else None,
+            "game": number,
+            "event": timeline.numbers.number("events", found.event.id) if found.event is not None else None,
             "time": onlooker.seconds(found.event) if found.event is not None else None,
             "state": onlooker.state(found.state),
         }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session
-from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import Column, address, batches, moment, number
+from kiebitz.cli.options.session import sessions_argument
+from kiebitz.cli.several import list_sessions, these
+from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.cli.terminal.table import Column, Row, address, moment, number
 from kiebitz.storage.session import Session
 
 _COLUMNS = (
@@ -21,14 +23,15 @@ _COLUMNS = (
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
+    Column("id"),
 )
 
 
 @click.command()
-@session_argument
+@sessions_argument
 @output_options
-def streams(session: str, form: Form | None) -> None:
-    """List the streams of a session: TCP connections, and pairs of addresses that talk over UDP.
+def streams(sessions: tuple[str, ...], form: Form | None) -> None:
+    """List the streams of sessions: TCP connections, and pairs of addresses that talk over UDP.
 
     Times are seconds since the session began.
 
@@ -36,9 +39,13 @@ def streams(session: str, form: Form | None) -> None:
     Example:
       kiebitz streams game.db
     """
-    rows = (
+    list_sessions(sessions, _COLUMNS, _rows, form, f"there are no streams in {these(sessions)}")
+
+
+def _rows(session: Session) -> Iterator[Row]:
+    return (
         (
-            stream.id,
+            stream.number,
             stream.protocol,
             stream.transport,
             stream.client,
@@ -48,7 +55,7 @@ def streams(session: str, form: Form | None) -> None:
             stream.close_reason,
             stream.messages,
             stream.bytes,
+            stream.id,
         )
-        for stream in Session(open_session(session)).streams()
+        for stream in session.streams()
     )
-    show(_COLUMNS, batches(rows), form, "there are no streams in this session")

@@ -104,7 +104,7 @@ def _tell_of_copies(
     `differing` are the events that did not stay.
     """
     found = {
-        copy.id: msgspec.structs.replace(wish, number=copy.id)
+        copy.id: msgspec.structs.replace(wish, number=timeline.numbers.number("messages", copy.id))
         for wish in wishes
         for copy in copies(timeline, wish, wishes)
         if copy.event_id not in differing

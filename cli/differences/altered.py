@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.excerpt import shown_bytes
-from kiebitz.cli.terminal.output import Form, show
-from kiebitz.cli.terminal.table import BATCH, Column, Row, address, batches, moment, number
+from kiebitz.cli.terminal.output import Form
+from kiebitz.cli.terminal.table import BATCH, Column, Row, address, moment, number
 from kiebitz.dissectors.grammar import UNREADABLE, shortened
 from kiebitz.storage.alterations import AlterationRow, deed
 from kiebitz.storage.escaping import field_words, value_words
@@ -44,12 +46,12 @@ class Told(msgspec.Struct, frozen=True):
     @property
     def who(self) -> str:
         """The client, by its name if it has said it."""
-        return self.alteration.player or self.alteration.client
+        return self.alteration.player or named(self.alteration.client)
 
     @property
     def way(self) -> str:
         """From whom to whom."""
-        ends = (self.who, self.alteration.server)
+        ends = (self.who, named(self.alteration.server))
         return " → ".join(ends if self.alteration.direction == "c2s" else ends[::-1])
 
     @property
@@ -117,8 +119,12 @@ def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
     """What was altered, with what came of it."""
     remaining = session.alterations(wanted)
     while found := list(islice(remaining, BATCH)):
-        numbers = [one.message for one in found if one.message is not None]
-        came = {row.message.id: row.message for row in messages_numbered(session.timeline, numbers)}
+        numbers = session.timeline.numbers
+        ids = [numbers.row_id("messages", one.message) for one in found if one.message is not None]
+        came = {
+            numbers.number("messages", row.message.id): row.message
+            for row in messages_numbered(session.timeline, ids)
+        }
         for one in found:
             yield Told(one, None if one.message is None else came.get(one.message))
 
@@ -126,7 +132,7 @@ def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
 # As a list.
 
 _COLUMNS = (
-    number(width=5),
+    number("id", width=5),
     moment("time", "time", width=12),
     number("stream", "stream"),
     Column("dir", "dir", stays=True),
@@ -149,10 +155,12 @@ _COLUMNS = (
 )
 
 
-def show_alterations(session: Session, wanted: Filter | None, form: Form | None) -> None:
-    """List what was altered."""
-    rows = map(_row, told(session, wanted))
-    show(_COLUMNS, batches(rows), form, "nothing that was altered matches" if wanted else NOTHING)
+def show_alterations(sessions: Sequence[str], wanted: Filter | None, form: Form | None) -> None:
+    """List what was altered in sessions. Raises as `list_sessions` does."""
+    nothing = (
+        "nothing that was altered matches" if wanted else f"Kiebitz has altered nothing in {these(sessions)}"
+    )
+    list_sessions(sessions, _COLUMNS, lambda session: map(_row, told(session, wanted)), form, nothing)
 
 
 def _row(one: Told) -> Row:

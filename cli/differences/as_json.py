@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kiebitz.cli.differences.sides import Side, Sides
@@ -29,8 +30,8 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
         "games": [
             {
                 "table": pair.table,
-                "a": _game(pair.a),
-                "b": _game(pair.b),
+                "a": _game(both.a, pair.a),
+                "b": _game(both.b, pair.b),
                 "events": {"a": pair.events[0], "b": pair.events[1]},
             }
             for pair in difference.games
@@ -55,21 +56,26 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
                 "sort": one.sort,
                 "fields": one.fields,
                 "count": one.count,
-                "a": one.a,
-                "b": one.b,
+                "a": both.a.numbers.number_if_any("messages", one.a),
+                "b": both.b.numbers.number_if_any("messages", one.b),
             }
             for one in difference.messages
         ],
         "conversations": [
-            {"table": one.table, "player": one.player, "a": one.a, "b": one.b}
+            {
+                "table": one.table,
+                "player": one.player,
+                "a": _streams(both.a, one.a),
+                "b": _streams(both.b, one.b),
+            }
             for one in difference.conversations
         ],
     }
 
 
-def _references(side: Side, numbers: list[int | None]) -> dict[int, dict[str, Any]]:
-    """Events by their numbers: one pass over the session is quicker than as many questions."""
-    wanted = {number for number in numbers if number is not None}
+def _references(side: Side, ids: list[int | None]) -> dict[int, dict[str, Any]]:
+    """Events by their ids: one pass over the session is quicker than as many questions."""
+    wanted = {number for number in ids if number is not None}
     return {event.id: side.reference(event) for event in side.timeline.events() if event.id in wanted}
 
 
@@ -77,5 +83,12 @@ def _table(row: TableRow | None) -> dict[str, Any] | None:
     return None if row is None else {"id": row.id, "protocol": row.protocol, "server": row.server}
 
 
-def _game(row: GameRow | None) -> dict[str, Any] | None:
-    return None if row is None else {"id": row.id, "label": row.label, "result": row.result}
+def _game(side: Side, row: GameRow | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    number = side.numbers.number("games", row.id)
+    return {"number": number, "id": row.id, "label": row.label, "result": row.result}
+
+
+def _streams(side: Side, ids: Sequence[int]) -> list[int]:
+    return [side.numbers.number("streams", one) for one in ids]

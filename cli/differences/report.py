@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
 from kiebitz.cli.terminal.console import counted
@@ -68,9 +69,9 @@ def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
     if difference.messages:
         yield Text()
         yield Text("Messages that made no event", "bold")
-        yield from _messages(difference)
+        yield from _messages(difference, both)
     for side in both:
-        if alone := [*_bounded(_alone(difference, side.label))]:
+        if alone := [*_bounded(_alone(difference, side))]:
             yield Text()
             yield Text(f"Only in {side.label}", "bold")
             yield from (Text(f"  {line}") for line in alone)
@@ -158,9 +159,9 @@ def _first(difference: Difference, first: EventDifference, both: Sides) -> Itera
     a = _moment(both.a, pair.a, first.a, first.before[0])
     b = _moment(both.b, pair.b, first.b, first.before[1])
     yield Text()
-    yield Text(f"The first difference: {_place(difference, first)}, {_what(first)}", "bold")
+    yield Text(f"The first difference: {_place(difference, first, both)}, {_what(first)}", "bold")
     for mine, other in _context(first, both):
-        yield Text(f"  A #{mine.id:<7} B #{other.id:<7} {both.a.told(mine)}", "dim")
+        yield Text(f"  A {both.a.name(mine):<8} B {both.b.name(other):<8} {both.a.told(mine)}", "dim")
     yield _move(a, "")
     yield _move(b, f"{'':11}")
     if a.event is not None and b.event is not None:
@@ -173,7 +174,7 @@ def _first(difference: Difference, first: EventDifference, both: Sides) -> Itera
         yield Text(f"{moment.side.label}:", "bold")
         yield moment.side.onlooker.picture(moment.table_id, moment.state, moment.recent(RECENT), game)
     yield Text()
-    yield from state_lines(state_difference(difference, first.table, a.state, b.state))
+    yield from state_lines(state_difference(difference, first.table, both, a.state, b.state))
 
 
 def _context(first: EventDifference, both: Sides) -> list[tuple[Event, Event]]:
@@ -202,29 +203,34 @@ def _move(moment: _Moment, indent: str) -> Text:
     """What happens on a side, in its column."""
     label = Text.assemble("  ", indent, (f"{moment.side.label} ", "bold"))
     if moment.event is not None:
-        number = f"#{moment.event.id}"
+        number = moment.side.name(moment.event)
         return label.append(f"{number:{20 - len(indent)}}{moment.side.told(moment.event)}")
     following = next(iter(moment.side.timeline.recent(moment.table_id, moment.seq + 1, 1)), None)
     if following is None:
         return label.append("nothing, and nothing comes after it")
-    return label.append(f"nothing; next is #{following.id} {moment.side.told(following).lstrip()}")
+    return label.append(
+        f"nothing; next is {moment.side.name(following)} {moment.side.told(following).lstrip()}"
+    )
 
 
 # States.
 
 
-def state_difference(difference: Difference, table: int, a: State, b: State) -> list[StateDifference]:
-    """Where two states of a pair of tables differ."""
+def state_difference(
+    difference: Difference, table: int, both: Sides, a: State, b: State
+) -> list[StateDifference]:
+    """Where two states of a pair of tables differ; in paths games stand by their numbers in the session."""
     pair = difference.tables[table]
     assert pair.a is not None
     dissector = dissector_of(pair.a.protocol)
     games = {
-        str(game.a.id): str(game.b.id)
+        str(both.a.numbers.number("games", game.a.id)): str(both.b.numbers.number("games", game.b.id))
         for game in difference.games
         if game.table == table and game.a is not None and game.b is not None
     }
     handles = dissector.grammar.state_handles if dissector is not None else {}
-    return compare_states(a, b, handles, pair.called, games)
+    shown_a, shown_b = both.a.numbers.state(a), both.b.numbers.state(b)
+    return compare_states(shown_a, shown_b, handles, pair.called, games)
 
 
 def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
@@ -267,12 +273,12 @@ def _grouped(difference: Difference, rest: Sequence[EventDifference], both: Side
         one = members[0]
         if place != (table, game):
             place = (table, game)
-            yield Text(f"  {_place(difference, one)}", "bold")
+            yield Text(f"  {_place(difference, one, both)}", "bold")
         yield Text(f"    {len(members)} × {what}" if len(members) > 1 else f"    {what}")
         for side, number in ((both.a, one.a), (both.b, one.b)):
             if number is not None:
                 event = side.event(number)
-                yield Text(f"      {side.label} #{event.id:<6} {side.told(event)}", "dim")
+                yield Text(f"      {side.label} {side.name(event):<7} {side.told(event)}", "dim")
     if len(groups) > SHOWN:
         left = sum(len(members) for _, members in in_order[SHOWN:])
         yield Text(f"  and {counted(left, 'difference')} more, in {counted(len(groups) - SHOWN, 'group')}")
@@ -291,45 +297,53 @@ def _what(one: EventDifference) -> str:
     return f"{kind} {_SORTS[one.sort]}"
 
 
-def _place(difference: Difference, one: EventDifference) -> str:
+def _place(difference: Difference, one: EventDifference, both: Sides) -> str:
     """Where two events stand: table and game."""
     pair = difference.tables[one.table]
     assert pair.a is not None
-    table = f"{game_title(pair.a.protocol)} {pair.a.server}"
+    table = f"{game_title(pair.a.protocol)} {named(pair.a.server)}"
     if one.game is None:
         return f"{table}, outside games"
     game = difference.games[one.game]
     row = game.a or game.b
     assert row is not None
-    if game.a is None or game.b is None:
-        numbers = f"game {row.id} of {_side(game.a)}"
+    a, b = (
+        side.numbers.number_if_any("games", mine.id if mine is not None else None)
+        for side, mine in ((both.a, game.a), (both.b, game.b))
+    )
+    if a is None or b is None:
+        numbers = f"game {b if a is None else a} of {_side(game.a)}"
     else:
-        numbers = f"game {row.id}" if game.a.id == game.b.id else f"game {game.a.id} of A, {game.b.id} of B"
+        numbers = f"game {a}" if a == b else f"game {a} of A, {b} of B"
     return f"{table}, {numbers} ({row.label})"
 
 
-def _messages(difference: Difference) -> Iterator[Text]:
+def _messages(difference: Difference, both: Sides) -> Iterator[Text]:
     for one in difference.messages[:SHOWN]:
         what = f"other {', '.join(one.fields)}" if one.sort == "changed" else _SORTS[one.sort]
         examples = [
-            f"{label} #{number}" for label, number in (("A", one.a), ("B", one.b)) if number is not None
+            f"{side.label} #{side.numbers.number('messages', number)}"
+            for side, number in ((both.a, one.a), (both.b, one.b))
+            if number is not None
         ]
         yield Text(f"  {one.count} × {one.direction} {one.name}: {what}  ({', '.join(examples)})")
     if len(difference.messages) > SHOWN:
         yield Text(f"  and {len(difference.messages) - SHOWN} more sorts")
 
 
-def _alone(difference: Difference, label: str) -> Iterator[str]:
+def _alone(difference: Difference, side: Side) -> Iterator[str]:
     """What only one side has, a line each."""
+    label, numbers = side.label, side.numbers
     for table in difference.tables:
         row = table.a if label == "A" else table.b
         if row is not None and table.is_alone:
             events = counted(sum(table.events), "event")
-            yield f"the server {game_title(row.protocol)} {row.server}, {events}"
+            yield f"the server {game_title(row.protocol)} {named(row.server)}, {events}"
     for game in difference.games:
         only = game.a if label == "A" else game.b
         if only is not None and game.is_alone:
-            yield f"game {only.id} ({only.label}), {counted(sum(game.events), 'event')}"
+            number = numbers.number("games", only.id)
+            yield f"game {number} ({only.label}), {counted(sum(game.events), 'event')}"
     for _, player in difference.strangers:
         name = player.a if label == "A" else player.b
         if name is not None:
@@ -338,7 +352,8 @@ def _alone(difference: Difference, label: str) -> Iterator[str]:
         streams = talk.a if label == "A" else talk.b
         if streams:
             whose = f"of {_short(talk.player)}" if talk.player is not None else "of nobody who is known"
-            yield f"a conversation {whose}, stream {', '.join(map(str, streams[:_LISTED]))}"
+            listed = (str(numbers.number("streams", stream)) for stream in streams[:_LISTED])
+            yield f"a conversation {whose}, stream {', '.join(listed)}"
 
 
 def _side(mine: object) -> str:

@@ -22,11 +22,16 @@ class Side:
         self.timeline = timeline
         self.label = label
         self.title = title
+        self.numbers = timeline.numbers
         self.onlooker = Onlooker(timeline, None)
 
     def event(self, number: int) -> Event:
-        """An event by its number."""
+        """An event by its id."""
         return next(self.timeline.events("e.id = ?", [number]))
+
+    def name(self, event: Event) -> str:
+        """What an event is called."""
+        return f"#{self.numbers.number('events', event.id)}"
 
     def sentence(self, event: Event) -> str:
         """What happened, in a line that is not too long."""
@@ -39,6 +44,7 @@ class Side:
     def reference(self, event: Event) -> dict[str, Any]:
         """An event as JSON."""
         return {
+            "number": self.numbers.number("events", event.id),
             "id": event.id,
             "time": self.onlooker.seconds(event),
             "sentence": self.onlooker.sentence(event),

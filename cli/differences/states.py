@@ -25,7 +25,7 @@ def differing_states(
         (
             a[pair.a.id] if pair.a is not None else None,
             b[pair.b.id] if pair.b is not None else None,
-            _between(difference, number, a, b),
+            _between(difference, number, both, a, b),
         )
         for number, pair in enumerate(difference.tables)
     ]
@@ -43,12 +43,12 @@ def differing_states(
 
 
 def _between(
-    difference: Difference, number: int, a: dict[int, TableMoment], b: dict[int, TableMoment]
+    difference: Difference, number: int, both: Sides, a: dict[int, TableMoment], b: dict[int, TableMoment]
 ) -> list[StateDifference]:
     pair = difference.tables[number]
     if pair.a is None or pair.b is None:
         return []
-    return state_difference(difference, number, a[pair.a.id].state, b[pair.b.id].state)
+    return state_difference(difference, number, both, a[pair.a.id].state, b[pair.b.id].state)
 
 
 def _draw(console: Console, side: Side, moment: TableMoment) -> None:
@@ -78,6 +78,6 @@ def _moment(side: Side, moment: TableMoment | None) -> dict[str, object] | None:
         "table": moment.table.id,
         "protocol": moment.table.protocol,
         "server": moment.table.server,
-        "event": moment.event.id if moment.event is not None else None,
+        "event": side.numbers.number("events", moment.event.id) if moment.event is not None else None,
         "time": side.onlooker.seconds(moment.event) if moment.event is not None else None,
     }

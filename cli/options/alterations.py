@@ -104,20 +104,21 @@ def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[Messa
 
     Of one that is edited only those that say just the same, so that the same can be done to them.
     """
-    row = next(messages(timeline, "m.id = ?", [wish.number]))
+    numbers = timeline.numbers
+    row = next(messages(timeline, "m.id = ?", [numbers.row_id("messages", wish.number)]))
     if wish.verb == "insert" or row.event_id is None:
         return []
     altered = {other.number for other in wishes if other.verb != "insert"}
     return [
         other
         for other in messages(timeline, "m.event_id = ?", [row.event_id])
-        if other.id not in altered
+        if numbers.number("messages", other.id) not in altered
         and (wish.verb == "drop" or (other.name, other.fields) == (row.name, row.fields))
     ]
 
 
 class _Splices:
-    """Wishes that are looked up in a session; `by_message` is what becomes of its messages, by number."""
+    """Wishes that are looked up in a session; `by_message` is what becomes of its messages, by their ids."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -143,10 +144,11 @@ class _Splices:
         self.by_message[row.id] = msgspec.structs.replace(splice, instead=instead)
 
     def _message(self, number: int) -> MessageRow:
-        row = next(messages(self._timeline, "m.id = ?", [number]), None)
+        numbers = self._timeline.numbers
+        row = next(messages(self._timeline, "m.id = ?", [numbers.row_id("messages", number)]), None)
         if row is None:
             known = [
-                found
+                numbers.number("messages", found)
                 for (found,) in self._timeline.connection.execute(
                     "SELECT m.id FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
                     " WHERE s.session_id = ? ORDER BY m.id",

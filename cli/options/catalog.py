@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
 from kiebitz.cli.options.session import SESSION_ARGUMENTS
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.sessions import every_session, open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.conditions import compile_wanted, field_catalog
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
-    if text is None:
+    if text is None or context.resilient_parsing:
         return None
     from kiebitz.storage.filters import FilterError, compile_filter
 
@@ -31,6 +32,8 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
             raise
         # Now it pays to look into the sessions: what is near among their own words is meant.
         given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
+        # Of many it would take long; the first one's words are the others', too.
+        given += islice(every_session(context.params.get("sessions", ())), 1)
         # The command is refused before it has begun, so nothing would be closed with it.
         with click.Context(context.command):
             opened = [open_session(session, is_told=False) for session in given]

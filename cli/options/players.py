@@ -16,14 +16,17 @@ _LISTED = 8
 
 def check_player(timeline: Timeline, player: str) -> None:
     """Raise StorageError, with the nearest names, unless `player` acts in the session or is known in it."""
+    known = known_players(timeline)
+    if player not in known:
+        raise no_such_player(player, known)
+
+
+def known_players(timeline: Timeline) -> set[str]:
+    """Everybody who acts in the session, or is there at its end."""
     known = timeline.actors()
-    if player in known:
-        return
     for table in timeline.tables():
         known |= timeline.state_at(table.id, sys.maxsize).get("players", {}).keys()
-    if player in known:
-        return
-    raise no_such_player(player, known)
+    return known
 
 
 def no_such_player(player: str, known: Collection[str]) -> StorageError:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
-session_argument = click.argument("session", metavar="SESSION", type=click.Path(), is_eager=True)
+from kiebitz.cli.completion.session import SessionType
+
+session_argument = click.argument("session", metavar="SESSION", type=SessionType(), is_eager=True)
 """A SESSION as `cli.sessions.open_session` takes it; it is read before the options."""
 
 sessions_argument = click.argument(
-    "sessions", metavar="SESSION...", type=click.Path(), nargs=-1, required=True
+    "sessions", metavar="SESSION...", type=SessionType(), nargs=-1, required=True, is_eager=True
 )
-"""Several of them."""
+"""Several of them, in which `DB:*` is all of a database."""
 
 SESSION_ARGUMENTS = ("session", "a", "b")
-"""What arguments that are sessions are called."""
+"""What arguments that are one session each are called."""

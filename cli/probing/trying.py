@@ -309,14 +309,15 @@ class Trial(Stage):
         how = self._ending()
         said = self._said if self._said is not None else self._replies
         flawed = () if self._is_told_wrong() else self._witness.flawed(self._known_flawed())
-        others_go_on = self._others_go_on(place)
-        # A client lets nobody in.
-        lets_in = await self._newcomer(place) if self._case.role == "server" else None
-        is_leaving = how is not None if self._case.role == "client" else lets_in is False
-        died = await self._died_by_now() if is_leaving else self._died()
         # Where nothing more is to come it is right to say nothing more.
         is_through = place.is_last and self._case.harmless
         is_as_usual = self._is_as_usual(place) or is_through
+        answer, is_untold = self._answer(), self._is_untold(place)
+        others_go_on, leaves_waiting = self._others_go_on(place), self._leaves_waiting(place)
+        # A newcomer is made room for: what comes then is no answer. A client lets nobody in.
+        lets_in = await self._newcomer(place) if self._case.role == "server" else None
+        is_leaving = how is not None if self._case.role == "client" else lets_in is False
+        died = await self._died_by_now() if is_leaving else self._died()
         # That nobody is there any more is no ending of a connection, and after a game a client may leave.
         has_left = self._case.role == "client" and self._way.has_played
         is_gone = has_left or (how is not None and how.startswith(NOBODY_LISTENS))
@@ -329,9 +330,9 @@ class Trial(Stage):
             lets_in,
             others_go_on,
             self._is_beyond(place),
-            self._answer(),
-            self._leaves_waiting(place),
-            self._is_untold(place),
+            answer,
+            leaves_waiting,
+            is_untold,
         )
 
     def _is_beyond(self, place: Place) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.console import Line, Styled, flush, show_line, warn
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.grammar import UNREADABLE
@@ -39,9 +40,9 @@ class LiveView:
         self._quiet = quiet
         self._filter = wanted.text if wanted is not None else ""
         self._spent = 0.0
-        self._event_wanted = wanted.predicate("events") if wanted is not None else None
-        self._altered_wanted = wanted.predicate("messages") if wanted is not None else None
-        self._flaw_wanted = wanted.predicate("diagnostics") if wanted is not None else None
+        self._event_wanted = wanted.predicate("events", recorder.numbers) if wanted is not None else None
+        self._altered_wanted = wanted.predicate("messages", recorder.numbers) if wanted is not None else None
+        self._flaw_wanted = wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
         self._tables = {table.id: table for table in tables}
         self._names: dict[int, str] = {}
         """What clients call themselves, by their streams."""
@@ -141,7 +142,7 @@ class LiveView:
 
     def _of_altered(self, altered: Altered, name: str | None) -> Line:
         """What Kiebitz has done."""
-        client = self._names.get(altered.stream.id, altered.stream.client)
+        client = self._names.get(altered.stream.id) or named(altered.stream.client)
         whose = f"from {client}" if altered.direction == "c2s" else f"to {client}"
         start = f"{self._time(altered.ts_ns)}  {self._where(altered.stream.server)}"
         deed = f"{IN_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
@@ -164,8 +165,8 @@ class LiveView:
 
     def _sender(self, flaw: Diagnostic) -> str:
         if flaw.direction == "s2c":
-            return flaw.stream.server
-        return self._names.get(flaw.stream.id, flaw.stream.client)
+            return named(flaw.stream.server)
+        return self._names.get(flaw.stream.id) or named(flaw.stream.client)
 
     @property
     def _started_ns(self) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.console import counted
 from kiebitz.cli.terminal.excerpt import shown_bytes
@@ -69,7 +70,7 @@ class _Block:
         message, about = self._shown.message, self._shown.about
         # Only foreign names have a gloss of their own.
         meaning = message.gloss or (about.meaning if about is not None else None)
-        name = Text.assemble((f"#{message.id} {message.name}", "bold"))
+        name = Text.assemble((f"#{message.number} {message.name}", "bold"))
         yield from self._wrapped(name if meaning is None else name + f": {meaning}")
         game = "" if message.game is None else f", game {message.game}"
         place = f"{message.time:.6f} s, stream {message.stream}, from byte {message.offset}{game}"
@@ -96,7 +97,7 @@ class _Block:
     def _event(self) -> Iterator[Text]:
         event = self._shown.event
         assert event is not None
-        head = Text.assemble((f"event #{event.id}", "bold"), f", {event.time:.6f} s: {event.sentence}")
+        head = Text.assemble((f"event #{event.number}", "bold"), f", {event.time:.6f} s: {event.sentence}")
         yield from self._wrapped(head)
         for change in self._shown.changes[:_CHANGES]:
             yield from self._wrapped(Text(_changed(change)), _INDENT)
@@ -122,8 +123,9 @@ class _Block:
 
 def _way(message: Message) -> str:
     """From whom to whom."""
-    client = message.client if message.player is None else f"{message.player} ({message.client})"
-    return f"{client} → {message.server}" if message.direction == "c2s" else f"{message.server} → {client}"
+    client, server = named(message.client), named(message.server)
+    client = client if message.player is None else f"{message.player} ({client})"
+    return f"{client} → {server}" if message.direction == "c2s" else f"{server} → {client}"
 
 
 def _changed(change: ChangeInFull) -> str:
@@ -141,4 +143,4 @@ def _told(copy: Copy, message: Message) -> str:
     """To whom a copy went, and how much later."""
     way = "to" if message.direction == "s2c" else "from"
     later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
-    return f"#{copy.id} {way} {copy.player or copy.client} (stream {copy.stream}), {later}"
+    return f"#{copy.number} {way} {copy.player or named(copy.client)} (stream {copy.stream}), {later}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import name_of, named
 from kiebitz.cli.terminal.cells import cell_len, set_cell_size
 from kiebitz.cli.terminal.console import (
     Line,
@@ -54,9 +55,15 @@ def milliseconds(value: Any) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
+def _address(value: Any) -> str:
+    return named(words(value))
+
+
 def short_address(value: Any) -> str:
     """An address where there is little room: of one on this machine only its port, as in `:9000`."""
     text = words(value)
+    if (name := name_of(text)) is not None:
+        return name
     return text[len(_LOOPBACK) - 1 :] if text.startswith(_LOOPBACK) else text
 
 
@@ -67,7 +74,7 @@ class Column(msgspec.Struct, frozen=True):
     `width` is the least number of cells it takes. `short` writes its values where there is little room.
     `least` cells are left of it at the least where it may be cut; with None it is never cut. A value whose
     `end_matters` is cut at its beginning. A column may be left out as a whole unless it `stays`. A value may
-    have a `colour`, one of click's names.
+    have a `colour`, one of click's names. With one table, what is `of_tables` is not shown.
     """
 
     key: str
@@ -80,9 +87,10 @@ class Column(msgspec.Struct, frozen=True):
     end_matters: Callable[[Any], bool] = lambda value: False
     stays: bool = False
     colour: Callable[[Any], str | None] | None = None
+    of_tables: bool = False
 
 
-def number(key: str = "id", title: str = "#", width: int = 0) -> Column:
+def number(key: str = "number", title: str = "#", width: int = 0) -> Column:
     """The column of what a row is called."""
     return Column(key, title, right=True, width=width, stays=True)
 
@@ -92,17 +100,25 @@ def moment(key: str, title: str, width: int = 0) -> Column:
     return Column(key, title, right=True, width=width, text=seconds, short=milliseconds, stays=True)
 
 
-def address(key: str, title: str, width: int = 0) -> Column:
+def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Column:
     """A column of addresses, of which the port is always there."""
     return Column(
-        key, title, width=width, short=short_address, least=9, end_matters=lambda value: True, stays=True
+        key,
+        title,
+        width=width,
+        text=_address,
+        short=short_address,
+        least=9,
+        end_matters=lambda value: True,
+        stays=True,
+        of_tables=of_tables,
     )
 
 
 def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
-    """Columns of which people see the server only where there are several tables."""
+    """The columns as they are shown where there are several tables, or one."""
     return [
-        msgspec.structs.replace(column, title="") if column.key == "server" and not are_several else column
+        msgspec.structs.replace(column, title="") if column.of_tables and not are_several else column
         for column in columns
     ]
 

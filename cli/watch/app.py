@@ -399,15 +399,16 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def action_copy(self) -> None:
         """Put a reference into the clipboard, as far as the terminal lets one."""
-        event = self.viewer.event
+        event, numbers = self.viewer.event, self.viewer.watched.timeline.numbers
         number = None
         if self.pane in ("message", "messages"):
-            number = (
+            chosen = (
                 self.viewer.message_of("messages", self.listing.place) if self.pane == "messages" else None
             )
-            number = number if number is not None else self.viewer.message_id()
+            chosen = chosen if chosen is not None else self.viewer.message_id()
+            number = numbers.number_if_any("messages", chosen)
         elif event is not None:
-            number = event.id
+            number = numbers.number("events", event.id)
         if number is not None:
             self.copy_to_clipboard(f"#{number}")
             self.viewer.notice = f"#{number} is in the clipboard, if the terminal allows it"
@@ -453,7 +454,9 @@ class WatchApp(App[int], inherit_bindings=False):
             self.by_hand.do("let-go")
             return
         if listing.id == "streams":
-            self.query_one(FilterLine).open(f"stream == {self.viewer.streams.numbers[place]}")
+            numbers = self.viewer.watched.timeline.numbers
+            stream = numbers.number("streams", self.viewer.streams.ids[place])
+            self.query_one(FilterLine).open(f"stream == {stream}")
             return
         with self.told():
             number = self.viewer.message_of(listing.id, place)

@@ -69,12 +69,12 @@ class EventRows(Rows):
         return len(self.course)
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
-        onlooker = self._watched.onlooker
+        onlooker, numbers = self._watched.onlooker, self._watched.timeline.numbers
         return [
             Text.assemble(
                 (f"{onlooker.seconds(event):9.3f}", "dim"),
                 f" {onlooker.sentence(event)} ",
-                (f"#{event.id}", "dim"),
+                (f"#{numbers.number('events', event.id)}", "dim"),
             )
             for event in self.course.events(begin, end)
         ]
@@ -134,7 +134,9 @@ class MessageRows(Rows):
                 altered.action(number) if altered is not None else None,
             )
             if number in rows
-            else Text(f"#{number} is not in the database any more", "dim")
+            else Text(
+                f"#{timeline.numbers.number('messages', number)} is not in the database any more", "dim"
+            )
             for number in numbers
         ]
 
@@ -191,7 +193,7 @@ class StreamRows(Rows):
     def __init__(self, watched: Watched, names: Names) -> None:
         self._watched = watched
         self._names = names
-        self.numbers: Sequence[int] = ()
+        self.ids: Sequence[int] = ()
         self.grow()
 
     def grow(self) -> None:
@@ -201,19 +203,20 @@ class StreamRows(Rows):
         rows = timeline.connection.execute(
             "SELECT id FROM streams WHERE session_id = ? ORDER BY id", (timeline.session.id,)
         )
-        self.numbers = [number for (number,) in rows if seen is None or number in seen]
+        self.ids = [number for (number,) in rows if seen is None or number in seen]
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.ids)
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
-        return [self._line(row) for row in streams_numbered(self._watched.timeline, self.numbers[begin:end])]
+        return [self._line(row) for row in streams_numbered(self._watched.timeline, self.ids[begin:end])]
 
     def _line(self, row: StreamOnList) -> Text:
         state = "open" if row.closed_ns is None else row.close_reason or "closed"
         name = self._names.get(row.id, row.client)
+        number = self._watched.timeline.numbers.number("streams", row.id)
         return Text.assemble(
-            (f"{row.id:5} ", "dim"),
+            (f"{number:5} ", "dim"),
             f"{name}  {row.transport} {short_address(row.client)} to {short_address(row.server)}  ",
             f"{row.protocol or 'no game known'}, {row.bytes} bytes, {state}",
         )

@@ -51,13 +51,15 @@ def viewer_of(
 ) -> Viewer:
     """A viewer of a session in the file at `path`; of a capture it is what was read from it.
 
-    `between` are the first and the last event, by their ids, if only those are to be seen.
+    `game` is a number in the session. `between` are the first and the last event, by their ids, if only those
+    are to be seen.
     """
     from kiebitz.cli.watch.strips import has_letters
     from kiebitz.cli.watch.viewer import Viewer
     from kiebitz.cli.watch.watched import Watched
 
-    watched = Watched(timeline, path if is_database(path) else None, player, wanted, game, between)
+    game_id = timeline.numbers.row_id_if_any("games", game)
+    watched = Watched(timeline, path if is_database(path) else None, player, wanted, game_id, between)
     return Viewer(watched, pace, has_letters("←→"))
 
 

@@ -214,7 +214,7 @@ class Watched:
                 connection = open_existing(next_path)
                 row = next((row for row in sessions(connection) if row.id == number + 1), None)
                 timeline = Timeline(connection, row) if row is not None else None
-                if timeline is None or not timeline.continues:
+                if timeline is None or not timeline.session.continues:
                     connection.close()
                     continue
                 self.session = Session(timeline, next_path)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.drawings.document import document
 from kiebitz.cli.drawings.sheet import Shape
 from kiebitz.cli.options.catalog import names_at_end
@@ -85,6 +86,7 @@ def table_infos(reader: Reader) -> list[records.TableInfo]:
             row.protocol,
             game_title(row.protocol),
             row.server,
+            named(row.server),
             timeline.first_seq(row.id),
             timeline.last_seq(row.id),
         )
@@ -133,13 +135,14 @@ def _state(reader: Reader, asked: Asked) -> records.StateAt:
     table = _table(reader, asked)
     seq = _at(reader, asked, table)
     state = reader.timeline.state_at(table.id, seq)
+    numbers = reader.timeline.numbers
     event = next(reader.timeline.events_between(table.id, seq - 1, seq), None)
     return records.StateAt(
         table.id,
         seq,
-        event.id if event is not None else None,
+        numbers.number("events", event.id) if event is not None else None,
         reader.seconds(event.ts_ns) if event is not None else None,
-        state if asked.player is None else seen_by(state, asked.player),
+        numbers.state(state if asked.player is None else seen_by(state, asked.player)),
     )
 
 
@@ -175,7 +178,8 @@ def _messages(reader: Reader, asked: Asked) -> records.Messages:
 
 def _message(reader: Reader, asked: Asked) -> MessageInFull:
     number = asked.needed("message")
-    found = reader.in_full.message(number, asked.player)
+    message_id = reader.timeline.numbers.row_id("messages", number)
+    found = reader.in_full.message(message_id, asked.player)
     if found is None:
         whose = "" if asked.player is None else f" of {asked.player}'s"
         raise NotThereError(f"there is no message {number}{whose} in this session")

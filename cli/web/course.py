@@ -71,7 +71,12 @@ def _games(reader: Reader, table: TableRow, player: str | None) -> Iterator[reco
         if begun is not None:
             # How it ended may tell what a player was not told.
             result = named_result(timeline, game) if player is None else None
-            yield records.GameMark(game.id, game.label, begun[0], result_words(result) if result else None)
+            yield records.GameMark(
+                timeline.numbers.number("games", game.id),
+                game.label,
+                begun[0],
+                result_words(result) if result else None,
+            )
 
 
 def _flaws(reader: Reader, table: TableRow, player: str | None) -> list[records.FlawMark]:

@@ -251,13 +251,12 @@ class Feed:
 
     def _look(self, reader: Reader, is_last: bool = False) -> None:
         """Make news of what there is; where it `is_last`, no copy is waited for."""
-        connection = reader.timeline.connection
-        growth = records.Growth(
-            *connection.execute(
-                "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
-                " (SELECT coalesce(max(id), 0) FROM diagnostics)"
-            ).fetchone()
-        )
+        connection, numbers = reader.timeline.connection, reader.timeline.numbers
+        message, diagnostic = connection.execute(
+            "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
+            " (SELECT coalesce(max(id), 0) FROM diagnostics)"
+        ).fetchone()
+        growth = records.Growth(numbers.number("messages", message), diagnostic)
         if growth != self.growth:
             self.growth = growth
         upto = reader.timeline.last_event()

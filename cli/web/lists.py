@@ -59,7 +59,8 @@ def seen_events(
     player = view.player
     condition, parameters = sql_condition(timeline, view.wanted if player is None else None, "events")
     if view.game is not None:
-        condition, parameters = f"e.game_id = ? AND {condition}", [view.game, *parameters]
+        game = timeline.numbers.row_id("games", view.game)
+        condition, parameters = f"e.game_id = ? AND {condition}", [game, *parameters]
     if after is not None:
         upto = _BEYOND if before is None else before - 1
         found = timeline.events_between(table.id, after, upto, condition, parameters)
@@ -68,7 +69,7 @@ def seen_events(
     if player is None:
         yield from found
         return
-    passes = view.wanted.predicate("events") if view.wanted is not None else None
+    passes = view.wanted.predicate("events", reader.timeline.numbers) if view.wanted is not None else None
     info = TableInfo(table.id, table.protocol, table.server)
     hosts = streams_by_number(timeline) if passes is not None else {}
     for event in found:
@@ -84,11 +85,13 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
 
 
 def _event_record(reader: Reader, event: Event, altered: AlteredMessages | None) -> records.Event:
+    numbers = reader.timeline.numbers
     return records.Event(
         event.seq,
+        numbers.number("events", event.id),
         event.id,
         event.table_id,
-        event.game_id,
+        numbers.number_if_any("games", event.game_id),
         reader.seconds(event.ts_ns),
         event.ts_ns,
         event.kind,
@@ -104,8 +107,17 @@ def _event_record(reader: Reader, event: Event, altered: AlteredMessages | None)
 
 def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -> records.Messages:
     """Messages, by their number: a table's, or all."""
+    numbers = reader.timeline.numbers
     found, is_first, is_last = window(
-        lambda after, before: seen_messages(reader, table, view, after, before), lambda row: row.id, place
+        lambda after, before: seen_messages(
+            reader,
+            table,
+            view,
+            numbers.row_id_if_any("messages", after),
+            numbers.row_id_if_any("messages", before),
+        ),
+        lambda row: numbers.number("messages", row.id),
+        place,
     )
     return records.Messages(message_records(reader, view.player, found), is_first, is_last)
 
@@ -139,7 +151,7 @@ def message_records(reader: Reader, player: str | None, found: Sequence[MessageR
 def seen_messages(
     reader: Reader, table: TableRow | None, view: View, after: int | None, before: int | None
 ) -> Iterator[MessageRow]:
-    """The messages after a number, or before one, that may be seen and are wanted, as they may be seen."""
+    """The messages after an id, or before one, that may be seen and are wanted, as they may be seen."""
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "messages")
@@ -148,7 +160,7 @@ def seen_messages(
     if player is None:
         yield from rows
         return
-    passes = view.wanted.predicate("messages") if view.wanted is not None else None
+    passes = view.wanted.predicate("messages", reader.timeline.numbers) if view.wanted is not None else None
     hosts = streams_by_number(reader.timeline) if passes is not None else {}
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
@@ -158,13 +170,13 @@ def seen_messages(
 
 
 def message_at(reader: Reader, table: TableRow, seq: int) -> int | None:
-    """The first message that tells of an event, or of the nearest before it; None if there is none."""
+    """The number of the first message that tells of an event, or of the nearest before it; None if none."""
     for event in reader.timeline.events_before(table.id, seq + 1):
         (number,) = reader.timeline.connection.execute(
             "SELECT min(id) FROM messages WHERE event_id = ?", (event.id,)
         ).fetchone()
         if number is not None:
-            return int(number)
+            return reader.timeline.numbers.number("messages", number)
     return None
 
 
@@ -204,7 +216,9 @@ def seen_diagnostics(
     rows = diagnostics_between(reader.timeline, after, before, condition, [*severities, *groups, *parameters])
     # Only now, when the rows are being read: else one might be on a stream that has come meanwhile.
     hosts = streams_by_number(reader.timeline)
-    passes = view.wanted.predicate("diagnostics") if view.wanted is not None else None
+    passes = (
+        view.wanted.predicate("diagnostics", reader.timeline.numbers) if view.wanted is not None else None
+    )
     for row in rows:
         stream = hosts[row.stream_id]
         if player is None:
@@ -220,6 +234,7 @@ def diagnostic_record(
     reader: Reader, table: TableRow | None, row: DiagnosticRow, stream: Stream
 ) -> records.Diagnostic:
     """A diagnostic, with the event of the table at which it stands."""
+    numbers = reader.timeline.numbers
     return records.Diagnostic(
         row.id,
         reader.seconds(row.ts_ns),
@@ -229,7 +244,7 @@ def diagnostic_record(
         row.text,
         row.blame,
         row.suggestion,
-        row.stream_id,
+        numbers.number("streams", row.stream_id),
         row.direction,
         stream.client,
         reader.names.get(row.stream_id),
@@ -237,9 +252,9 @@ def diagnostic_record(
         row.length,
         row.expected,
         row.clause,
-        row.message_id,
+        numbers.number_if_any("messages", row.message_id),
         row.message,
-        row.event_id,
+        numbers.number_if_any("events", row.event_id),
         reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns) if table is not None else None,
     )
 

@@ -205,8 +205,11 @@ class _Gathering:
 
     def _view(self, player: str | None) -> _View:
         tables = {str(table.id): self._table(table, player) for table in self._tables}
-        own = None if player is None else sorted(self._reader.hearers.streams_of(player))
-        return _View(tables, own)
+        if player is None:
+            return _View(tables, None)
+        numbers = self._reader.timeline.numbers
+        own = sorted(self._reader.hearers.streams_of(player))
+        return _View(tables, [numbers.number("streams", stream) for stream in own])
 
     def _table(self, table: TableRow, player: str | None) -> _Table:
         reader, last = self._reader, self._last[table.id]
@@ -252,7 +255,7 @@ class _Gathering:
         for message in messages[:MOST_IN_FULL]:
             found = self._reader.in_full.message(message.id, self._player)
             if found is not None:
-                yield str(message.id), self._packed(found)
+                yield str(message.number), self._packed(found)
 
     def _packed(self, found: MessageInFull) -> _Full:
         pieces: list[tuple[Any, ...]] = []

@@ -40,12 +40,13 @@ class Sessions(Answer, frozen=True):
 
 
 class TableInfo(Answer, frozen=True):
-    """A game table; its events are numbered from `first` + 1 to `last`."""
+    """A game table, at `server`, which people know as `place`; its events are `first` + 1 to `last`."""
 
     table: int
     protocol: str
     title: str
     server: str
+    place: str
     first: int
     last: int
 
@@ -97,6 +98,7 @@ class Event(Answer, frozen=True):
     """Something that happened; `time` is in seconds since the session began."""
 
     seq: int
+    number: int
     id: int
     table: int
     game: int | None
@@ -302,7 +304,7 @@ class Push(Answer, frozen=True, omit_defaults=True):
 
 
 class Growth(Answer, frozen=True):
-    """The newest message and the newest diagnostic, by number."""
+    """The newest message, by its number in the session, and the newest diagnostic, by its id."""
 
     messages: int
     diagnostics: int

@@ -1,7 +1,7 @@
 """What a comparison of two sessions finds.
 
-`a` and `b` are the two sides; None is where one of them has nothing. Events and messages stand here by their
-numbers in the session's database. Exchanging the sessions exchanges the sides and nothing else.
+`a` and `b` are the two sides; None is where one of them has nothing. Events, messages and streams stand here
+by their ids in the session's database. Exchanging the sessions exchanges the sides and nothing else.
 """
 
 from __future__ import annotations

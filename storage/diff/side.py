@@ -115,7 +115,7 @@ def condition(timeline: Timeline, wanted: Filter | None, target: Target) -> Cond
     from kiebitz.storage.filters import register_functions
 
     register_functions(timeline.connection, name_of_stream(timeline))
-    return wanted.sql(target)
+    return wanted.sql(target, timeline.numbers)
 
 
 def _grammar(protocol: str) -> Grammar | None:

@@ -13,12 +13,13 @@ from kiebitz.storage.filters import predicate as _predicate
 from kiebitz.storage.filters import sql as _sql
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.fields import Column, FieldCatalog, StateField, complete
-from kiebitz.storage.filters.meaning import Condition, Meaning, meaning
+from kiebitz.storage.filters.meaning import Condition, Meaning, meaning, of_rows
 from kiebitz.storage.filters.parser import parse
 from kiebitz.storage.filters.predicate import Predicate
 from kiebitz.storage.filters.rows import Row, Target
 from kiebitz.storage.filters.sql import Parameters, reason_of, register_functions
 from kiebitz.storage.filters.syntax import Value
+from kiebitz.storage.numbers import Numbers
 
 __all__ = [
     "FieldCatalog",
@@ -42,14 +43,14 @@ class Filter:
     text: str
     meaning: Meaning
 
-    def sql(self, target: Target) -> tuple[str, Parameters]:
-        """A condition for WHERE and its parameters, in order.
+    def sql(self, target: Target, numbers: Numbers) -> tuple[str, Parameters]:
+        """A condition for WHERE and its parameters, in order; `numbers` are those of the rows' session.
 
         The row's table must have the alias m (messages), e (events) or d (diagnostics) and the connection the
         functions of `register_functions`; `reason_of` explains what one of them has raised. NULL counts as
         false, so do not negate the whole.
         """
-        condition, parameters = _sql.condition(self.meaning, target)
+        condition, parameters = _sql.condition(of_rows(self.meaning, target, numbers), target)
         return f"({condition})", parameters
 
     def asks(self, column: str) -> bool:
@@ -79,9 +80,9 @@ class Filter:
             else:
                 waiting += term.terms
 
-    def predicate(self, target: Target) -> Predicate:
+    def predicate(self, target: Target, numbers: Numbers) -> Predicate:
         """The same condition on a live row of this kind. It raises FilterError where it takes too long."""
-        return _predicate.predicate(self.meaning, target)
+        return _predicate.predicate(of_rows(self.meaning, target, numbers), target)
 
 
 def compile_filter(text: str, catalog: FieldCatalog) -> Filter:

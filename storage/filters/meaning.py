@@ -29,6 +29,7 @@ from kiebitz.storage.filters.fields import (
     UnknownName,
     look_up,
 )
+from kiebitz.storage.filters.rows import Target, numbered
 from kiebitz.storage.filters.syntax import (
     And,
     Comparison,
@@ -41,6 +42,7 @@ from kiebitz.storage.filters.syntax import (
     Value,
 )
 from kiebitz.storage.filters.values import Question, Test
+from kiebitz.storage.numbers import Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,18 @@ Meaning = Condition | AllOf | AnyOf
 def meaning(expression: Expression, text: str, catalog: FieldCatalog) -> Meaning:
     """What a filter means; `text` is where the tree was read from. Raises FilterError."""
     return _Reader(text, catalog).read(expression)
+
+
+def of_rows(meaning: Meaning, target: Target, numbers: Numbers) -> Meaning:
+    """The same about rows of a session: where it compares a number that people see, about the id."""
+    if not isinstance(meaning, Condition):
+        return replace(meaning, terms=tuple(of_rows(term, target, numbers) for term in meaning.terms))
+    table = numbered(meaning.subject.name, target) if isinstance(meaning.subject, Column) else None
+    if table is None:
+        return meaning
+    seen = cast(tuple[int | float, ...], meaning.test.values)
+    ids = tuple(_within_column(numbers.row_id(table, value)) for value in seen)
+    return replace(meaning, test=replace(meaning.test, values=ids))
 
 
 class _Reader:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kiebitz.dissectors.records import Diagnostic, Event, Message, TableInfo
+from kiebitz.storage.numbers import Numbered
 
 Target = Literal["messages", "events", "diagnostics"]
 Owner = Literal["message", "event", "diagnostic", "stream", "table", "session", "alteration"]
@@ -82,6 +83,16 @@ _ON_THE_WIRE = {
 }
 
 _GROUP_COLUMN = "grp"  # GROUP is a word of SQL
+
+
+def numbered(column: str, target: Target) -> Numbered | None:
+    """The table whose rows a name in `fields.COLUMNS` gives by number, None if it is none of these."""
+    if column == "number":
+        return "events" if target == "events" else "messages"
+    return _NUMBERED.get(column)
+
+
+_NUMBERED: dict[str, Numbered] = {"stream": "streams", "game": "games", "event": "events"}
 
 
 def places(column: str, target: Target) -> tuple[Place, ...]:

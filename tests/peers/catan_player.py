@@ -233,7 +233,8 @@ class CatanPlayer(Player):
         for kind in ROHSTOFFE:
             if self._hand[kind] >= RATE:
                 wanted = min(ROHSTOFFE, key=lambda other: self._hand[other])
-                body = {"Angebot": {kind: RATE - self.has("pays-too-little")}, "Nachfrage": {wanted: 1}}
+                paid = 1 if self.has("pays-too-little") else RATE
+                body = {"Angebot": {kind: paid}, "Nachfrage": {wanted: 1}}
                 found.append(partial(self._ask, "Seehandel", body))
         if self._hand.total() and self._acts == 1:
             found.append(self._offer_one)

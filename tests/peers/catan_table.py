@@ -292,7 +292,7 @@ class Table(RandomGame):
         offer, demand = counted(body, "Angebot"), counted(body, "Nachfrage")
         self._require(self._can_pay(player, offer), "Zu wenig Rohstoffe")
         rates = {
-            kind: 3 if self._program.has("trades-cheaply") else self._rate(player, kind) for kind in offer
+            kind: 1 if self._program.has("trades-cheaply") else self._rate(player, kind) for kind in offer
         }
         is_fair = all(count % rates[kind] == 0 for kind, count in offer.items())
         due = sum(count // rates[kind] for kind, count in offer.items())

@@ -135,11 +135,11 @@ export class Moves {
   }
 
   /** Open a message; and be at the event that it tells of. */
-  open(id) {
-    this.#where.go({ message: id, pane: "message", playing: false, notice: "" });
+  open(number) {
+    this.#where.go({ message: number, pane: "message", playing: false, notice: "" });
     this.#inTurn(async () => {
       const { as, live, at } = this.#where.now;
-      const { event } = await this.#source.message(as, id);
+      const { event } = await this.#source.message(as, number);
       if (event === null || event.seq === this.#watched.seq) {
         // What is followed would push the message aside.
         if (live && at === null) this.#where.go({ at: this.#watched.seq });

@@ -22,7 +22,7 @@ export class EventsPane {
 
   /** What `y` copies a reference of: the event one is at. */
   get reference() {
-    return this.#watched.event?.id ?? null;
+    return this.#watched.event?.number ?? null;
   }
 
   /** Do what a key does in the list; whether it does anything. */
@@ -58,7 +58,7 @@ export class EventsPane {
           { class: "row-text" },
           event.altered ? `${event.sentence} · altered[${event.altered}]` : event.sentence,
         ),
-        element("span", { class: "row-id" }, `#${event.id}`),
+        element("span", { class: "row-id" }, `#${event.number}`),
       ],
       keyOf: (event) => event.seq,
       nothing: "nothing has happened yet, or nothing of it meets the filter",

@@ -42,7 +42,7 @@ export class FlawsPane {
 
   /** What `y` copies a reference of: the event one is at. */
   get reference() {
-    return this.#watched.event?.id ?? null;
+    return this.#watched.event?.number ?? null;
   }
 
   /** Do what a key does in the list; whether it does anything. */

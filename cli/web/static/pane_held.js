@@ -63,7 +63,7 @@ export class HeldPane {
 
   /** What `y` copies a reference of: the event one is at. */
   get reference() {
-    return this.#watched.event?.id ?? null;
+    return this.#watched.event?.number ?? null;
   }
 
   /** Let keys go through it. */

@@ -54,14 +54,14 @@ export class MessagePane {
   }
 
   async #ask(key) {
-    const id = await this.#find();
-    const shown = id === null ? null : await this.#source.message(this.#where.now.as, id);
+    const number = await this.#find();
+    const shown = number === null ? null : await this.#source.message(this.#where.now.as, number);
     if (key === this.#key()) this.#show(shown);
   }
 
   #key() {
     const { session, table, as, message } = this.#where.now;
-    return JSON.stringify([session, table, as, message ?? `at ${this.#watched.event?.id}`]);
+    return JSON.stringify([session, table, as, message ?? `at ${this.#watched.event?.number}`]);
   }
 
   async #find() {
@@ -70,7 +70,7 @@ export class MessagePane {
     if (message !== null) return message;
     if (event === null) return null;
     const { messages } = await this.#source.messages(as, { table, at: event.seq, limit: LOOKED_AT });
-    return messages.find((one) => one.event === event.id)?.id ?? null;
+    return messages.find((one) => one.event === event.number)?.number ?? null;
   }
 
   #nothing(sentence) {
@@ -79,7 +79,7 @@ export class MessagePane {
   }
 
   #show(shown) {
-    this.reference = shown?.message.id ?? null;
+    this.reference = shown?.message.number ?? null;
     this.root.scrollTop = 0;
     if (shown === null) this.#nothing("no message tells of this event");
     else
@@ -136,7 +136,7 @@ export class MessagePane {
         element(
           "button",
           { type: "button", class: "link", onclick: () => this.#moves.beAt(event.seq) },
-          `#${event.id}`,
+          `#${event.number}`,
         ),
         ` ${event.time.toFixed(6)} s: ${event.sentence}`,
       ),
@@ -151,8 +151,8 @@ export class MessagePane {
       const way = message.direction === "s2c" ? "to" : "from";
       const open = element(
         "button",
-        { type: "button", class: "link", onclick: () => this.#where.go({ message: copy.id }) },
-        `#${copy.id}`,
+        { type: "button", class: "link", onclick: () => this.#where.go({ message: copy.number }) },
+        `#${copy.number}`,
       );
       return element("li", {}, open, ` ${way} ${clientWords(copy)} (stream ${copy.stream}), ${later}`);
     });
@@ -166,7 +166,7 @@ export class MessagePane {
 
 /** What it is, whose, and where it is specified. */
 function head({ message, about, as_sent: sent }) {
-  const { id, name, gloss, time, stream, offset, game, direction, server } = message;
+  const { number, name, gloss, time, stream, offset, game, direction, server } = message;
   const meaning = gloss ?? about?.meaning ?? null;
   const client = message.player === null ? message.client : `${message.player} (${message.client})`;
   const facts = {
@@ -182,7 +182,7 @@ function head({ message, about, as_sent: sent }) {
     .filter(([, words]) => words)
     .flatMap(([word, words]) => [element("dt", {}, word), element("dd", {}, words)]);
   return [
-    element("h3", { class: "message-name" }, `#${id} ${name}`),
+    element("h3", { class: "message-name" }, `#${number} ${name}`),
     meaning === null ? null : element("p", { class: "meaning" }, meaning),
     element("dl", { class: "facts" }, ...rows),
   ].filter(Boolean);

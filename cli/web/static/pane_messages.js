@@ -39,7 +39,7 @@ export class MessagesPane {
 
   /** What `y` copies a reference of: the message that is chosen. */
   get reference() {
-    return this.#list?.item?.id ?? null;
+    return this.#list?.item?.number ?? null;
   }
 
   /** Do what a key does in the list; whether it does anything. */
@@ -67,7 +67,7 @@ export class MessagesPane {
         const found = await this.#source.messages(as, { table, filter, ...asked });
         return { items: found.messages, isFirst: found.is_first, isLast: found.is_last };
       },
-      keyOf: (message) => message.id,
+      keyOf: (message) => message.number,
       changed: () => this.#mark(),
     });
     this.#list = new List({
@@ -75,9 +75,9 @@ export class MessagesPane {
       id: "message",
       stretch: this.#stretch,
       rowOf: messageRow,
-      keyOf: (message) => message.id,
+      keyOf: (message) => message.number,
       nothing: "no messages, or none that meets the filter",
-      opened: (message) => this.#moves.open(message.id),
+      opened: (message) => this.#moves.open(message.number),
     });
     this.root.replaceChildren(this.#list.root);
   }
@@ -114,14 +114,14 @@ export class MessagesPane {
     this.#list.draw();
     const { event } = this.#watched;
     const { items } = this.#stretch;
-    const told = event && items.find((message) => message.event === event.id);
+    const told = event && items.find((message) => message.event === event.number);
     const last = event ? items.findLast((message) => message.time <= event.time) : items.at(-1);
-    this.#list.mark((told || last)?.id ?? null);
+    this.#list.mark((told || last)?.number ?? null);
   }
 }
 
 function messageRow(message) {
-  const { time, direction, name, gloss, words, flaw, altered, id } = message;
+  const { time, direction, name, gloss, words, flaw, altered, number } = message;
   const isFromClient = direction === "c2s";
   const sign = signOf(flaw);
   return [
@@ -142,6 +142,6 @@ function messageRow(message) {
           .join(""),
       ),
     ),
-    element("span", { class: "row-id" }, `#${id}`),
+    element("span", { class: "row-id" }, `#${number}`),
   ];
 }

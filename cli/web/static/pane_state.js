@@ -45,7 +45,7 @@ export class StatePane {
 
   /** What `y` copies a reference of: the event one is at. */
   get reference() {
-    return this.#watched.event?.id ?? null;
+    return this.#watched.event?.number ?? null;
   }
 
   /** Show where one is now. */

@@ -41,7 +41,7 @@ export class StreamsPane {
 
   /** What `y` copies a reference of: the event one is at. */
   get reference() {
-    return this.#watched.event?.id ?? null;
+    return this.#watched.event?.number ?? null;
   }
 
   /** Show them, as they are now. */
@@ -66,7 +66,7 @@ export class StreamsPane {
 
   #row(stream) {
     const {
-      id,
+      number,
       protocol,
       transport,
       client,
@@ -87,13 +87,13 @@ export class StreamsPane {
       ? null
       : element(
           "button",
-          { type: "button", class: "link", onclick: () => this.#filterLine.open(`stream == ${id}`) },
+          { type: "button", class: "link", onclick: () => this.#filterLine.open(`stream == ${number}`) },
           "only this stream",
         );
     return element(
       "article",
       { class: "stream" },
-      element("h3", {}, `${id} · ${player ?? client}`),
+      element("h3", {}, `${number} · ${player ?? client}`),
       element("p", {}, `${player === null ? "" : `${client} → `}${server} over ${transport}`),
       element("p", {}, `${protocol ?? "no game known"}, ${amount}`),
       element("p", {}, state),

@@ -75,16 +75,16 @@ export class FileSource {
       own = own.filter(({ time }) => event !== undefined && time <= event.time);
       asked.before = Infinity;
     }
-    const { rows, isFirst, isLast } = this.#some(own, "id", asked, 100);
+    const { rows, isFirst, isLast } = this.#some(own, "number", asked, 100);
     return { messages: rows, is_first: isFirst, is_last: isLast };
   }
 
-  async message(as, id) {
-    const message = this.#data.messages.find((one) => one.id === id);
-    const packed = this.#data.full[id];
+  async message(as, number) {
+    const message = this.#data.messages.find((one) => one.number === number);
+    const packed = this.#data.full[number];
     const streams = this.#streamsOf(as);
     if (message === undefined || (streams && !streams.has(message.stream))) {
-      throw new Refused(`there is no message #${id} here`, { status: 404 });
+      throw new Refused(`there is no message #${number} here`, { status: 404 });
     }
     if (packed === undefined) {
       throw new Refused(this.leftOut ?? "the file leaves out this message's bytes", { status: 404 });
@@ -111,7 +111,7 @@ export class FileSource {
 
   async streams(as) {
     const own = this.#streamsOf(as);
-    return { streams: this.#data.streams.filter(({ id }) => own === null || own.has(id)) };
+    return { streams: this.#data.streams.filter(({ number }) => own === null || own.has(number)) };
   }
 
   async complete() {
@@ -155,10 +155,10 @@ export class FileSource {
   }
 
   /** The event that a message tells of, if a player knows of it. */
-  #eventOf({ event: id }, as) {
-    if (id === null) return null;
+  #eventOf({ event: number }, as) {
+    if (number === null) return null;
     const tables = Object.values(this.#view(as).tables);
-    return tables.flatMap(({ events }) => events).find((event) => event.id === id) ?? null;
+    return tables.flatMap(({ events }) => events).find((event) => event.number === number) ?? null;
   }
 
   #streamsOf(as) {
@@ -172,7 +172,7 @@ export class FileSource {
     const at = new Set(
       this.#data.streams
         .filter((stream) => server === undefined || stream.server === server)
-        .map(({ id }) => id),
+        .map(({ number }) => number),
     );
     return rows.filter(({ stream }) => (own === null || own.has(stream)) && at.has(stream));
   }

@@ -49,8 +49,8 @@ export class ServerSource {
     return this.#ask("messages", { as, limit: 100, ...asked });
   }
 
-  message(as, id) {
-    return this.#ask(`messages/${id}`, { as });
+  message(as, number) {
+    return this.#ask(`messages/${number}`, { as });
   }
 
   diagnostics(as, asked) {
