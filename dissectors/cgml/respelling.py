@@ -36,7 +36,9 @@ def respelt(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: M
         else:
             place, text = _inside(frame, element, kind, text)
         start, length = place
-        alike = _spelt_alike(frame[start : start + length], new, charset)
+        was = frame[start : start + length]
+        # An empty element becomes one with a text.
+        alike = None if b"<" in was else _spelt_alike(was, new, charset)
         pieces[place] = text if alike is None else alike
     return replaced(frame, pieces)
 
