@@ -23,6 +23,7 @@ from kiebitz.dissectors.grammar import (
     Handle,
     MessageType,
     Rename,
+    Replace,
     shortened,
     to_json,
 )
@@ -166,6 +167,14 @@ class Dissector(ABC):
         """The fields of a message of this row with another name wherever they name something."""
         types = {field.name: field.type for field in row.fields}
         return {name: types[name].renamed(value, rename) for name, value in fields.items()}
+
+    def anonymized(
+        self, row: MessageType, fields: Mapping[str, Any], replace: Replace, rename: Rename
+    ) -> dict[str, Any]:
+        """The fields of a message of this row with nothing in them that names anybody; see
+        `FieldType.anonymized`."""
+        types = {field.name: field.type for field in row.fields}
+        return {name: types[name].anonymized(value, replace, rename) for name, value in fields.items()}
 
     def names(self, row: MessageType, fields: Mapping[str, Any]) -> list[tuple[Handle, Any]]:
         """What the fields of a message of this row name, in the order of their places."""

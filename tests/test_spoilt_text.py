@@ -63,14 +63,15 @@ VARIANTS: dict[str, list[list[str]]] = {
     ],
     "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet", "datasette")]
     + [["-T", "jsonl"], ["-T", "csv"], ["-T", "jsonl", "--game", "1"], ["-T", "csv", "-Y", "game == 1"]]
-    + [["-T", "pcapng", "--from", "0s", "--to", "#9", "-o", "FILE"]],
+    + [["-T", "pcapng", "--from", "0s", "--to", "#9", "-o", "FILE"]]
+    + [["-T", "jsonl", "--anonymize", "--replaced", "FILE"]],
     # The page as a file is in test_serve_spoilt.py, as it takes its time.
     "redissect": [[], ["-d", "udp.port==9000,maexchen"]],
 }
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
-NO_SESSION = {"help", "relay", "sniff", "import", "probe", "protocols", "addon-path", "completion"}
-"""Commands that show none. What relay, sniff, import and probe show of peers is tested where they are."""
+NO_SESSION = {"help", "relay", "sniff", "import", "collect", "probe", "protocols", "addon-path", "completion"}
+"""Commands that show none. What relay, sniff, import, collect and probe show of peers is tested where they are."""
 
 WITH_KEYS = {"watch"}
 """What takes keys is in test_watch_hostile.py."""
@@ -129,6 +130,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
                     "INSERT INTO alterations SELECT NULL, stream_id, direction, ts_ns, 0, offset, "
                     f"{length}, '{action}', '--{action}', ts_ns, name, fields, x'41' FROM messages LIMIT 2"
                 )
+            connection.execute("INSERT INTO taps VALUES (1, 1, 'lab', 'a1', 3, -5, 1, 1)")
+            connection.execute("INSERT INTO tapped SELECT id, 1, id FROM streams")
             connection.execute(
                 "INSERT INTO snapshots SELECT table_id, seq, ts_ns, ? FROM events"
                 " WHERE table_id = ? AND seq = 3",

@@ -12,6 +12,7 @@ import click
 
 from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
+from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
@@ -122,6 +123,7 @@ def _held_signals() -> Iterator[None]:
 @serve_option
 @publish_options
 @altering_options
+@anonymize_option
 @click.option(
     "--idle",
     type=click.FloatRange(min=1),
@@ -196,6 +198,7 @@ def relay(
     ports: tuple[Ports, ...],
     is_forced: bool,
     at_end: str,
+    is_anonymized: bool,
     **_: object,
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
@@ -222,7 +225,7 @@ def relay(
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
         raise click.BadParameter("none of the modes is mitmproxy's", param_hint="--set")
-    published = tapping(place_of_tap, tap_name, credentials)
+    published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
     # The recorder's process tells nothing of it.
     tell_left_out()
     notices = Notices()
@@ -278,6 +281,7 @@ def relay(
                 wanted=wanted,
                 quiet=quiet or is_watched,
                 max_size=max_size,
+                is_anonymized=is_anonymized,
             )
             if tap is not None:
                 tap.start()
@@ -293,6 +297,8 @@ def relay(
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.
             recorder.finish()
+            if tap is not None:
+                tap.finish()
             raise
         is_recorded = recorder.finish()
         if tap is not None:

@@ -11,6 +11,7 @@ import click
 
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.importing.packets import PacketRecording, tell_losses
+from kiebitz.cli.options.anonymizing import anonymize_option, anonymizer_if, stand_ins_if
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
@@ -32,6 +33,7 @@ from kiebitz.storage.room import spare
 
 if TYPE_CHECKING:
     from kiebitz.cli.tapping.tap_process import TapProcess
+    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
     from kiebitz.dissectors.dissector import Dissector
     from kiebitz.proxy.capture_pipe import CapturePipe
     from kiebitz.storage.filters import Filter
@@ -74,6 +76,7 @@ _DRAIN_S = 2.0
 @watch_option
 @serve_option
 @publish_options
+@anonymize_option
 def sniff(
     interface: str,
     bpf_filter: str | None,
@@ -89,6 +92,7 @@ def sniff(
     place_of_tap: Place | None,
     tap_name: str | None,
     credentials: Path | None,
+    is_anonymized: bool,
 ) -> None:
     """Record the game traffic on a network interface, without standing in its way.
 
@@ -107,16 +111,17 @@ def sniff(
     duration = ending.number if ending is not None else None
     forced = parse_decode_as(decode_as)
     filter_ = compile_wanted(wanted)
-    published = tapping(place_of_tap, tap_name, credentials)
+    published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
     tell_left_out()
     room = RecordingRoom(max_size)
     spare(database)
     refuse_if_kept(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
     with companions(is_watched, place) as beside, tapped(published, database) as tap:
         is_quiet = quiet or is_watched
         _sniff(
-            *(interface, bpf_filter, database, name, forced, duration, count, room),
+            *(interface, bpf_filter, database, name, forced, anonymizer, duration, count, room),
             *(filter_, is_quiet, beside, tap),
         )
 
@@ -127,6 +132,7 @@ def _sniff(
     database: str,
     name: str,
     forced: dict[tuple[str, int], Dissector | None],
+    anonymizer: Anonymizer | None,
     duration: float | None,
     count: int | None,
     room: RecordingRoom,
@@ -145,7 +151,9 @@ def _sniff(
         with CapturePipe(standard_input()) as pipe:
             _await_capture(pipe, end)
             # Its time zero is that of its packets.
-            recorder = Recorder(database, "sniff", interface, name=name, decode_as=forced)
+            recorder = Recorder(
+                database, "sniff", interface, name=name, decode_as=forced, anonymizer=anonymizer
+            )
             tell(f"reading a capture from {pipe.name}")
             recording = _recording(recorder, forced, tap)
             view = LiveView(recorder, wanted, quiet)
@@ -160,7 +168,13 @@ def _sniff(
     with Sniffer(interface, bpf_filter) as sniffer:
         source = f"{interface} {bpf_filter}" if bpf_filter else interface
         recorder = Recorder(
-            database, "sniff", source, name=name, started_ns=sniffer.now_ns(), decode_as=forced
+            database,
+            "sniff",
+            source,
+            name=name,
+            started_ns=sniffer.now_ns(),
+            decode_as=forced,
+            anonymizer=anonymizer,
         )
         tell(f"capturing on {interface}")
         recording = _recording(recorder, forced, tap)

@@ -78,12 +78,18 @@ def publish_options(command: F) -> F:
     )(command)
 
 
-def tapping(place: Place | None, name: str | None, credentials: Path | None) -> Tapping | None:
+def tapping(
+    place: Place | None, name: str | None, credentials: Path | None, is_anonymized: bool
+) -> Tapping | None:
     """What these options ask for together, if anything. Raises UsageError and TapError."""
     if place is None:
         if name is not None:
             raise click.UsageError("--tap goes with --publish")
         return None
+    if is_anonymized:
+        raise click.UsageError(
+            "--publish and --anonymize exclude each other: items are published as they come, names and all"
+        )
     check_reachable(place, credentials)
     return Tapping(place, name or own_name(), credentials)
 

@@ -112,10 +112,11 @@ class TapProcess:
             self._keep()
 
     def discard(self) -> None:
-        """Leave nothing behind but what is kept: kill the process if it was not finished."""
+        """Leave nothing behind but what is kept, which it is if the process was not finished."""
         if self._process is not None and self._process.exitcode is None:
             self._process.kill()
             self._process.join()
+            self._keep()
         self._spool.discard()
 
     def _look_again(self) -> None:
