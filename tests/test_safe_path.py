@@ -155,4 +155,6 @@ def test_nothing_in_the_folder_is_run(command: list[str], folder: Path) -> None:
 
 def _says_that_it_listens(folder: Path) -> bool:
     said = (folder / "log").read_text()
-    return any(words in said for words in ("listening on", "listening at", "Ctrl-C ends it", "cannot be reached"))
+    return any(
+        words in said for words in ("listening on", "listening at", "Ctrl-C ends it", "cannot be reached")
+    )

@@ -71,7 +71,7 @@ VARIANTS: dict[str, list[list[str]]] = {
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
 NO_SESSION = {"help", "relay", "sniff", "import", "collect", "probe", "protocols", "addon-path", "completion"}
-"""Commands that show none. What relay, sniff, import, collect and probe show of peers is tested where they are."""
+"""Commands that show none. What those that record, and probe, show of peers is tested where they are."""
 
 WITH_KEYS = {"watch"}
 """What takes keys is in test_watch_hostile.py."""

@@ -12,11 +12,11 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from command import kiebitz
+from command import TINY, kiebitz
 from live import PATIENCE_S, Said, child_of, free_port, rows, speak, until
 from okey_script import Script
 from okey_talk import four
-from strength import a_few
+from strength import a_few, times
 from tapped import (
     GAMES,
     Network,
@@ -30,10 +30,13 @@ from tapped import (
     network,
     packets_of,
     place_at,
+    publish,
     runs_heard,
     server,
     until_recorded,
 )
+
+from kiebitz.proxy.taps.form import VERSION, Batch, encode
 
 
 @pytest.fixture(autouse=True)
@@ -250,3 +253,126 @@ def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path
         assert collector.end() == 0
     assert [*rows(database, "SELECT protocol FROM tables ORDER BY 1")] == [("maexchen",), ("okey",)]
     assert count(database, "messages") == count(tmp_path / "lab.db", "messages")
+
+
+def test_a_hostile_publisher_harms_nobody(tmp_path: Path) -> None:
+    packets = packets_of(GAMES[0])
+    database = tmp_path / "class.db"
+    forged = encode(Batch(VERSION, "lab", "r1", 0, 1, 0, [], []))
+    newer = encode(Batch(VERSION + 1, "mallory", "r1", 0, 1, 0, [], []))
+    hostile = [
+        b"",
+        b"\x1b[2Jgarbage\n",
+        forged,
+        newer,
+        *[os.urandom(1 << 20) for _ in range(times(1000, quick=40))],
+        *[encode(Batch(VERSION, "mallory", "r2", number + 1, 1, 0, [], [])) for number in range(100)],
+    ]
+    with server(tmp_path) as nats, ExitStack() as ending:
+        collector = collect(tmp_path, nats.port, database)
+        ending.callback(collector.kill)
+        tap = Tap(tmp_path, "lab", place_at(nats.port))
+        ending.callback(tap.kill)
+        tap.give(packets[:30])
+        until(lambda: count(database, "chunks") > 10, "the first part is collected")
+        publish(nats.port, [("class.mallory", data) for data in hostile])
+        tap.give(packets[30:])
+        tap.finish()
+        until_recorded(database, count(tmp_path / "lab.db", "chunks"))
+        status = Path(f"/proc/{collector.process.pid}/status").read_text()
+        (peak_kb,) = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")]
+        assert collector.end() == 0
+    assert kiebitz("diff", str(tmp_path / "lab.db"), str(database)).status == 0
+    assert peak_kb < 250_000
+    said = collector.said
+    assert "a message under class.mallory is left out: it is no batch of items" in said
+    assert "\x1b" not in said
+    assert "Traceback" not in said
+    assert len(said) < 5000
+
+
+def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
+    """Credentials are files; who may publish as alice may not as anybody else."""
+    nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
+    keys = {}
+    for name in ("teacher", "alice"):
+        seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+        keys[name] = nkeys.from_seed(seed).public_key.decode()
+        (tmp_path / f"{name}.nk").write_bytes(seed)
+    rights = {"teacher": '["$JS.API.>"]', "alice": '["class.alice"]'}
+    users = ", ".join(
+        f'{{ nkey: {keys[name]}, permissions: {{ publish: {rights[name]}, subscribe: ["_INBOX.>"] }} }}'
+        for name in keys
+    )
+    with server(tmp_path, f"authorization {{ users = [ {users} ] }}") as nats, ExitStack() as ending:
+        database = tmp_path / "class.db"
+        key = ("--nats-creds", str(tmp_path / "teacher.nk"))
+        collector = collect(tmp_path, nats.port, database, *key)
+        ending.callback(collector.kill)
+        taps = {}
+        for name in ("alice", "bob"):
+            taps[name] = Tap(tmp_path, name, place_at(nats.port), "--nats-creds", str(tmp_path / "alice.nk"))
+            ending.callback(taps[name].kill)
+            taps[name].give(packets_of(GAMES[0]))
+        taps["bob"].until_says("ermissions violation for publish")
+        for tap in taps.values():
+            tap.finish()
+        until_recorded(database, count(tmp_path / "alice.db", "chunks"))
+        nobody = Tap(tmp_path, "nobody", place_at(nats.port))
+        ending.callback(nobody.kill)
+        nobody.give(packets_of(GAMES[0]))
+        nobody.until_says("uthorization")
+        nobody.finish()
+        assert collector.end() == 0
+    assert rows(database, "SELECT DISTINCT name FROM taps") == [("alice",)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--publish", "nats://192.0.2.1:4222/class"], 1, "neither TLS nor credentials protect"),
+        (["--publish", "nats://me:secret@127.0.0.1/class"], 2, "no password stands in the address"),
+        (["--publish", "nats://127.0.0.1:4222/a.*"], 2, "is no subject"),
+        (["--publish", "http://127.0.0.1/class"], 2, "is no place to publish"),
+        (["--publish", "nats://127.0.0.1:99999/class"], 2, "99999 is no port"),
+        (["--publish", "nats://127.0.0.1/class", "--tap", "a.b"], 2, "is no name of a tap"),
+        (["--tap", "lab"], 2, "--tap goes with --publish"),
+        (["--publish", "nats://127.0.0.1/class", "--nats-creds", "/nonexistent"], 1, "cannot be read"),
+        (["--publish", "nats://127.0.0.1/class", "--nats-creds", TINY], 1, "credentials"),
+        (["--publish", "nats://127.0.0.1/class", "--anonymize"], 2, "exclude each other"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_recorded(
+    arguments: list[str], status: int, words: str, tmp_path: Path
+) -> None:
+    for command in (["relay", "-m", "reverse:udp://127.0.0.1:9@9001"], ["sniff", "-i", "lo"]):
+        done = kiebitz(*command, "-w", str(tmp_path / "game.db"), *arguments)
+        assert (done.status, words in done.err) == (status, True), done.err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_without_the_client_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for command in (
+        ["collect", "nats://127.0.0.1/class"],
+        ["sniff", "-i", "lo", "--publish", "nats://127.0.0.1/class"],
+    ):
+        done = kiebitz(*command, "-w", str(tmp_path / "game.db"))
+        assert done.status == 1
+        assert "pip install 'kiebitz[taps]'" in done.err
+
+
+def test_it_is_followed_live(lab: Lab) -> None:
+    """Whoever watches the database sees what comes, as with any recording."""
+    lab.give(0, 2)
+    until(lambda: count(lab.database, "events") > 0, "something has happened")
+    follower = Program(lab.folder / "follower.log", "messages", "-F", str(lab.database))
+    try:
+        until(lambda: "REGISTER" in follower.said, "the first half is shown")
+        before = len(follower.said.splitlines())
+        lab.give(1, 2)
+        until(lambda: len(follower.said.splitlines()) > before, "the second half is shown")
+    finally:
+        follower.kill()

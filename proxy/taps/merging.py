@@ -159,9 +159,10 @@ class Merger:
                 return
             if not run.held:
                 run.held_since = arrived.stored_ns
-            if batch.first not in run.held:
+            before = run.held.get(batch.first)
+            if before is None or len(before[0].items) < len(batch.items):
                 run.held[batch.first] = batch, arrived
-                self._held_bytes += len(arrived.data)
+                self._held_bytes += len(arrived.data) - (len(before[1].data) if before is not None else 0)
             if len(run.held) > MAX_HELD or self._held_bytes > MAX_WAITING_BYTES:
                 self._go_on(run)
             return
