@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
+from command import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
@@ -15,7 +16,7 @@ from test_journal import plain
 
 from kiebitz.dissectors.records import Altered, Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.taps.consuming import Arrived, Position
-from kiebitz.proxy.taps.form import VERSION, Batch, TapError, decode, encode, item_of, seen_from_afar
+from kiebitz.proxy.taps.form import VERSION, Batch, Record, TapError, decode, encode, item_of, seen_from_afar
 from kiebitz.proxy.taps.merging import LOST_NS, MAX_HELD, WAIT_NS, Merger
 from kiebitz.proxy.taps.publishing import Batches
 
@@ -291,3 +292,13 @@ def test_however_batches_come_each_item_is_given_out_once_and_in_order(data: st.
     given_out += desk.ready(WAIT_NS / 1e6 + 1000)
     for tap, run in words.items():
         assert [word for word in given_out if word[0] == tap] == run
+
+
+def test_the_page_tells_of_each_record_and_of_each_of_its_parts() -> None:
+    page = (ROOT / "docs" / "taps.md").read_text().partition("## The form")[2]
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    batch = [row for row in rows if row[1] in ("integer", "text", "array")]
+    assert len(batch) == len(Batch.__struct_fields__)
+    told = {int(row[0]): len(row[2].split(", ")) for row in rows if row[0].isdecimal() and row not in batch}
+    kinds = {kind.__struct_config__.tag: kind for kind in get_args(Record)}
+    assert told == {tag: len(kind.__struct_fields__) for tag, kind in kinds.items()}
