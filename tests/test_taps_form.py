@@ -62,7 +62,7 @@ def _items(stream: Stream) -> st.SearchStrategy[Item]:
     )
 
 
-@settings(max_examples=times(1000))
+@settings(max_examples=times(1000, quick=25))
 @given(STREAMS.flatmap(lambda stream: st.lists(_items(stream), min_size=1, max_size=8)))
 def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
     (batch,) = Batches("lab", "r1", 5).of(items)
@@ -73,7 +73,7 @@ def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
     assert [plain(item_of(record, stream, 0)) for record in read.items] == [plain(item) for item in items]
 
 
-@settings(max_examples=times(3000))
+@settings(max_examples=times(3000, quick=60))
 @given(
     st.binary(max_size=200)
     | st.recursive(
@@ -270,7 +270,7 @@ def test_nobody_speaks_for_another_tap() -> None:
         desk.take(said("a", 0, (1, "one")), 10, tap="mallory")
 
 
-@settings(max_examples=times(300))
+@settings(max_examples=times(300, quick=20))
 @given(st.data())
 def test_however_batches_come_each_item_is_given_out_once_and_in_order(data: st.DataObject) -> None:
     """Cut anywhere, sent again from anywhere, with others' in between: each run comes out as it went in."""
