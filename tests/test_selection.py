@@ -80,6 +80,15 @@ def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path
     assert {code for code, _ in _flaws(part, "warning")} <= {code for code, _ in _flaws(whole, "warning")}
 
 
+def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
+    whole = stored("maexchen-head-port4711.pcap")
+    part = _export(whole, tmp_path / "round9.pcapng", "--game", "9")
+    (round_9,) = (game for game in kiebitz("games", whole, "--json").json if game["number"] == 9)
+    meanwhile = f"time >= {round_9['started']} && time <= {round_9['ended']}"
+    of_the_round = kiebitz("check", whole, "--json", "-Y", f'{meanwhile} && diag.severity == "error"').json
+    assert _flaws(part, "error") == Counter((flaw["code"], flaw["text"]) for flaw in of_the_round) != Counter()
+
+
 ENDED = ("left", "logged_out", "disconnected")
 """What tells of a connection's end: the end of a capture is one, too, and a part ends earlier."""
 
