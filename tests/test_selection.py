@@ -86,7 +86,9 @@ def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
     (round_9,) = (game for game in kiebitz("games", whole, "--json").json if game["number"] == 9)
     meanwhile = f"time >= {round_9['started']} && time <= {round_9['ended']}"
     of_the_round = kiebitz("check", whole, "--json", "-Y", f'{meanwhile} && diag.severity == "error"').json
-    assert _flaws(part, "error") == Counter((flaw["code"], flaw["text"]) for flaw in of_the_round) != Counter()
+    assert (
+        _flaws(part, "error") == Counter((flaw["code"], flaw["text"]) for flaw in of_the_round) != Counter()
+    )
 
 
 ENDED = ("left", "logged_out", "disconnected")
