@@ -17,6 +17,8 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.moments import Moment, find_game, first_event, last_event
+from kiebitz.storage.numbers import Numbered
+from kiebitz.storage.schema import OF_SESSION
 from kiebitz.storage.timeline import GameRow, Timeline, increasing
 from kiebitz.storage.way_in import late_answers, way_in
 
@@ -74,6 +76,29 @@ class Selection(msgspec.Struct, frozen=True):
     between: tuple[int, int] | None
     is_a_game: bool
 
+    def again(self, timeline: Timeline, other: Timeline) -> Selection:
+        """The same part of a session that was made again from the same bytes: its rows have the same numbers.
+
+        Raises SelectionError if they do not follow from these bytes, as after an update of Kiebitz.
+        """
+        if _counts(timeline) != _counts(other):
+            raise SelectionError(
+                "this session's rows do not come out of its bytes again, so no part of it can be told; "
+                "kiebitz redissect makes them anew"
+            )
+
+        def ids(table: Numbered, found: Iterable[int]) -> Iterator[int]:
+            return (other.numbers.row_id(table, timeline.numbers.number(table, one)) for one in found)
+
+        return msgspec.structs.replace(
+            self,
+            messages=Ids(ids("messages", self.messages)),
+            events=Ids(ids("events", self.events)),
+            way_in=Ids(ids("messages", self.way_in)),
+            streams=frozenset(ids("streams", self.streams)),
+            games=frozenset(ids("games", self.games)),
+        )
+
     def has_beside(self, stream: int, ts_ns: int) -> bool:
         """Whether what is about no message belongs to it, by its stream and its time."""
         if self.between is None or stream not in self.streams:
@@ -107,6 +132,16 @@ def select(timeline: Timeline, part: Part) -> Selection:
     between = (min(times), max(times)) if part.wanted is None and times else None
     games = frozenset(number for number in [*events.values(), *(row.game_id for row in chosen)] if number)
     return Selection(messages, Ids(events), Ids(before), streams, games, between, is_a_game)
+
+
+def _counts(timeline: Timeline) -> tuple[int, ...]:
+    """How many messages, events and games a session has."""
+    return tuple(
+        timeline.connection.execute(
+            f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (timeline.session.id,)
+        ).fetchone()[0]
+        for table in ("messages", "events", "games")
+    )
 
 
 class _Stretch(NamedTuple):
