@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -143,14 +144,14 @@ def test_no_export_has_a_word_of_anybodys(name: str, form: str, tmp_path: Path) 
     with closing(timeline.connection):
         words = sought(name, timeline)
         addresses = {
-            endpoint.rpartition(":")[0]
+            endpoint.rpartition(":")[0].strip("[]")
             for (endpoint,) in timeline.connection.execute(
                 "SELECT client FROM streams UNION SELECT server FROM streams"
             )
-        } - {"127.0.0.1", "[::1]"}
+        }
     data = texts_in(path)
     assert not found_in(data, words)
-    assert not [address for address in addresses if address.encode() in data]
+    assert not [one for one in addresses if not ip_address(one).is_loopback and one.encode() in data]
     assert name.split(".")[0].encode() not in data
 
 
@@ -170,7 +171,9 @@ def rows(timeline: Timeline, query: str) -> list[Sequence[object]]:
 
 SAME = {
     "messages": "SELECT stream_id, direction, ts_ns, name, offset, length, game_id, event_id FROM messages",
-    "diagnostics": "SELECT stream_id, direction, ts_ns, severity, grp, code, offset, blame FROM diagnostics",
+    # Bytes in a text that are of no charset are replaced, perhaps by what is wrong in another way.
+    "diagnostics": "SELECT stream_id, direction, ts_ns, severity, grp, code, offset, blame FROM diagnostics"
+    " WHERE code NOT IN ('charset', 'control-character')",
     "events": "SELECT table_id, game_id, seq, ts_ns, kind FROM events",
     "games": "SELECT table_id, protocol, label, started_ns, ended_ns FROM games",
     "streams": "SELECT protocol, transport, opened_ns, closed_ns, close_reason FROM streams",
