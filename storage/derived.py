@@ -16,7 +16,7 @@ from kiebitz.storage.items import RecordedItems, items_from_the_beginning
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.schema import MEMORY, StorageError
 from kiebitz.storage.selection import Ids, Selection
-from kiebitz.storage.shorter import Said, outline, shortened
+from kiebitz.storage.shorter import Fate, Said, outline, shortened
 from kiebitz.storage.splicing import Splice, spliced
 from kiebitz.storage.timeline import Timeline, increasing, sessions
 from kiebitz.storage.undoing import undone
@@ -54,10 +54,13 @@ def part_of(timeline: Timeline, selection: Selection) -> Timeline:
     for message in _said(timeline, selection.streams):
         if message.id in kept:
             last[message.stream_id] = message.id
-    found = outline(
-        _said(timeline, selection.streams), kept, last, "gone" if selection.is_a_game else "missing"
-    )
-    return _in_memory(recorded, shortened(recorded.items(), found, selection.streams), lambda done, of: None)
+    hole: Fate = "gone" if selection.is_a_game else "missing"
+    found = outline(_said(timeline, selection.streams), kept, last, hole)
+    if timeline.session.continues:
+        # Of what is open since before, the first bytes are in another database.
+        found = msgspec.structs.replace(found, joined=selection.streams)
+    items = shortened(recorded.items(), found, selection.streams)
+    return _in_memory(recorded, items, lambda done, of: None)
 
 
 def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:

@@ -1,4 +1,4 @@
-"""What has to be said before a part of a session, so that whoever reads the part alone knows who plays.
+"""What has to be said before a part of a session, so that a reader of the part alone knows who plays.
 
 The way in is all that was said outside of games on the part's streams: who one is, which lobby, which seat.
 It needs no knowledge of a protocol, since each says of its messages which belong to a game.
@@ -18,10 +18,14 @@ from kiebitz.storage.timeline import Timeline, increasing
 
 
 def way_in(timeline: Timeline, streams: Collection[int], first: int) -> list[int]:
-    """The messages of the way in to message `first` on these streams, by their ids."""
+    """The messages of the way in to message `first` on these streams, by their ids.
+
+    An error that led to nothing is left out: it has nothing to do with the part.
+    """
     rows = timeline.connection.execute(
-        "SELECT id FROM messages WHERE id < ? AND game_id IS NULL AND name != ?"
-        " AND +stream_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        "SELECT id FROM messages AS m WHERE id < ? AND game_id IS NULL AND name != ?"
+        " AND +stream_id IN (SELECT value FROM json_each(?)) AND (event_id IS NOT NULL OR NOT EXISTS"
+        " (SELECT 1 FROM diagnostics WHERE message_id = m.id AND severity = 'error')) ORDER BY id",
         (first, UNREADABLE, to_json(sorted(streams))),
     )
     return [number for (number,) in increasing(rows)]

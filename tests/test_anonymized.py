@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from kiebitz.storage.schema import TABLES
 from kiebitz.storage.timeline import Timeline
 
 NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
-LARGE = ("catan-niedlichepixel", "catan-five", "catan-infrarot", "catan-eisfrei-game", "catan-lurche")
-"""Of captures of a Catan game with thousands of messages one is enough."""
+LARGE = ("catan-niedlichepixel", "catan-five", "catan-infrarot", "catan-eisfrei-game")
+"""Captures of Catan games with thousands of messages: of the page, which takes long, one such is enough."""
 FORMATS = ("pcapng", "jsonl", "csv", "parquet", "html")
 FEWEST = 4
 """A word of no more letters may be part of anything."""
@@ -129,7 +130,8 @@ def texts_in(path: Path) -> bytes:
 
 
 def exports() -> list[Any]:
-    rows = [(name, form) for name in NAMES if not name.startswith(LARGE[:-1]) for form in FORMATS]
+    rows = [(name, form) for name in NAMES for form in FORMATS]
+    rows = [(name, form) for name, form in rows if form != "html" or not name.startswith(LARGE)]
     return a_few(rows, lambda row: row[0] in GAMES.values() and row[1] in ("jsonl", "pcapng"), "-".join)
 
 
@@ -143,14 +145,14 @@ def test_no_export_has_a_word_of_anybodys(name: str, form: str, tmp_path: Path) 
     with closing(timeline.connection):
         words = sought(name, timeline)
         addresses = {
-            endpoint.rpartition(":")[0]
+            endpoint.rpartition(":")[0].strip("[]")
             for (endpoint,) in timeline.connection.execute(
                 "SELECT client FROM streams UNION SELECT server FROM streams"
             )
-        } - {"127.0.0.1", "[::1]"}
+        }
     data = texts_in(path)
     assert not found_in(data, words)
-    assert not [address for address in addresses if address.encode() in data]
+    assert not [one for one in addresses if not ip_address(one).is_loopback and one.encode() in data]
     assert name.split(".")[0].encode() not in data
 
 
@@ -170,7 +172,9 @@ def rows(timeline: Timeline, query: str) -> list[Sequence[object]]:
 
 SAME = {
     "messages": "SELECT stream_id, direction, ts_ns, name, offset, length, game_id, event_id FROM messages",
-    "diagnostics": "SELECT stream_id, direction, ts_ns, severity, grp, code, offset, blame FROM diagnostics",
+    # Bytes in a text that are of no charset are replaced, perhaps by what is wrong in another way.
+    "diagnostics": "SELECT stream_id, direction, ts_ns, severity, grp, code, offset, blame FROM diagnostics"
+    " WHERE code NOT IN ('charset', 'control-character')",
     "events": "SELECT table_id, game_id, seq, ts_ns, kind FROM events",
     "games": "SELECT table_id, protocol, label, started_ns, ended_ns FROM games",
     "streams": "SELECT protocol, transport, opened_ns, closed_ns, close_reason FROM streams",
@@ -178,7 +182,7 @@ SAME = {
 """What nobody can be known by, and stays."""
 
 
-@pytest.mark.parametrize("name", few_captures(name for name in NAMES if not name.startswith(LARGE)))
+@pytest.mark.parametrize("name", few_captures(NAMES))
 def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
     database, original = str(tmp_path / "anonymized.db"), str(tmp_path / "original.db")
     capture = str(CAPTURES / name)

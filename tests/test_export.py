@@ -416,9 +416,11 @@ def test_duckdb_puts_files_of_one_protocol_together(tmp_path: Path) -> None:
     for number, options in enumerate(([], ["--game", "1"], ["-Y", 'msg == "SCORE"'])):
         kiebitz("export", TINY, "-T", "parquet", "-o", str(tmp_path / f"{number}.parquet"), *options)
     query = (
-        "SELECT filename, count(fields.ROLLED.dice), max(data.score.scores['carl'])"
-        f" FROM read_parquet('{tmp_path}/*.parquet', union_by_name = true, filename = true)"
-        " GROUP BY filename ORDER BY filename"
+        # Without MATERIALIZED, version 2.0.0 fails over a member that one of the files lacks (duckdb#24253).
+        "WITH said AS MATERIALIZED"
+        f" (FROM read_parquet('{tmp_path}/*.parquet', union_by_name = true, filename = true))"
+        " SELECT filename, count(fields.ROLLED.dice), max(data.score.scores['carl'])"
+        " FROM said GROUP BY filename ORDER BY filename"
     )
     assert [row[1:] for row in duckdb.sql(query).fetchall()] == [(2, 1), (2, 1), (0, 1)]
 

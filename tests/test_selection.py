@@ -9,17 +9,21 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from command import TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
+from rotated import timeline_of
 from stored import stored
 from strength import GAMES, a_few
 from test_page_file import data_of
+from test_rotation import divided, items_of
 
 from kiebitz.dissectors.records import Chunk, Direction, End, Gap, Item, Stream
+from kiebitz.storage.opening import open_existing
 from kiebitz.storage.shorter import Said, outline, shortened
 
 PARTS = [
@@ -78,6 +82,17 @@ def test_a_game_is_imported_again_as_that_game(capture: str, game: int, tmp_path
     # Nobody is accused of what is not in it.
     assert not _flaws(part, "error") - _flaws(whole, "error")
     assert {code for code, _ in _flaws(part, "warning")} <= {code for code, _ in _flaws(whole, "warning")}
+
+
+def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
+    whole = stored("maexchen-head-port4711.pcap")
+    part = _export(whole, tmp_path / "round9.pcapng", "--game", "9")
+    (round_9,) = (game for game in kiebitz("games", whole, "--json").json if game["number"] == 9)
+    meanwhile = f"time >= {round_9['started']} && time <= {round_9['ended']}"
+    of_the_round = kiebitz("check", whole, "--json", "-Y", f'{meanwhile} && diag.severity == "error"').json
+    assert (
+        _flaws(part, "error") == Counter((flaw["code"], flaw["text"]) for flaw in of_the_round) != Counter()
+    )
 
 
 ENDED = ("left", "logged_out", "disconnected")
@@ -181,6 +196,21 @@ def test_a_page_has_the_part_and_the_way_in(tmp_path: Path) -> None:
     assert "alice is registered" in page
     assert "dora joins the round" in page
     assert "has rolled" not in page
+
+
+@pytest.mark.parametrize(
+    "capture",
+    a_few(
+        ["schafkopf-1.3-1human-round.pcap", "okey-head-game-win.pcap.gz"], ["schafkopf-1.3-1human-round.pcap"]
+    ),
+)
+def test_a_part_of_what_began_in_another_database_accuses_nobody(capture: str, tmp_path: Path) -> None:
+    with closing(open_existing(stored(capture))) as connection:
+        paths = divided(tmp_path, items_of(timeline_of(connection)))
+    for number, path in enumerate(paths[1:], 2):
+        for options in (["--from", "0s"], ["-Y", "number > 10"]):
+            part = _export(str(path), tmp_path / f"{number}.pcapng", *options)
+            assert not _flaws(part, "error") - _flaws(str(path), "error")
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")

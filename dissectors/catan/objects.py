@@ -79,8 +79,9 @@ class Version(Text):
             reading.note("unusual-value", f'version "{version[:20]}" of the protocol is read as 1.0')
         return version
 
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
-        return value if _VERSION.fullmatch(value) else replace(value)
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
+        # A dialect has it as a number.
+        return value if not isinstance(value, str) or _VERSION.fullmatch(value) else replace(value)
 
 
 class Building(Object):
