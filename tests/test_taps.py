@@ -151,7 +151,7 @@ FAULTS: dict[str, Callable[[Lab], None]] = {
 @pytest.mark.parametrize("killed", a_few(FAULTS, ["all but the recorders"], str))
 def test_nothing_is_lost_and_nothing_is_twice(killed: str, lab: Lab) -> None:
     lab.give(0, 3)
-    until(lambda: count(lab.database, "chunks") > 30, "the first part is collected")
+    until(lambda: count(lab.database, "chunks") > 10, "the first part is collected")
     FAULTS[killed](lab)
     lab.give(2, 3)
     lab.is_whole()
