@@ -13,18 +13,21 @@ from typing import Any, cast
 
 import click
 
+from kiebitz.cli import completion
+from kiebitz.cli.configuration.file import VARIABLE, configuration, configuration_path
 from kiebitz.cli.faults import fault
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
 from kiebitz.cli.terminal.console import (
     accept_any_letter,
-    colour_is_forced,
     flush,
     give_up_output,
     tell,
     warn,
+    wish_for_colour,
 )
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.storage.escaping import printable
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Get traffic": {
@@ -101,6 +104,13 @@ class Kiebitz(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name, sentence) for name, (_, sentence) in section.items()])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        path = configuration_path() or f"the one that {VARIABLE} names"
+        missing = "" if os.path.exists(path) else " (there is none)"
+        with formatter.section("Configuration file"):
+            # It stays on one line, to be copied.
+            formatter.write(f"{'':{formatter.current_indent}}{printable(path)}{missing}\n")
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             try:
@@ -128,13 +138,19 @@ def kiebitz() -> None:
       kiebitz events game.db
       kiebitz check odd.pcap
     """
+    colour = configuration().colour
+    if colour != "auto":
+        wish_for_colour(colour == "always")
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and give its exit status; a failure is told on stderr in a sentence."""
     accept_any_letter()
+    if completion.VARIABLE in os.environ:
+        # Click must know our ways of answering a shell.
+        import_module("kiebitz.cli.completion.shells")
     try:
-        status = kiebitz.main(list(arguments), "kiebitz", standalone_mode=False, color=_colour())
+        status = kiebitz.main(list(arguments), "kiebitz", completion.VARIABLE, standalone_mode=False)
     except click.Abort:
         return INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
@@ -157,13 +173,6 @@ def main() -> None:
         # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(run(sys.argv[1:]))
-
-
-def _colour() -> bool | None:
-    """Whether click may colour what it writes; None lets it look at the terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return True if colour_is_forced() else None
 
 
 def _behind(error: Exception) -> BaseException:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kiebitz.cli import drawings
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.drawings.document import document
 from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.pictures import Scene, draw
@@ -112,7 +113,7 @@ class Onlooker:
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""
         numbers = self._timeline.numbers
-        facts = [game_title(self._protocol(table_id)), self._tables[table_id].server]
+        facts = [game_title(self._protocol(table_id)), named(self._tables[table_id].server)]
         if game is None and events:
             game = events[-1].game_id
         if game is not None:

@@ -23,9 +23,6 @@ from kiebitz.storage.schema import StorageError, sentence
 from kiebitz.storage.soundness import damage
 from kiebitz.storage.timeline import SessionRow, Timeline, sessions
 
-DEFAULT_DB = "kiebitz.db"
-"""The database where none is named, in the current folder."""
-
 _NO_SESSION = "there is no session in it yet"
 _NOT_NUMBERED = "this is no database; only those have numbered sessions"
 

@@ -1,13 +1,13 @@
 """The formats of databases: an older one is read as it is, and brought up to date before it is written to.
 
 1: no `alterations`, as nothing was altered. 2: in `sessions` no `continues`, no `note` and no numbers before,
-in `events` no `sentence`, and no references. 3: today's, as in `storage/schema.py`.
+in `streams` no `player`, in `events` no `sentence`, no references, and no views. 3: today's, as in
+`storage/schema.py`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 
 from kiebitz.storage.numbers import NUMBERED, Before, Numbered
 from kiebitz.storage.schema import (
@@ -21,15 +21,17 @@ from kiebitz.storage.schema import (
     make_tables,
     sentence,
 )
+from kiebitz.storage.views import make_views
 
 _TABLES_SINCE = {"alterations": 2}
 _COLUMNS_SINCE = {
     ("sessions", "continues"): 3,
     ("sessions", "note"): 3,
     **{("sessions", f"{table}_before"): 3 for table in NUMBERED},
+    ("streams", "player"): 3,
     ("events", "sentence"): 3,
 }
-_REFERENCES_SINCE = 3
+_REFERENCES_SINCE = _VIEWS_SINCE = 3
 
 
 def format_of(connection: sqlite3.Connection) -> int:
@@ -51,9 +53,13 @@ def tables_of(version: int) -> Tables:
     }
 
 
-def references_of(version: int) -> Mapping[str, Mapping[str, str]]:
-    """The references that its tables have."""
-    return REFERENCES if version >= _REFERENCES_SINCE else {}
+def make_as_of(connection: sqlite3.Connection, version: int) -> None:
+    """Make all that a database of a format has, but nothing in it. Raises sqlite3.Error."""
+    tables = tables_of(version)
+    make_tables(connection, tables, REFERENCES if version >= _REFERENCES_SINCE else {})
+    create_indexes(connection, tables)
+    if version >= _VIEWS_SINCE:
+        make_views(connection)
 
 
 def stand_in(connection: sqlite3.Connection) -> None:
@@ -99,6 +105,7 @@ def _rebuild(connection: sqlite3.Connection, version: int) -> None:
     for table in old:
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
     make_tables(connection, TABLES, REFERENCES)
+    make_views(connection)
     for table, columns in old.items():
         names = ", ".join(f'"{column}"' for column in columns)
         connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM old_{table}")
@@ -108,7 +115,7 @@ def _rebuild(connection: sqlite3.Connection, version: int) -> None:
         f"UPDATE sessions SET continues = ?, {settings} WHERE id = ?",
         [(continues, *(before[table] for table in NUMBERED), number) for number, continues, before in known],
     )
-    create_indexes(connection)
+    create_indexes(connection, TABLES)
 
 
 CONTINUES = "x.id > 1 AND NOT EXISTS (SELECT 1 FROM sessions AS y WHERE y.id = x.id - 1)"

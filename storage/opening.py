@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from kiebitz.storage.formats import format_of, references_of, stand_in, tables_of
+from kiebitz.storage.formats import format_of, make_as_of, stand_in, tables_of
 from kiebitz.storage.schema import (
     MEMORY,
     SCHEMA_VERSION,
     StorageError,
-    create_indexes,
     create_tables,
-    make_tables,
     sentence,
 )
 from kiebitz.storage.soundness import strange_objects, unreadable
@@ -282,13 +280,11 @@ def _check_readable(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _check_ours(connection: sqlite3.Connection, path: str) -> None:
-    """Raise StorageError unless there is nothing in this schema but our tables and indexes."""
+    """Raise StorageError unless there is nothing in this schema but our tables, indexes and views."""
     _check_version(connection, path)
     _check_readable(connection, path)
-    version = format_of(connection)
     reference = sqlite3.connect(MEMORY)
-    make_tables(reference, tables_of(version), references_of(version))
-    create_indexes(reference, tables_of(version))
+    make_as_of(reference, format_of(connection))
     strange = strange_objects(connection, reference)
     reference.close()
     if strange is not None:

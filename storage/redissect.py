@@ -76,9 +76,11 @@ def _all(
     on_progress: Callable[[int, int], None],
 ) -> list[Spoken]:
     for session in recorded:
+        of_session = (session.timeline.session.id,)
         for table, condition in OF_SESSION.items():
             if table not in _KEPT:
-                connection.execute(f"DELETE FROM {table} WHERE {condition}", (session.timeline.session.id,))
+                connection.execute(f"DELETE FROM {table} WHERE {condition}", of_session)
+        connection.execute("UPDATE streams SET player = NULL WHERE session_id = ?", of_session)
     total = sum(session.chunks for session in recorded)
     done = 0
     lost: list[Spoken] = []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from kiebitz.dissectors.grammar import to_json
-from kiebitz.dissectors.records import Findings
-from kiebitz.storage.escaping import printable
+from kiebitz.dissectors.records import Event, Findings, Message, Stream
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.numbers import NUMBERED
-from kiebitz.storage.sentences import describe
+from kiebitz.storage.sentences import sentence
 from kiebitz.storage.timeline import SessionRow
 
 Row = tuple[Any, ...]
@@ -17,8 +20,9 @@ Rows = dict[str, list[Row]]
 """Table -> rows that are to be written, in this order."""
 
 INSERTS = {
-    "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-    "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason",
+    "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason, "
+    "player = coalesce(excluded.player, player)",
     "chunks": "INSERT INTO chunks VALUES (?,?,?,?,?,?,?)",
     "alterations": "INSERT INTO alterations VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?)",
     "tables": "INSERT INTO tables VALUES (?,?,?,?)",
@@ -66,20 +70,9 @@ def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Ro
     `protocols` is what is spoken at the tables that came before; those that come now are added to it.
     """
     protocols.update({table.id: table.protocol for table in found.tables})
-    rows["streams"] += [
-        (
-            s.id,
-            session_id,
-            s.protocol,
-            s.transport,
-            s.client,
-            s.server,
-            s.opened_ns,
-            s.closed_ns,
-            s.close_reason,
-        )
-        for s in found.streams
-    ]
+    rows["streams"] += [_stream(stream, session_id) for stream in found.streams]
+    # Behind those: the latest name that a client has called itself stays.
+    rows["streams"] += [_stream(stream, session_id, name) for stream, name in _introduced(found.messages)]
     rows["tables"] += [(t.id, session_id, t.protocol, t.server) for t in found.tables]
     rows["games"] += [
         (
@@ -127,20 +120,50 @@ def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Ro
         )
         for d in found.diagnostics
     ]
-    rows["events"] += [
-        (
-            e.id,
-            e.table_id,
-            e.game_id,
-            session_id,
-            e.seq,
-            e.ts_ns,
-            e.kind,
-            e.actor,
-            to_json(e.data),
-            to_json(e.changes),
-            printable(describe(protocols[e.table_id], e)),
-        )
-        for e in found.events
-    ]
+    rows["events"] += [_event(event, session_id, protocols[event.table_id]) for event in found.events]
     rows["snapshots"] += [(s.table_id, s.seq, s.ts_ns, s.state_json) for s in found.snapshots]
+
+
+def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
+    """A stream; without a player, the one that is known already stays."""
+    return (
+        stream.id,
+        session_id,
+        stream.protocol,
+        stream.transport,
+        stream.client,
+        stream.server,
+        stream.opened_ns,
+        stream.closed_ns,
+        stream.close_reason,
+        player,
+    )
+
+
+def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
+    """The streams whose clients say in these messages what they call themselves, with the name."""
+    for message in messages:
+        protocol = message.stream.protocol
+        dissector = dissector_of(protocol) if protocol is not None else None
+        if dissector is not None and message.name in dissector.introductions:
+            name = dissector.introduced(message.name, message.direction, message.fields)
+            if name is not None:
+                yield message.stream, name
+
+
+def _event(event: Event, session_id: int, protocol: str) -> Row:
+    data = to_json(event.data)
+    return (
+        event.id,
+        event.table_id,
+        event.game_id,
+        session_id,
+        event.seq,
+        event.ts_ns,
+        event.kind,
+        event.actor,
+        data,
+        to_json(event.changes),
+        # Of what is stored, so that it is the sentence that listings make of it.
+        sentence(protocol, event.kind, msgspec.json.decode(data)),
+    )

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Collection, Mapping
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.storage.views import make_views
 
 SCHEMA_VERSION = 3
 """Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
@@ -46,6 +47,7 @@ TABLES: Tables = {
         "opened_ns": int,
         "closed_ns": int,
         "close_reason": str,
+        "player": str,
     },
     "chunks": {
         "id": int,
@@ -177,10 +179,11 @@ class StorageError(KiebitzError):
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make all tables in an empty database, all or none of them. Raises sqlite3.Error."""
+    """Make all tables and views in an empty database, all or none of them. Raises sqlite3.Error."""
     with connection:
         connection.execute("BEGIN")
         make_tables(connection, TABLES, REFERENCES)
+        make_views(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 

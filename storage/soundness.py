@@ -50,6 +50,7 @@ _OPTIONAL = {
         ("sessions", "started_ns"),
         ("sessions", "ended_ns"),
         ("sessions", "note"),
+        ("streams", "player"),
         ("streams", "protocol"),
         ("streams", "closed_ns"),
     ),

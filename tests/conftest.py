@@ -68,6 +68,8 @@ def _settle() -> None:
             signal.signal(number, lambda *_: None)
     for name in SETTLED:
         os.environ.pop(name, None)
+    # Nobody's own configuration.
+    os.environ["KIEBITZ_CONFIG"] = os.devnull
     os.umask(0o022)
 
 

@@ -23,7 +23,7 @@ _TEXT: tuple[Kind, ...] = ("text",)
 
 COLUMNS: dict[str, dict[str, tuple[Kind, ...]]] = {
     "sessions": dict.fromkeys(("name", "kind", "source", "kiebitz_version", "note"), _TEXT),
-    "streams": dict.fromkeys(("protocol", "transport", "client", "server", "close_reason"), _TEXT),
+    "streams": dict.fromkeys(("protocol", "transport", "client", "server", "close_reason", "player"), _TEXT),
     "chunks": {"direction": _TEXT},
     "alterations": {**dict.fromkeys(("direction", "action", "rule", "name"), _TEXT), "fields": _JSON},
     "messages": {"direction": _TEXT, "name": _TEXT, "fields": _JSON},

@@ -119,6 +119,7 @@ def test_tables_and_players(protocol: str, server: Serving, paths: dict[str, Pat
                 "protocol": protocol,
                 "title": found["tables"][0]["title"],
                 "server": table.server,
+                "place": table.server,
                 "first": 0,
                 "last": last.get(table.id, 0),
             }

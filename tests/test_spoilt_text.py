@@ -112,6 +112,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             (table,) = reader.execute("SELECT table_id FROM events").fetchone()
             state = msgspec.json.encode(timeline.state_at(table, 3)).decode()
         with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE sessions SET note = 'played at noon'")
             connection.execute("UPDATE diagnostics SET severity = 'error', expected = 'less'")
             for action, length in (("change", "length"), ("drop", "0")):
                 connection.execute(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import deed_in_words
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import session_argument
@@ -225,7 +226,7 @@ def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
 def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
     """What is wrong, and where and when."""
     label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
-    address, server = evidence.ends(flaw)
+    address, server = map(named, evidence.ends(flaw))
     client = evidence.player(flaw) or address
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
     place = place_of(flaw.offset, flaw.message, flaw.message_offset)

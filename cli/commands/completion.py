@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
 
+from kiebitz.cli.completion.shells import script
 from kiebitz.cli.terminal.console import show_lines
-
-_VARIABLE = "_KIEBITZ_COMPLETE"
-"""The variable by which click's scripts ask a command called kiebitz."""
 
 
 @click.command()
@@ -22,7 +19,5 @@ def completion(shell: str) -> None:
       eval "$(kiebitz completion zsh)"
       kiebitz completion fish | source
     """
-    context = click.get_current_context().find_root()
-    made = get_completion_class(shell)
-    assert made is not None, "click knows these three shells"
-    show_lines(made(context.command, {}, "kiebitz", _VARIABLE).source().split("\n"))
+    root = click.get_current_context().find_root().command
+    show_lines(script(shell, root).split("\n"))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.led_to import show_what_was_altered
 from kiebitz.cli.differences.report import show_difference
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("a", metavar="A", type=click.Path(), is_eager=True)
-@click.argument("b", metavar="B", type=click.Path(), is_eager=True, required=False)
+@click.argument("a", metavar="A", type=SessionType(), is_eager=True)
+@click.argument("b", metavar="B", type=SessionType(), is_eager=True, required=False)
 @filter_option
 @click.option("--state", "states", is_flag=True, help="Compare two states: A and B may be SESSION@MOMENT.")
 @click.option(

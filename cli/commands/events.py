@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.players import check_player, known_players
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import tell_missing
@@ -29,7 +30,6 @@ def _told(event: Event) -> str:
 
 _COLUMNS = (
     number(width=5),
-    Column("id"),
     moment("time", "time", width=12),
     address("server", "server", of_tables=True),
     number("game", "game", width=4),
@@ -41,13 +41,14 @@ _COLUMNS = (
     Column("table"),
     Column("seq"),
     Column("altered"),
+    Column("id"),
 )
 
 
 @click.command()
 @sessions_argument
 @filter_option
-@click.option("--as", "player", metavar="PLAYER", help="Only what this player could know.")
+@player_option
 @output_options
 def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None, form: Form | None) -> None:
     """List what happened in the games of sessions, put together from all players' conversations.
@@ -75,7 +76,6 @@ def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: b
     for event in session.events(wanted, player):
         yield (
             event.number,
-            event.id,
             event.time,
             event.server,
             event.game,
@@ -87,4 +87,5 @@ def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: b
             event.table,
             event.seq,
             event.altered,
+            event.id,
         )

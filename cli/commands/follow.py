@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
+from kiebitz.cli.completion.session import complete_stream
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import nearest_number, open_session
 from kiebitz.cli.terminal.console import Styled, is_terminal, output, show_line, warn
@@ -24,7 +25,7 @@ _COLOURS: dict[Direction, str] = {"c2s": "red", "s2c": "blue"}
 
 @click.command()
 @session_argument
-@click.argument("stream", type=int)
+@click.argument("stream", type=int, shell_complete=complete_stream)
 @click.option("--hex", "view", flag_value="hex", help="Offsets, hexadecimal, and text beside it.")
 @click.option("--raw", "view", flag_value="raw", help="The bytes as they were, both directions as they came.")
 def follow(session: str, stream: int, view: str | None) -> None:

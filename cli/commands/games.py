@@ -42,7 +42,6 @@ def _plain(value: Any) -> str:
 
 _COLUMNS = (
     number(width=4),
-    Column("id"),
     Column("protocol", "protocol"),
     address("server", "server", of_tables=True),
     Column("label", "label", width=9, least=8),
@@ -51,6 +50,7 @@ _COLUMNS = (
     Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
     Column("result"),
     Column("", "result", text=result_words, least=16, stays=True),
+    Column("id"),
 )
 
 
@@ -74,7 +74,6 @@ def _rows(session: Session) -> Iterator[Row]:
     return (
         (
             game.number,
-            game.id,
             game.protocol,
             game.server,
             game.label,
@@ -83,6 +82,7 @@ def _rows(session: Session) -> Iterator[Row]:
             game.seconds,
             game.result,
             game.named_result,
+            game.id,
         )
         for game in session.games()
     )

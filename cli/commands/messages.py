@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import show_alterations
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import sessions_argument
@@ -71,7 +72,7 @@ class _Who(msgspec.Struct, frozen=True):
 
 
 def _who(who: _Who) -> str:
-    return who.name or who.client
+    return who.name or named(who.client)
 
 
 def _short_who(who: _Who) -> str:
@@ -80,7 +81,6 @@ def _short_who(who: _Who) -> str:
 
 _COLUMNS = (
     number(width=5),
-    Column("id"),
     moment("time", "time", width=12),
     number("stream", "stream"),
     Column("dir", "dir", stays=True),
@@ -108,6 +108,7 @@ _COLUMNS = (
     Column("flaws"),
     Column("bytes"),
     Column("altered"),
+    Column("id"),
 )
 
 
@@ -196,7 +197,6 @@ def _row_of_dropped(dropped: Alteration) -> Row:
     """A message that came to nobody: it has no number."""
     return (
         None,
-        None,
         dropped.time,
         dropped.stream,
         dropped.direction,
@@ -207,7 +207,7 @@ def _row_of_dropped(dropped: Alteration) -> Row:
         None,
         dropped.fields,
         _Said(dropped.action, (), None, dropped.fields or {}, None),
-        *[None] * 8,
+        *[None] * 9,
     )
 
 
@@ -219,7 +219,6 @@ def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recor
         sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
     return (
         message.number,
-        message.id,
         message.time,
         message.stream,
         message.direction,
@@ -238,6 +237,7 @@ def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recor
         [msgspec.structs.asdict(flaw) for flaw in flaws],
         sent,
         message.altered,
+        message.id,
     )
 
 

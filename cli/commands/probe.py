@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import click
 
+from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.addresses import Place, place_at
 from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
@@ -74,7 +75,13 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.command()
 @click.argument("role", type=click.Choice(ROLES))
 @click.argument("address", metavar="[[HOST:]PORT]", required=False)
-@click.option("-d", "protocol", metavar="PROTOCOL", help="What it speaks, as in kiebitz protocols.")
+@click.option(
+    "-d",
+    "protocol",
+    metavar="PROTOCOL",
+    shell_complete=complete_protocol,
+    help="What it speaks, as in kiebitz protocols.",
+)
 @click.option(
     "--like",
     metavar="SESSION",

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import click
 
+from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.decode_as import unknown_protocol
-from kiebitz.cli.terminal.console import Candidate, Line, Styled, candidates, show_line, wrapped
+from kiebitz.cli.terminal.console import Line, Styled, show_line, wrapped
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, Row, batches
 from kiebitz.dissectors.dissector import Dissector
@@ -28,16 +29,8 @@ _COLUMNS = (
 _SENDERS = {"c2s": "client → server", "s2c": "server → client"}
 
 
-def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    return candidates(
-        (dissector.protocol, dissector.grammar.title)
-        for dissector in installed().dissectors.values()
-        if dissector.protocol.startswith(text)
-    )
-
-
 @click.command()
-@click.argument("name", required=False, metavar="[NAME]", shell_complete=_completed)
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=complete_protocol)
 def protocols(name: str | None) -> None:
     """List the protocols, or print one's messages, events, rules and filter names.
 

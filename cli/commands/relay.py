@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import click
 
+from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
@@ -108,6 +109,7 @@ def _held_signals() -> Iterator[None]:
     required=True,
     type=_ModeType(),
     metavar="MODE",
+    shell_complete=complete_mode,
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
     "pass on to HOST:PORT. transparent@[ADDR:]PORT: pass on what the firewall redirects there, TCP and UDP "
     "(Linux). socks5, wireguard, local[:NAME|PID], reverse:tls://…: by way of mitmproxy. May be repeated.",
@@ -162,6 +164,7 @@ def _held_signals() -> Iterator[None]:
     multiple=True,
     type=InterfaceType(),
     metavar="IFACE",
+    shell_complete=complete_interface,
     help="--print-rules: where the players come in, as in wlan0; lo is for programs of this machine.",
 )
 @click.option(

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from kiebitz.cli.sessions import DEFAULT_DB, open_database
+from kiebitz.cli.configuration.file import configuration
+from kiebitz.cli.sessions import open_database
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, batches, milliseconds, number, seconds
 from kiebitz.storage.session import between
@@ -41,10 +42,12 @@ _COLUMNS = (
 
 
 @click.command()
-@click.argument("database", metavar="[DB]", type=click.Path(), default=DEFAULT_DB)
+@click.argument("database", metavar="[DB]", type=click.Path(), default=lambda: configuration().database)
 @output_options
 def sessions(database: str, form: Form | None) -> None:
-    """List the sessions in a database (kiebitz.db, if none is named).
+    """List the sessions in a database.
+
+    Without DB it is kiebitz.db, or the one of the configuration file.
 
     \b
     Example:

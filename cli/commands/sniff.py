@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.importing.packets import PacketRecording, tell_losses
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.conditions import Condition, ConditionType
@@ -49,6 +50,7 @@ _DRAIN_S = 2.0
     "interface",
     required=True,
     metavar="IFACE",
+    shell_complete=complete_interface,
     help="The interface, as in lo or eth0; - is a capture that comes through standard input.",
 )
 @click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as tcpdump takes it.")

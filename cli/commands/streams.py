@@ -14,7 +14,6 @@ from kiebitz.storage.session import Session
 
 _COLUMNS = (
     number(),
-    Column("id"),
     Column("protocol", "protocol"),
     Column("transport", "over"),
     address("client", "client"),
@@ -24,6 +23,7 @@ _COLUMNS = (
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
+    Column("id"),
 )
 
 
@@ -46,7 +46,6 @@ def _rows(session: Session) -> Iterator[Row]:
     return (
         (
             stream.number,
-            stream.id,
             stream.protocol,
             stream.transport,
             stream.client,
@@ -56,6 +55,7 @@ def _rows(session: Session) -> Iterator[Row]:
             stream.close_reason,
             stream.messages,
             stream.bytes,
+            stream.id,
         )
         for stream in session.streams()
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.output import Form
@@ -45,12 +46,12 @@ class Told(msgspec.Struct, frozen=True):
     @property
     def who(self) -> str:
         """The client, by its name if it has said it."""
-        return self.alteration.player or self.alteration.client
+        return self.alteration.player or named(self.alteration.client)
 
     @property
     def way(self) -> str:
         """From whom to whom."""
-        ends = (self.who, self.alteration.server)
+        ends = (self.who, named(self.alteration.server))
         return " → ".join(ends if self.alteration.direction == "c2s" else ends[::-1])
 
     @property

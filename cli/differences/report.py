@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
 from kiebitz.cli.terminal.console import counted
@@ -300,7 +301,7 @@ def _place(difference: Difference, one: EventDifference, both: Sides) -> str:
     """Where two events stand: table and game."""
     pair = difference.tables[one.table]
     assert pair.a is not None
-    table = f"{game_title(pair.a.protocol)} {pair.a.server}"
+    table = f"{game_title(pair.a.protocol)} {named(pair.a.server)}"
     if one.game is None:
         return f"{table}, outside games"
     game = difference.games[one.game]
@@ -337,7 +338,7 @@ def _alone(difference: Difference, side: Side) -> Iterator[str]:
         row = table.a if label == "A" else table.b
         if row is not None and table.is_alone:
             events = counted(sum(table.events), "event")
-            yield f"the server {game_title(row.protocol)} {row.server}, {events}"
+            yield f"the server {game_title(row.protocol)} {named(row.server)}, {events}"
     for game in difference.games:
         only = game.a if label == "A" else game.b
         if only is not None and game.is_alone:

@@ -14,10 +14,12 @@ from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 from mitmproxy.exceptions import OptionsError
 
+from kiebitz.cli.configuration.errors import ConfigurationError
+from kiebitz.cli.configuration.file import configuration
+from kiebitz.cli.configuration.settings import Configuration
 from kiebitz.cli.mitm import log
 from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.recording.recorder_process import RecorderProcess
-from kiebitz.cli.sessions import DEFAULT_DB
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.flushing import Flushing
 from kiebitz.proxy.mitmproxy_flows import FlowJournal
@@ -38,7 +40,7 @@ class RecordFlows:
         loader.add_option(
             "kiebitz_db",
             str,
-            DEFAULT_DB,
+            _configuration().database,
             "Record TCP and UDP flows into this Kiebitz database; none if empty.",
         )
         loader.add_option(
@@ -107,6 +109,14 @@ class _Session:
         self._recorder.journal.close()
         self._recorder.finish()
         self._recorder.discard()
+
+
+def _configuration() -> Configuration:
+    try:
+        return configuration()
+    except ConfigurationError as error:
+        log.warn(f"Kiebitz goes without its configuration: {error}")
+        return Configuration()
 
 
 def _tell(sentence: str) -> None:

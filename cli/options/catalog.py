@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
-    if text is None:
+    if text is None or context.resilient_parsing:
         return None
     from kiebitz.storage.filters import FilterError, compile_filter
 

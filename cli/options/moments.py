@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
 from kiebitz.storage.moments import Moment, MomentError, parse_moment
 
 
@@ -24,11 +25,21 @@ class MomentType(click.ParamType[Moment]):
             self.fail(str(error), param, ctx)
 
 
-game_option = click.option("--game", "number", type=int, metavar="N", help="This game only.")
+game_option = click.option(
+    "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="This game only."
+)
 
-player_option = click.option("--as", "player", metavar="PLAYER", help="Only what this player could know.")
+player_option = click.option(
+    "--as",
+    "player",
+    metavar="PLAYER",
+    shell_complete=complete_player,
+    help="Only what this player could know.",
+)
 
 
 def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], Any]:
     """An option that takes a moment, None if it is not given."""
-    return click.option(flag, parameter, type=MomentType(), metavar="MOMENT", help=help_text)
+    return click.option(
+        flag, parameter, type=MomentType(), metavar="MOMENT", shell_complete=complete_moment, help=help_text
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.sessions import DEFAULT_DB
+from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.severities import in_words
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from kiebitz.storage.recorder import Recorder
 
 database_option = click.option(
-    "-w", "database", default=DEFAULT_DB, show_default=True, metavar="DB", help="Record into this database."
+    "-w",
+    "database",
+    default=lambda: configuration().database,
+    metavar="DB",
+    help="Record into this database. Without it, into kiebitz.db, or the one of the configuration file.",
 )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
-session_argument = click.argument("session", metavar="SESSION", type=click.Path(), is_eager=True)
+from kiebitz.cli.completion.session import SessionType
+
+session_argument = click.argument("session", metavar="SESSION", type=SessionType(), is_eager=True)
 """A SESSION as `cli.sessions.open_session` takes it; it is read before the options."""
 
 sessions_argument = click.argument(
-    "sessions", metavar="SESSION...", type=click.Path(), nargs=-1, required=True, is_eager=True
+    "sessions", metavar="SESSION...", type=SessionType(), nargs=-1, required=True, is_eager=True
 )
 """Several of them, in which `DB:*` is all of a database."""
 

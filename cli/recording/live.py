@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.console import Line, Styled, flush, show_line, warn
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.grammar import UNREADABLE
@@ -141,7 +142,7 @@ class LiveView:
 
     def _of_altered(self, altered: Altered, name: str | None) -> Line:
         """What Kiebitz has done."""
-        client = self._names.get(altered.stream.id, altered.stream.client)
+        client = self._names.get(altered.stream.id) or named(altered.stream.client)
         whose = f"from {client}" if altered.direction == "c2s" else f"to {client}"
         start = f"{self._time(altered.ts_ns)}  {self._where(altered.stream.server)}"
         deed = f"{IN_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
@@ -164,8 +165,8 @@ class LiveView:
 
     def _sender(self, flaw: Diagnostic) -> str:
         if flaw.direction == "s2c":
-            return flaw.stream.server
-        return self._names.get(flaw.stream.id, flaw.stream.client)
+            return named(flaw.stream.server)
+        return self._names.get(flaw.stream.id) or named(flaw.stream.client)
 
     @property
     def _started_ns(self) -> int:

@@ -44,12 +44,18 @@ __all__ = [
     "tell",
     "terminal_columns",
     "warn",
+    "wish_for_colour",
     "wrapped",
     "write_csv",
     "write_json",
     "write_json_array",
     "write_json_lines",
 ]
+
+
+_NO_COLOUR = "NO_COLOR"
+_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
+"""By these variables of the environment colours are asked for, or not."""
 
 
 class Styled(NamedTuple):
@@ -68,7 +74,7 @@ Line = Sequence[Part]
 
 def show_line(*parts: Part) -> None:
     """Show one line on stdout."""
-    click.echo(_coloured(parts))
+    click.echo(_coloured(parts), color=_colour())
 
 
 def show_lines(lines: Iterable[Line]) -> None:
@@ -184,8 +190,17 @@ def errors_are_seen() -> bool:
 
 def colour_is_forced() -> bool:
     """Whether the environment asks for colours where stdout is no terminal, too."""
-    wishes = (os.environ.get(name) for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
-    return not os.environ.get("NO_COLOR") and any(wish not in (None, "", "0") for wish in wishes)
+    wishes = (os.environ.get(name) for name in _FORCING)
+    return not os.environ.get(_NO_COLOUR) and any(wish not in (None, "", "0") for wish in wishes)
+
+
+def wish_for_colour(is_wanted: bool) -> None:
+    """Ask for colours or for none where the environment does not, which has the last word.
+
+    The environment is told, since that is where the libraries that draw look, and other processes of ours.
+    """
+    if not any(os.environ.get(name) for name in (_NO_COLOUR, *_FORCING)):
+        os.environ[_FORCING[0] if is_wanted else _NO_COLOUR] = "1"
 
 
 def terminal_columns() -> int | None:
@@ -221,6 +236,11 @@ def flush() -> None:
 def give_up_output() -> None:
     """Let what is left go nowhere, as nobody reads stdout any more: it must not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _colour() -> bool | None:
+    """Whether click may colour what it writes; None lets it look at the terminal."""
+    return False if os.environ.get(_NO_COLOUR) else colour_is_forced() or None
 
 
 def _coloured(line: Line) -> str:

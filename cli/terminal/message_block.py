@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.console import counted
 from kiebitz.cli.terminal.excerpt import shown_bytes
@@ -122,8 +123,9 @@ class _Block:
 
 def _way(message: Message) -> str:
     """From whom to whom."""
-    client = message.client if message.player is None else f"{message.player} ({message.client})"
-    return f"{client} → {message.server}" if message.direction == "c2s" else f"{message.server} → {client}"
+    client, server = named(message.client), named(message.server)
+    client = client if message.player is None else f"{message.player} ({client})"
+    return f"{client} → {server}" if message.direction == "c2s" else f"{server} → {client}"
 
 
 def _changed(change: ChangeInFull) -> str:
@@ -141,4 +143,4 @@ def _told(copy: Copy, message: Message) -> str:
     """To whom a copy went, and how much later."""
     way = "to" if message.direction == "s2c" else "from"
     later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
-    return f"#{copy.number} {way} {copy.player or copy.client} (stream {copy.stream}), {later}"
+    return f"#{copy.number} {way} {copy.player or named(copy.client)} (stream {copy.stream}), {later}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import name_of, named
 from kiebitz.cli.terminal.cells import cell_len, set_cell_size
 from kiebitz.cli.terminal.console import (
     Line,
@@ -54,9 +55,15 @@ def milliseconds(value: Any) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
+def _address(value: Any) -> str:
+    return named(words(value))
+
+
 def short_address(value: Any) -> str:
     """An address where there is little room: of one on this machine only its port, as in `:9000`."""
     text = words(value)
+    if (name := name_of(text)) is not None:
+        return name
     return text[len(_LOOPBACK) - 1 :] if text.startswith(_LOOPBACK) else text
 
 
@@ -99,6 +106,7 @@ def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Co
         key,
         title,
         width=width,
+        text=_address,
         short=short_address,
         least=9,
         end_matters=lambda value: True,

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.drawings.document import document
 from kiebitz.cli.drawings.sheet import Shape
 from kiebitz.cli.options.catalog import names_at_end
@@ -85,6 +86,7 @@ def table_infos(reader: Reader) -> list[records.TableInfo]:
             row.protocol,
             game_title(row.protocol),
             row.server,
+            named(row.server),
             timeline.first_seq(row.id),
             timeline.last_seq(row.id),
         )

@@ -40,12 +40,13 @@ class Sessions(Answer, frozen=True):
 
 
 class TableInfo(Answer, frozen=True):
-    """A game table; its events are numbered from `first` + 1 to `last`."""
+    """A game table, at `server`, which people know as `place`; its events are `first` + 1 to `last`."""
 
     table: int
     protocol: str
     title: str
     server: str
+    place: str
     first: int
     last: int
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from kiebitz.dissectors.errors import KiebitzError
-
-_WINDOW = 100
-"""Columns of a long filter that `render` shows; a wrapped line would tear the caret off its place."""
+from kiebitz.storage.carets import with_carets
 
 
 class FilterError(KiebitzError, ValueError):
@@ -39,24 +35,4 @@ class FilterError(KiebitzError, ValueError):
 
     def excerpt(self) -> list[str]:
         """Two lines to stand below the sentence: the filter, and carets under the place that is wrong."""
-        start = max(0, self.position - _WINDOW // 2)
-        end = start + _WINDOW
-        before = ("…" if start else "") + _printable(self.text[start : self.position])
-        marked = _printable(self.text[self.position : min(self.position + self.length, end)])
-        after = _printable(self.text[self.position + len(marked) : end]) + (
-            "…" if end < len(self.text) else ""
-        )
-        carets = " " * _columns(before) + "^" * max(_columns(marked), 1)
-        return [f"  {before}{marked}{after}", f"  {carets}"]
-
-
-def _printable(text: str) -> str:
-    """One line without control characters, as long as before."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
-def _columns(text: str) -> int:
-    """The width of a text on a terminal."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+        return with_carets(self.text, self.position, self.length)

@@ -77,7 +77,7 @@ export class Choosers {
     );
     options(
       "table",
-      tables.map((one) => [one.table, `${one.title} ${one.server}`]),
+      tables.map((one) => [one.table, `${one.title} ${one.place}`]),
       now.table,
     );
     byId("session-choice").hidden = sessions.length < 2;

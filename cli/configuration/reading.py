@@ -1,0 +1,117 @@
+"""What stands in the configuration file: each key and value is looked at, and the first wrong one told."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from ipaddress import ip_address
+from typing import Any, cast, get_args
+
+from kiebitz.cli.configuration.errors import ConfigurationError, Place
+from kiebitz.cli.configuration.places import place_of_key, place_of_value
+from kiebitz.cli.configuration.settings import Colour, Configuration
+from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.proxy.modes import endpoint, parse_endpoint
+
+LONGEST_NAME = 40
+"""Characters of a name for an address."""
+
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+"""How tomllib says where; only from Python 3.14 on have its errors attributes for it."""
+
+
+def understood(path: str, data: bytes) -> Configuration:
+    """What the file at `path` says, of which these are the bytes. Raises ConfigurationError."""
+    try:
+        text = data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigurationError(path, f"line {line} is not UTF-8") from error
+    try:
+        document = tomllib.loads(text)
+    except RecursionError as error:
+        raise ConfigurationError(path, "this is nested too deeply") from error
+    except ValueError as error:
+        raise _no_toml(path, text, str(error)) from error
+    return _Check(path, text).document(document)
+
+
+def _no_toml(path: str, text: str, problem: str) -> ConfigurationError:
+    """The error for a text of which tomllib says that this is the problem."""
+    place = None
+    if found := _AT.search(problem):
+        problem = problem[: found.start()]
+        lines = text.split("\n") if found[1] else text.rstrip("\n").split("\n")
+        number = int(found[1] or len(lines))
+        line = lines[number - 1]
+        place = Place(number, line, int(found[2]) - 1 if found[2] else len(line), 1)
+    return ConfigurationError(path, f"this is no TOML: {problem[:1].lower()}{problem[1:]}", place)
+
+
+class _Check:
+    """Looks at what TOML has made of a text."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._text = text
+
+    def document(self, document: Mapping[str, Any]) -> Configuration:
+        """What the whole file says. Raises ConfigurationError."""
+        checks: Mapping[str, Callable[[Any], Any]] = {
+            "database": self._database,
+            "colour": self._colour,
+            "names": self._names,
+        }
+        for key in document:
+            if key not in checks:
+                near = get_close_matches(key, checks, n=1)
+                hint = did_you_mean(*near) if near else f"there are {', '.join(checks)}"
+                raise self._wrong_key([key], f"there is no key {key}; {hint}")
+        return Configuration(**{key: checks[key](value) for key, value in document.items()})
+
+    def _database(self, value: Any) -> str:
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise self._wrong(["database"], 'database is the path of a file, as in "~/class.db"')
+        return os.path.expanduser(value)
+
+    def _colour(self, value: Any) -> Colour:
+        if value not in get_args(Colour):
+            raise self._wrong(["colour"], 'colour is "always", "never" or "auto"')
+        return cast(Colour, value)
+
+    def _names(self, value: Any) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise self._wrong(["names"], 'names is a table: [names], and below it "10.0.0.7" = "table 3"')
+        return {self._address(key): self._name(key, name) for key, name in value.items()}
+
+    def _address(self, key: str) -> str:
+        try:
+            return str(ip_address(key))
+        except ValueError:
+            pass
+        try:
+            host, port = parse_endpoint(key)
+            return endpoint(str(ip_address(host or "")), port)
+        except ValueError:
+            hint = 'write "10.0.0.7" or "10.0.0.7:4711", in quotation marks'
+            raise self._wrong_key(["names", key], f"{key} is no IP address; {hint}") from None
+
+    def _name(self, key: str, name: Any) -> str:
+        if not isinstance(name, str) or not name.strip():
+            problem = 'is a text, as in "table 3"'
+        elif not name.isprintable():
+            problem = "has a character that does not print"
+        elif len(name) > LONGEST_NAME:
+            problem = f"is longer than {LONGEST_NAME} characters"
+        else:
+            return name
+        raise self._wrong(["names", key], f"the name of {key} {problem}")
+
+    def _wrong_key(self, keys: Sequence[str], problem: str) -> ConfigurationError:
+        return ConfigurationError(self._path, problem, place_of_key(self._text, keys))
+
+    def _wrong(self, keys: Sequence[str], problem: str) -> ConfigurationError:
+        return ConfigurationError(self._path, problem, place_of_value(self._text, keys))
