@@ -10,7 +10,7 @@ import click
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.sessions import open_database
 from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import Column, batches, milliseconds, number, seconds
+from kiebitz.cli.terminal.table import Column, Row, batches, milliseconds, number, seconds
 from kiebitz.storage.session import between
 
 
@@ -28,7 +28,7 @@ def _utc(ns: int | None) -> str | None:
     return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="microseconds")
 
 
-_COLUMNS = (
+COLUMNS = (
     number("id"),
     Column("name", "name", least=12, stays=True),
     Column("kind", "kind"),
@@ -65,8 +65,11 @@ def sessions(database: str, form: Form | None) -> None:
         "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
         " ON told.session_id = x.id ORDER BY id"
     )
-    listed = (
-        (number, name, kind, _utc(started), between(started, ended), *counts)
-        for number, name, kind, started, ended, *counts in rows
-    )
-    show(_COLUMNS, batches(listed), form, "there is no session in this database")
+    show(COLUMNS, batches(session_row(*row) for row in rows), form, "there is no session in this database")
+
+
+def session_row(
+    number: int, name: str, kind: str, started_ns: int | None, ended_ns: int | None, *counts: int
+) -> Row:
+    """The row of a session below `COLUMNS`; `counts` are those of streams, messages, games and errors."""
+    return (number, name, kind, _utc(started_ns), between(started_ns, ended_ns), *counts)

@@ -11,7 +11,7 @@ import functools
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -62,10 +62,9 @@ def register_functions(
     `name_of` knows what the client of a stream calls itself.
     Whatever such a function raises, as FilterError, comes as an OperationalError: see `reason_of`.
     """
-    connection.create_function("kiebitz_field", 2, _keeping_reasons(_field_holds), deterministic=True)
-    connection.create_function("kiebitz_texts", 2, _keeping_reasons(_texts_hold), deterministic=True)
+    for name, function in FUNCTIONS.items():
+        connection.create_function(name, 2, _keeping_reasons(function), deterministic=True)
     connection.create_function("kiebitz_name", 1, _keeping_reasons(name_of), deterministic=True)
-    connection.create_function("kiebitz_matches", 2, _keeping_reasons(_matches), deterministic=True)
 
 
 _RAISED = "user-defined function raised exception"
@@ -200,3 +199,11 @@ def _texts_hold(data: str | None, question: str) -> bool:
 @functools.lru_cache(maxsize=1000)
 def _matches(text: str | None, question: str) -> bool:
     return text is not None and _asked(question)(text)
+
+
+FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
+    "kiebitz_field": _field_holds,
+    "kiebitz_texts": _texts_hold,
+    "kiebitz_matches": _matches,
+}
+"""What the conditions call, each with a text or NULL and a question about it. They raise FilterError."""
