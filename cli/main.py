@@ -42,6 +42,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "streams": ("cli.commands.streams:streams", "Who talked to which server."),
         "games": ("cli.commands.games:games", "The games of a session and how they ended."),
         "messages": ("cli.commands.messages:messages", "What was said, message by message."),
+        "show": ("cli.commands.show:show", "One message in full, byte by byte."),
         "events": ("cli.commands.events:events", "What happened in the game, in sentences."),
         "state": ("cli.commands.state:state", "The state of the game at any moment."),
         "check": ("cli.commands.check:check", "Who broke which rule, at which byte."),

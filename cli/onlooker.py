@@ -90,9 +90,16 @@ class Onlooker:
 
         `game` is the row of the game that was asked for, if one was.
         """
+        return Group(self.heading(table_id, events, game), self.table(table_id, state, events))
+
+    def heading(self, table_id: int, events: Sequence[Event], game: int | None = None) -> Text:
+        """What a table is and when."""
         facts = self._facts(table_id, events, game)
-        title = Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
-        return Group(title, draw(self._protocol(table_id), self._scene(table_id, state, events)))
+        return Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
+
+    def table(self, table_id: int, state: State, events: Sequence[Event]) -> RenderableType:
+        """The table alone."""
+        return draw(self._protocol(table_id), self._scene(table_id, state, events))
 
     def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
         """What a table is and when, still as it came: the line above a drawing."""

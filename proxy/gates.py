@@ -43,6 +43,17 @@ class OwnConnections:
         return (transport, local[:2], remote[:2]) in self._pairs
 
 
+class Listening(NamedTuple):
+    """Where clients come in and what for, as a `clause` for people.
+
+    A client may have to take over a `configuration`, as it stands; `advice` is what is to be known about it.
+    """
+
+    clause: str
+    configuration: str | None = None
+    advice: str | None = None
+
+
 class Gate(Protocol):
     """What both transports' gates have: a bound socket, its `ip:port`, and a clause for people."""
 

@@ -42,6 +42,7 @@ from kiebitz.dissectors.records import Transport
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
+from kiebitz.proxy.gates import Listening
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.mitmproxy_keys import guard_keys
 from kiebitz.proxy.mitmproxy_layers import PlainLayers
@@ -189,7 +190,7 @@ class MitmproxyRelay:
         max_connections: int,
         detour: Detour | None = None,
     ) -> None:
-        self.says: list[str] = []
+        self.says: list[Listening] = []
         self._modes = [_bindable(mode) for mode in modes]
         self._servers: dict[tuple[str, int], tuple[str, int]] = {}
         self.routes: list[Route] = []
@@ -221,10 +222,10 @@ class MitmproxyRelay:
         await self._master.running()
         self._log.starting = False
         for mode, server in zip(self._modes, self._proxyserver.servers, strict=True):
-            says = _says(mode)
+            listening = Listening(_says(mode))
             if isinstance(server, WireGuardServerInstance):
-                says += f"; its peer's configuration:\n\n{_of_peer(mode, server)}\n"
-            self.says.append(says)
+                listening = Listening(_says(mode), _of_peer(mode, server), _advice(mode))
+            self.says.append(listening)
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
         """Let no more traffic flow, and end all streams at `ts_ns`."""
@@ -372,8 +373,11 @@ def _of_peer(mode: Mitmproxy, server: WireGuardServerInstance) -> str:
         # mitmproxy forgets the brackets of an IPv6 address.
         bare, right = f"{mode.listen_host}:{mode.listen_port}", endpoint(mode.listen_host, mode.listen_port)
         configuration = configuration.replace(f" = {bare}", f" = {right}")
-    if mode.listen_host is not None and ipaddress.ip_address(mode.listen_host).is_loopback:
-        configuration += (
-            "\n\nOnly programs on this machine reach it there. For a phone: -m wireguard@0.0.0.0:51820"
-        )
     return configuration
+
+
+def _advice(mode: Mitmproxy) -> str | None:
+    """What is to be known of where WireGuard's peers come in."""
+    if mode.listen_host is None or not ipaddress.ip_address(mode.listen_host).is_loopback:
+        return None
+    return "Only programs on this machine reach it there. For a phone: -m wireguard@0.0.0.0:51820"

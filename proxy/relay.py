@@ -16,7 +16,7 @@ from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import Notice, Route, allow_open_files, refuse_circles
 from kiebitz.proxy.flushing import Flushing
-from kiebitz.proxy.gates import OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
+from kiebitz.proxy.gates import Listening, OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
 from kiebitz.proxy.held_signals import ENDING
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.modes import Mitmproxy, Mode, Reverse, Transparent
@@ -32,8 +32,8 @@ class Relay(Protocol):
     """What relays one mode, or a part of it, or several. That it can listen is certain."""
 
     @property
-    def says(self) -> Sequence[str]:
-        """Where it listens once it is started and what for, as clauses."""
+    def says(self) -> Sequence[Listening]:
+        """Where it listens once it is started, and what for."""
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let traffic flow. Raises RelayError."""
@@ -72,7 +72,7 @@ class Forwarder:
         journal: JournalWriter,
         *,
         on_notice: Notice,
-        on_listening: Callable[[str], None] = lambda clause: None,
+        on_listening: Callable[[Listening], None] = lambda listening: None,
         idle_seconds: float = 600.0,
         max_clients: int = 4096,
         max_connections: int = 4096,
@@ -146,8 +146,8 @@ class Forwarder:
             for relay in self.relays:
                 await relay.start(loop)
                 started.append(relay)
-                for clause in relay.says:
-                    self._on_listening(clause)
+                for listening in relay.says:
+                    self._on_listening(listening)
             await self._stopped.wait()
         finally:
             if self._detour is not None:

@@ -25,7 +25,7 @@ from kiebitz.dissectors.records import Direction
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
-from kiebitz.proxy.gates import OwnConnections, Refused, TcpGate
+from kiebitz.proxy.gates import Listening, OwnConnections, Refused, TcpGate
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.loops import LoopFound, LoopWatch
 
@@ -303,7 +303,7 @@ class TcpRelay:
     ) -> None:
         self.journal = journal
         self.detour = detour
-        self.says = (gate.says,)
+        self.says = (Listening(gate.says),)
         self.address = gate.address
         self._gate = gate
         self._listener = gate.listener

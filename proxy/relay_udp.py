@@ -23,7 +23,7 @@ from kiebitz.dissectors.records import Direction
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.detour import Detour
 from kiebitz.proxy.endpoints import NETWORK_FAULTS, Notice, endpoint_text
-from kiebitz.proxy.gates import MAX_DATAGRAM, OwnConnections, Refused, UdpGate, Way
+from kiebitz.proxy.gates import MAX_DATAGRAM, Listening, OwnConnections, Refused, UdpGate, Way
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.loops import LoopFound, LoopWatch
 
@@ -142,7 +142,7 @@ class UdpRelay:
         own: OwnConnections,
         detour: Detour | None = None,
     ) -> None:
-        self.says = (gate.says,)
+        self.says = (Listening(gate.says),)
         self.address = gate.address
         self._detour = detour
         self._gate = gate

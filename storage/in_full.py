@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -20,7 +21,14 @@ from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.session import Event, Message, event_record, message_record
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, diagnostics, groups_seen, messages, sent_between
+from kiebitz.storage.traffic import (
+    MessageRow,
+    diagnostics,
+    groups_seen,
+    messages,
+    messages_between,
+    sent_between,
+)
 
 MOST_BYTES = 1 << 16
 """So much of a message is read (bytes)."""
@@ -171,6 +179,16 @@ class InFull:
             in_all,
             None if altered is None else self._as_sent(altered),
         )
+
+    def neighbours(self, message: Message, count: int) -> tuple[list[MessageRow], list[MessageRow]]:
+        """Up to so many messages before and after one on its stream, oldest first.
+
+        A player who may see it may see these."""
+        same = "m.stream_id = ?"
+        stream = self.timeline.numbers.row_id("streams", message.stream)
+        before = messages_between(self.timeline, None, message.id, same, [stream])
+        after = messages_between(self.timeline, message.id, None, same, [stream])
+        return [*islice(before, count)][::-1], [*islice(after, count)]
 
     def _as_sent(self, row: AlterationRow) -> AsSent:
         started = self.timeline.started_ns

@@ -6,7 +6,6 @@ was with, when it began and ended, and what the network said about it.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable
 from importlib.metadata import version
@@ -14,13 +13,13 @@ from importlib.metadata import version
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Chunk, Ids
 from kiebitz.dissectors.registry import dissector_of, not_installed
-from kiebitz.storage.formats import bring_up_to_date
+from kiebitz.storage.changing import changing
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
-from kiebitz.storage.opening import open_to_change, settle
-from kiebitz.storage.recorder import BATCH, lock
+from kiebitz.storage.opening import settle
+from kiebitz.storage.recorder import BATCH
 from kiebitz.storage.rows import INSERTS, no_rows
-from kiebitz.storage.schema import OF_SESSION, StorageError, sentence
+from kiebitz.storage.schema import OF_SESSION, StorageError
 from kiebitz.storage.timeline import Timeline, sessions
 
 _KEPT = ("chunks", "alterations", "streams")
@@ -36,26 +35,15 @@ def redissect(
     rows, as those after its old ones are taken. Raises StorageError, also for a session that began in another
     database; this one is then as it was.
     """
-    connection = open_to_change(path)
-    try:
-        held = lock(path)
-        try:
-            bring_up_to_date(connection, path)
-            recorded = _recorded(connection, number)
-            # Who is killed leaves nothing to be rolled back.
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            with connection:
-                lost = _all(connection, recorded, decode_as, on_progress)
-            settle(connection)
-            return lost
-        finally:
-            # Closed first, as closing the other descriptor ends the locks that SQLite has on the file.
-            connection.close()
-            if held is not None:
-                os.close(held)
-    except sqlite3.Error as error:
-        raise StorageError(sentence(path, error)) from error
+    with changing(path) as connection:
+        recorded = _recorded(connection, number)
+        # Who is killed leaves nothing to be rolled back.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            lost = _all(connection, recorded, decode_as, on_progress)
+        settle(connection)
+        return lost
 
 
 def _recorded(connection: sqlite3.Connection, number: int | None) -> list[RecordedItems]:

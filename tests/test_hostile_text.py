@@ -49,9 +49,18 @@ COMMANDS = [
         ["messages", "--tsv"],
     ),
     *(["events"], ["events", "--json"], ["events", "--nl"], ["events", "--csv"], ["events", "--tsv"]),
-    *(["check"], ["check", "--json"], ["games"], ["games", "--json"], ["games", "--csv"]),
+    *(
+        ["check"],
+        ["check", "--json"],
+        ["check", "--summary"],
+        ["check", "--at", "#2"],
+        ["games"],
+        ["games", "--json"],
+        ["games", "--csv"],
+    ),
     *(["streams"], ["streams", "--tsv"], ["sessions"], ["sessions", "--json"], ["sessions", "--csv"]),
     *(["state"], ["state", "--json"], ["replay", "--speed", "100000"], ["whatif", "--drop", "#2"]),
+    *(["check", "--summary"], ["check", "--at", "#2"], ["show", "#1", "#2"], ["show", "#2", "--json"]),
     *(["follow", "1"], ["follow", "1", "--hex"], ["export", "-T", "jsonl"], ["export", "-T", "csv"]),
 ]
 """Commands that print a session; its place is behind the first word."""

@@ -31,12 +31,16 @@ VARIANTS: dict[str, list[list[str]]] = {
     "streams": FORMS,
     "games": FORMS,
     "messages": [*FORMS, ["--altered"], ["--altered", "--json"], ["-Y", 'maexchen.name == "alice"'], ["-F"]],
+    "show": [["#33"], ["#3", "#31"], ["#31", "--json"], ["#33", "--as", "alice"], ["#33", "--as", "alise"]],
     "events": [*FORMS, ["--as", "alice"], ["-Y", "game == 1"]],
     "state": [
         *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
         ["--svg", "FILE"],
     ],
-    "check": [*FORMS, ["-Y", 'diag.severity != "note"']],
+    "check": [
+        *(*FORMS, ["-Y", 'diag.severity != "note"'], ["--summary"], ["--summary", "--tsv"]),
+        *(["--at", "#3"], ["--at", "#34"], ["--at", "#34", "--json"]),
+    ],
     "diff": [
         ["SOUND"],
         ["SOUND", "-Y", "game == 1"],
@@ -73,6 +77,10 @@ SERVERS = {"serve"}
 """What is asked by browsers is in test_serve_spoilt.py."""
 
 ELSEWHERE = {
+    **{
+        ("sessions", option): "in test_housekeeping.py: what was there is not shown"
+        for option in ("--rename", "--note", "--delete", "--yes")
+    },
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
     ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",

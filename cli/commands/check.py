@@ -2,79 +2,55 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.differences.altered import deed_in_words
+from kiebitz.cli.checking.blocks import block
+from kiebitz.cli.checking.evidence import Evidence
+from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
+from kiebitz.cli.checking.summary import show_summary
 from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import open_session, since
 from kiebitz.cli.status import VIOLATIONS
-from kiebitz.cli.terminal.console import Line as Shown
-from kiebitz.cli.terminal.console import Styled, show_line, terminal_columns
-from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at, shown_bytes, stream_excerpt
-from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
+from kiebitz.cli.terminal.console import is_terminal, show_line, tell
 from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.severities import COLOURS, in_words
-from kiebitz.cli.terminal.table import Column, Row, batches, seconds
-from kiebitz.storage.alterations import AlterationRow, AlteredMessages, count_alterations
+from kiebitz.cli.terminal.severities import GRAVITY, in_words
+from kiebitz.cli.terminal.table import batches
+from kiebitz.storage.alterations import count_alterations
 from kiebitz.storage.conditions import sql_condition
-from kiebitz.storage.numbers import Numbers
-from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, diagnostics, streams
+from kiebitz.storage.traffic import DiagnosticRow, MessageRow, diagnostics
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
-_COLUMNS = tuple(
-    Column(key, key)
-    for key in (
-        "id",
-        "time",
-        "severity",
-        "group",
-        "code",
-        "blame",
-        "stream",
-        "client",
-        "server",
-        "dir",
-        "offset",
-        "length",
-        "msg",
-        "text",
-        "expected",
-        "clause",
-        "suggestion",
-        "offset_in_msg",
-        "bytes",
-        "hex",
-        "lines",
-        "resumed_offset",
-        "resumed_message",
-        "message",
-        "event",
-        "player",
-        "altered",
-    )
-)
-
-_MARKED = 256
-"""So many of the bytes that are meant are given to programs."""
-
-_NARROWEST = 20
+_MANY = 20
+"""Of more flaws it is said how they are summed up."""
 
 
 @click.command()
 @session_argument
 @filter_option
+@click.option(
+    "--at", "number", type=MessageNumber(), metavar="#N", help="What is wrong with message N alone."
+)
+@click.option(
+    "--summary",
+    "is_summed",
+    is_flag=True,
+    help="A line for each code and culprit, the gravest first: how many, and where the first is.",
+)
 @output_options
-def check(session: str, wanted: Filter | None, form: Form | None) -> None:
+def check(
+    session: str, wanted: Filter | None, number: int | None, is_summed: bool, form: Form | None
+) -> None:
     """Show who broke which rule, at which byte, and what was expected there.
 
     Of a TCP stream the lines around the place are shown with their offsets, and the place where parsing
@@ -84,22 +60,60 @@ def check(session: str, wanted: Filter | None, form: Form | None) -> None:
     \b
     Example:
       kiebitz check odd.pcap -Y 'diag.severity != "note"'
+      kiebitz check odd.pcap --summary
+      kiebitz check odd.pcap --at '#31'
     """
     timeline = open_session(session)
-    count: Counter[str] = Counter()
-    flaws = _counted(diagnostics(timeline, *sql_condition(timeline, wanted, "diagnostics")), count)
-    evidence = _Evidence(timeline)
-    if form is None:
+    row = None if number is None else message_numbered(timeline, number)
+    tally = _Tally()
+    flaws = tally.over(_flaws(timeline, wanted, row))
+    nothing = "no diagnostics match" if wanted else "nothing is wrong"
+    if row is not None:
+        nothing = f"nothing {'that matches ' if wanted else ''}is wrong with message #{number}"
+    if is_summed:
+        show_summary(timeline, flaws, form, nothing)
+    elif form is not None:
+        evidence = Evidence(timeline)
+        show(COLUMNS, batches(flaw_row(flaw, _told(evidence, flaw)) for flaw in flaws), form, nothing)
+    else:
+        evidence = Evidence(timeline)
         for flaw in flaws:
-            for line in _block(evidence, flaw):
+            for line in block(evidence, flaw):
                 show_line(*line)
             show_line()
-        show_line(f"{in_words(count)}{_altered_in_words(count_alterations(timeline))}")
-    else:
-        rows = (_row(evidence, flaw) for flaw in flaws)
-        show(_COLUMNS, batches(rows), form, "no diagnostics match" if wanted else "nothing is wrong")
-    if count["error"]:
+    if form is None and row is not None and not is_summed and not tally.count:
+        _show_how_it_stands(timeline, row, nothing)
+    elif form is None:
+        show_line(f"{in_words(tally.count)}{_altered_in_words(count_alterations(timeline))}")
+        if is_terminal():
+            _point_on(session, timeline, tally, is_summed)
+    if tally.count["error"]:
         raise click.exceptions.Exit(VIOLATIONS)
+
+
+def _flaws(timeline: Timeline, wanted: Filter | None, row: MessageRow | None) -> Iterator[DiagnosticRow]:
+    condition, parameters = sql_condition(timeline, wanted, "diagnostics")
+    if row is not None:
+        condition, parameters = f"d.message_id = ? AND ({condition})", [row.id, *parameters]
+    return diagnostics(timeline, condition, parameters)
+
+
+class _Tally:
+    """How many flaws there were of each severity, and the first of the gravest that is about a message."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+        self.gravest: DiagnosticRow | None = None
+
+    def over(self, flaws: Iterable[DiagnosticRow]) -> Iterator[DiagnosticRow]:
+        """The flaws, counted as they pass."""
+        for flaw in flaws:
+            self.count[flaw.severity] += 1
+            if flaw.message_id is not None and (
+                self.gravest is None or GRAVITY.index(flaw.severity) < GRAVITY.index(self.gravest.severity)
+            ):
+                self.gravest = flaw
+            yield flaw
 
 
 def _altered_in_words(count: int) -> str:
@@ -108,153 +122,50 @@ def _altered_in_words(count: int) -> str:
     return f"; Kiebitz has altered what passed {times}" if count else ""
 
 
-def _counted(flaws: Iterable[DiagnosticRow], count: Counter[str]) -> Iterator[DiagnosticRow]:
-    for flaw in flaws:
+def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> None:
+    """Say that nothing is wrong with a message, what it told, and what is wrong elsewhere."""
+    shown = InFull(timeline).message(row.id)
+    event = None if shown is None else shown.event
+    told = "" if event is None else f": {event.sentence} (event #{event.number})"
+    show_line(f"{nothing}, {row.name}{told}")
+    count: Counter[str] = Counter()
+    nearest: tuple[int, str] | None = None
+    for flaw in diagnostics(timeline):
         count[flaw.severity] += 1
-        yield flaw
+        if flaw.message_id is not None:
+            found = abs(flaw.message_id - row.id), _in_short(timeline, flaw.message_id, flaw)
+            nearest = found if nearest is None else min(nearest, found)
+    where = "" if nearest is None else f"; the nearest is {nearest[1]}"
+    show_line(f"in the whole session: {in_words(count)}{where}")
 
 
-class _Evidence:
-    """What a session has on a flaw: its stream, its bytes, and what came after it."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
-        self._streams = {stream.id: stream for stream in streams(timeline)}
-        self._bytes = Bytes(timeline.connection)
-        self._reading_on = ReadingOn(timeline)
-        self._name_of = name_of_stream(timeline)
-        self._altered = AlteredMessages(timeline)
-
-    def player(self, flaw: DiagnosticRow) -> str | None:
-        """What the client calls itself; None if it has not said so."""
-        return self._name_of(flaw.stream_id)
-
-    def alteration(self, flaw: DiagnosticRow) -> AlterationRow | None:
-        """What Kiebitz has done to the message; None if nothing."""
-        return None if flaw.message_id is None else self._altered.of(flaw.message_id)
-
-    def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
-        """Client and server."""
-        stream = self._streams[flaw.stream_id]
-        return stream.client, stream.server
-
-    def is_in_datagram(self, flaw: DiagnosticRow) -> bool:
-        return self._streams[flaw.stream_id].transport == "udp"
-
-    def excerpt(self, flaw: DiagnosticRow, room: int = ROOM) -> list[Line]:
-        """What was sent there, with carets; nothing where no bytes belong to it."""
-        if self.is_in_datagram(flaw):
-            found = self._bytes.datagram(flaw)
-            return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
-        stretches: list[Stretch] = []
-        for start, end in looked_at(flaw.offset, flaw.length):
-            near = self._bytes.between(flaw.stream_id, flaw.direction, start, end)
-            stretches += [stretch for stretch in near if stretch not in stretches]
-        if not stretches:
-            return []
-        return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
-
-    def marked(self, flaw: DiagnosticRow) -> bytes | None:
-        """The first of the bytes that are meant, up to a gap; None if they are not there."""
-        size = min(flaw.length, _MARKED)
-        if self.is_in_datagram(flaw):
-            found = self._bytes.datagram(flaw)
-            if found is None:
-                return None
-            start, data = found
-            return data[flaw.offset - start : flaw.offset - start + size]
-        if not size:
-            return b""
-        stretches = self._bytes.between(flaw.stream_id, flaw.direction, flaw.offset, flaw.offset + size)
-        pieces = (stretch.data for stretch in stretches if stretch.offset == flaw.offset)
-        return next((data for data in pieces if data is not None), None)
-
-    def resumption(self, flaw: DiagnosticRow) -> tuple[int, str] | tuple[None, None]:
-        """Offset and name of the message with which parsing resumed."""
-        return self._reading_on.after(flaw) or (None, None)
+def _in_short(timeline: Timeline, message_id: int, flaw: DiagnosticRow) -> str:
+    number = timeline.numbers.number("messages", message_id)
+    return f"{flaw.severity}[{flaw.code}] with message #{number}"
 
 
-def _row(evidence: _Evidence, flaw: DiagnosticRow) -> Row:
-    marked = evidence.marked(flaw)
+def _point_on(session: str, timeline: Timeline, tally: _Tally, is_summed: bool) -> None:
+    """Say on stderr by which command one sees more."""
+    given = shlex.quote(session)
+    if tally.count.total() > _MANY and not is_summed:
+        tell(f"To sum them up: kiebitz check {given} --summary")
+    if tally.gravest is not None and tally.gravest.message_id is not None:
+        number = timeline.numbers.number("messages", tally.gravest.message_id)
+        tell(f"To see the message in full: kiebitz show {given} '#{number}'")
+
+
+def _told(evidence: Evidence, flaw: DiagnosticRow) -> Told:
     numbers = evidence.timeline.numbers
-    return (
-        flaw.id,
+    altered = evidence.alteration(flaw)
+    return Told(
         since(evidence.timeline, flaw.ts_ns),
-        flaw.severity,
-        flaw.group,
-        flaw.code,
-        None if flaw.severity == "note" and flaw.blame != "kiebitz" else flaw.blame,
         numbers.number("streams", flaw.stream_id),
-        *evidence.ends(flaw),
-        flaw.direction,
-        flaw.offset,
-        flaw.length,
-        flaw.message,
-        flaw.text,
-        flaw.expected,
-        flaw.clause,
-        flaw.suggestion,
-        None if flaw.message_offset is None else flaw.offset - flaw.message_offset,
-        None if marked is None else shown_bytes(marked),
-        None if marked is None else marked.hex(),
-        [
-            {"offset": line.offset, "text": line.text + line.line_end}
-            for line in evidence.excerpt(flaw)
-            if line.offset is not None
-        ],
-        *evidence.resumption(flaw),
+        evidence.ends(flaw),
+        evidence.marked(flaw),
+        evidence.lines(flaw),
+        evidence.resumption(flaw),
         numbers.number_if_any("messages", flaw.message_id),
         numbers.number_if_any("events", flaw.event_id),
         evidence.player(flaw),
-        None if (altered := evidence.alteration(flaw)) is None else altered.action,
+        None if altered is None else altered.action,
     )
-
-
-def _block(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[Shown]:
-    columns = terminal_columns()
-    room = ROOM
-    if columns is not None:
-        # A line that wraps tears its carets off.
-        digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
-        room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
-    head, place = _head(evidence, flaw)
-    lines = evidence.excerpt(flaw, room)
-    numbered = not evidence.is_in_datagram(flaw)
-    return flaw_block(head, place, lines, numbered, _told(evidence, flaw), columns)
-
-
-def _head(evidence: _Evidence, flaw: DiagnosticRow) -> tuple[Shown, str]:
-    """What is wrong, and where and when."""
-    label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
-    address, server = map(named, evidence.ends(flaw))
-    client = evidence.player(flaw) or address
-    way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
-    place = place_of(flaw.offset, flaw.message, flaw.message_offset)
-    time = seconds(since(evidence.timeline, flaw.ts_ns))
-    return (
-        (label, f": {flaw.text}"),
-        f"{time} s, {_numbers(evidence.timeline.numbers, flaw)}, {way} ({flaw.direction}), {place}",
-    )
-
-
-def _numbers(numbers: Numbers, flaw: DiagnosticRow) -> str:
-    """Under which numbers `messages`, `events` and `streams` have it."""
-    message, event = flaw.message_id, flaw.event_id
-    told = [f"message #{numbers.number('messages', message)}"] if message is not None else []
-    told += [f"event #{numbers.number('events', event)}"] if event is not None else []
-    return ", ".join([*told, f"stream {numbers.number('streams', flaw.stream_id)}"])
-
-
-def _told(evidence: _Evidence, flaw: DiagnosticRow) -> Iterator[tuple[str, str]]:
-    """What is said of a flaw below its excerpt."""
-    yield from reasons(flaw)
-    altered = evidence.alteration(flaw)
-    if altered is not None:
-        yield "altered", deed_in_words(altered)
-    # The next datagram is always where reading goes on.
-    if not evidence.is_in_datagram(flaw):
-        offset, name = evidence.resumption(flaw)
-        if offset is not None:
-            yield "parsing resumed", f"at byte {offset}, with {name}"
-        elif flaw.message is not None or flaw.length:
-            yield "parsing resumed", "nothing more came that can be read"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import closing
 from functools import partial
 
@@ -68,6 +69,7 @@ def import_command(
             continue
         tell(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
         tell_losses(file, recording, truncated)
+        _tell_of_copy(file, database, recording.recorder.session_id)
         room.tell_if_full()
     if failed:
         raise click.exceptions.Exit(FAILED)
@@ -88,7 +90,25 @@ def _import_database(source: str, database: str, forced: DecodeAs, room: Recordi
                 show = partial(_show, progress, progress.add_task(name, total=None))
                 recorder = copied(Timeline(connection, session), database, forced, show, room.is_full)
             tell(f"{name}: {summary(recorder)}")
+            _tell_of_copy(name, database, recorder.session_id)
             room.tell_if_full()
+
+
+def _tell_of_copy(name: str, database: str, session: int) -> None:
+    """Say on stderr if a session of the database has had the same traffic already. Raises StorageError."""
+    if session == 1:
+        return
+    # Loaded only where they are needed.
+    from kiebitz.storage.copies import earlier_copy
+    from kiebitz.storage.opening import open_existing
+
+    with closing(open_existing(database)) as connection:
+        copy = earlier_copy(connection, session)
+    if copy is not None:
+        warn(
+            f"{name}: {database} has this traffic already, as session {copy};"
+            f" kiebitz sessions {shlex.quote(database)} --delete {session} takes it out again"
+        )
 
 
 def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:

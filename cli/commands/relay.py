@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 
 import click
 
@@ -19,10 +20,11 @@ from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.terminal.console import tell, warn
+from kiebitz.cli.terminal.console import errors_are_seen, tell, warn
 from kiebitz.cli.watch.beside import watch_option
 from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.endpoints import RelayError
+from kiebitz.proxy.gates import Listening
 from kiebitz.proxy.held_signals import Interrupted, held_signals
 from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from kiebitz.proxy.processes import get_ready
@@ -61,10 +63,22 @@ class _Notices:
         self._told[code] = (now, 0)
 
 
-def _tell_where(clause: str) -> None:
-    # With WireGuard, its peer's configuration stands below: mitmproxy's lines, and an address of the user's.
-    for line in f"listening on {clause}".split("\n"):
+def _tell_where(listening: Listening, has_code: bool) -> None:
+    """Say where clients come, and what WireGuard's are to be told; on a terminal also as a code to scan."""
+    if listening.configuration is None:
+        tell(f"listening on {listening.clause}")
+        return
+    tell(f"listening on {listening.clause}; its peer's configuration:")
+    for line in ("", *listening.configuration.split("\n"), ""):
         tell(line)
+    if listening.advice is not None:
+        # No phone would get there.
+        tell(listening.advice)
+    elif has_code and errors_are_seen():
+        # Most modes have none, and need not load what draws it.
+        from kiebitz.cli.terminal.scan_code import show_scan_code
+
+        show_scan_code(listening.configuration, stderr=True)
 
 
 class _Watched:
@@ -253,7 +267,7 @@ def relay(
                 modes,
                 recorder.journal,
                 on_notice=notices,
-                on_listening=_tell_where,
+                on_listening=partial(_tell_where, has_code=not (quiet or is_watched)),
                 idle_seconds=idle,
                 max_connections=max_connections,
                 keep_source=keep_source,

@@ -1,17 +1,25 @@
-"""`kiebitz sessions`: the sessions in a database."""
+"""`kiebitz sessions`: the sessions in a database, listed or kept in order."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from kiebitz.cli.configuration.file import configuration
-from kiebitz.cli.sessions import open_database
+from kiebitz.cli.sessions import is_database, open_database, session_of
+from kiebitz.cli.terminal.console import confirmed
+from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, Row, batches, milliseconds, number, seconds
+from kiebitz.storage.schema import StorageError
 from kiebitz.storage.session import between
+from kiebitz.storage.timeline import SessionRow
+from kiebitz.storage.timeline import sessions as rows_of
 
 
 def _moment(value: Any) -> str:
@@ -38,38 +46,127 @@ COLUMNS = (
     Column("messages", "messages", right=True),
     Column("games", "games", right=True),
     Column("errors", "errors", right=True),
+    Column("note", "note", least=8),
 )
+
+_COUNTS = (
+    "SELECT x.id, (SELECT count(*) FROM streams WHERE session_id = x.id),"
+    " coalesce(told.messages, 0),"
+    " (SELECT count(*) FROM games WHERE session_id = x.id),"
+    " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
+    "  WHERE s.session_id = x.id AND d.severity = 'error')"
+    " FROM sessions AS x LEFT JOIN"
+    " (SELECT s.session_id, count(*) AS messages FROM messages AS m"
+    "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
+    " ON told.session_id = x.id"
+)
+
+
+class _Utf8(click.ParamType[str]):
+    """Text that a database can hold."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail("this is not UTF-8", param, ctx)
+        return value
 
 
 @click.command()
 @click.argument("database", metavar="[DB]", type=click.Path(), default=lambda: configuration().database)
+@click.option("--rename", "renamed", type=(int, _Utf8()), metavar="N NAME", help="Call session N otherwise.")
+@click.option(
+    "--note", "noted", type=(int, _Utf8()), metavar="N TEXT", help="Note TEXT on session N; '' takes it away."
+)
+@click.option(
+    "--delete",
+    "deleted",
+    type=int,
+    metavar="N",
+    multiple=True,
+    help="Delete session N and all that was recorded of it, for good; may be repeated.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before deleting.")
 @output_options
-def sessions(database: str, form: Form | None) -> None:
-    """List the sessions in a database.
+def sessions(
+    database: str,
+    renamed: tuple[int, str] | None,
+    noted: tuple[int, str] | None,
+    deleted: tuple[int, ...],
+    yes: bool,
+    form: Form | None,
+) -> None:
+    """List the sessions in a database, or keep them in order.
 
     Without DB it is kiebitz.db, or the one of the configuration file.
+
+    A deleted session leaves nothing in the file, which is written anew. The other sessions keep their
+    numbers.
 
     \b
     Example:
       kiebitz sessions game.db
+      kiebitz sessions game.db --rename 2 final.pcap --note 2 'carl cheats in round 7'
+      kiebitz sessions game.db --delete 3
     """
-    rows = open_database(database).execute(
-        "SELECT id, name, kind, started_ns, ended_ns,"
-        " (SELECT count(*) FROM streams WHERE session_id = x.id),"
-        " coalesce(told.messages, 0),"
-        " (SELECT count(*) FROM games WHERE session_id = x.id),"
-        " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
-        "  WHERE s.session_id = x.id AND d.severity = 'error')"
-        " FROM sessions AS x LEFT JOIN"
-        " (SELECT s.session_id, count(*) AS messages FROM messages AS m"
-        "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
-        " ON told.session_id = x.id ORDER BY id"
-    )
-    show(COLUMNS, batches(session_row(*row) for row in rows), form, "there is no session in this database")
+    if yes and not deleted:
+        raise click.UsageError("--yes goes with --delete")
+    if renamed is None and noted is None and not deleted:
+        _list(database, form)
+        return
+    if form is not None:
+        raise click.UsageError(f"--{form} lists sessions: it does not go with --rename, --note or --delete")
+    if renamed is not None and not renamed[1].strip():
+        raise click.UsageError("--rename: a session needs a name")
+    _keep_in_order(database, renamed, noted, deleted, yes)
 
 
-def session_row(
-    number: int, name: str, kind: str, started_ns: int | None, ended_ns: int | None, *counts: int
-) -> Row:
+def _list(database: str, form: Form | None) -> None:
+    connection = open_database(database)
+    counts = {number: several for number, *several in connection.execute(_COUNTS)}
+    listed = (session_row(row, counts[row.id]) for row in rows_of(connection))
+    show(COLUMNS, batches(listed), form, "there is no session in this database")
+
+
+def session_row(row: SessionRow, counts: Sequence[int]) -> Row:
     """The row of a session below `COLUMNS`; `counts` are those of streams, messages, games and errors."""
-    return (number, name, kind, _utc(started_ns), between(started_ns, ended_ns), *counts)
+    return (
+        *(row.id, row.name, row.kind, _utc(row.started_ns), between(row.started_ns, row.ended_ns)),
+        *counts,
+        row.note,
+    )
+
+
+def _keep_in_order(
+    database: str,
+    renamed: tuple[int, str] | None,
+    noted: tuple[int, str] | None,
+    deleted: tuple[int, ...],
+    is_agreed: bool,
+) -> None:
+    """Do what was asked for, once it is known that all of it can be. Raises StorageError."""
+    # They take their time to load, and a listing does without.
+    from kiebitz.cli.recording.spool import refuse_if_kept
+    from kiebitz.storage import housekeeping
+
+    if not os.path.exists(database) or not is_database(database):
+        raise StorageError(f"{database}: only a database has sessions to keep in order")
+    refuse_if_kept(database)
+    given = [*(one[0] for one in (renamed, noted) if one is not None), *deleted]
+    with closing(open_database(database)) as connection:
+        found = {number: session_of(connection, database, number)[0].session for number in given}
+    if deleted and not is_agreed:
+        names = ", ".join(f"{number} ({found[number].name})" for number in dict.fromkeys(deleted))
+        if not has_keyboard():
+            raise click.UsageError("nobody is there to be asked, and what is deleted is gone: say --yes")
+        if not confirmed(f"Delete for good from {database}: {names}?"):
+            raise click.Abort
+    if renamed is not None:
+        housekeeping.rename(database, *renamed)
+    if noted is not None:
+        housekeeping.annotate(database, noted[0], noted[1] or None)
+    if deleted:
+        housekeeping.delete(database, deleted)

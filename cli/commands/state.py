@@ -91,7 +91,7 @@ def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker,
             console.print()
         events = timeline.recent(found.table.id, found.seq, RECENT)
         console.print(onlooker.picture(found.table.id, found.state, events, game))
-        console.print(Text(onlooker.latest(events), "dim"), soft_wrap=True)
+        console.show(Text(onlooker.latest(events), "dim"))
 
 
 def _write_svg(

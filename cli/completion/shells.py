@@ -24,7 +24,7 @@ from kiebitz.cli.completion.bash_line import Typed, typed
 from kiebitz.cli.terminal.console import Candidate
 
 _PATIENCE_S = 2.0
-"""Nobody waits longer for a key."""
+"""Nobody waits for a key longer than so much computing takes."""
 
 _BASH = r"""%(complete_func)s() {
     local line
@@ -49,15 +49,15 @@ class _Quiet(ShellComplete):
 
     def complete(self) -> str:
         """What the shell reads: a candidate on each line."""
-        signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
+        signal.signal(signal.SIGPROF, lambda *_: os._exit(0))
+        signal.setitimer(signal.ITIMER_PROF, _PATIENCE_S)
         try:
             with redirect_stderr(io.StringIO()):
                 return super().complete()
         except Exception:
             return ""
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 @add_completion_class

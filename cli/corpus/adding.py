@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from kiebitz.cli.commands.check import Evidence, excerpt_lines
+from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.faults import fault
 from kiebitz.cli.sessions import session_of
 from kiebitz.dissectors.errors import KiebitzError
@@ -146,9 +146,7 @@ def _put(
 
 
 def _place(evidence: Evidence, flaw: DiagnosticRow) -> Place:
-    return Place(
-        evidence.marked(flaw), json_text(excerpt_lines(evidence, flaw)), *evidence.resumption(flaw)
-    )
+    return Place(evidence.marked(flaw), json_text(evidence.lines(flaw)), *evidence.resumption(flaw))
 
 
 def _is_full(recorder: Recorder) -> bool:

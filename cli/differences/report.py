@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
 from kiebitz.cli.terminal.console import counted
-from kiebitz.cli.terminal.screen import Console, RenderableType, Text
+from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.registry import dissector_of
@@ -49,11 +50,11 @@ _SORTS: dict[Sort, str] = {
 def show_difference(difference: Difference, both: Sides) -> None:
     """Show how two sessions differ, on stdout."""
     console = Console()
-    for block in _blocks(difference, both):
-        console.print(block, soft_wrap=isinstance(block, Text))
+    for line in _lines(difference, both, console):
+        console.show(line)
 
 
-def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
+def _lines(difference: Difference, both: Sides, console: Console) -> Iterator[Text]:
     if difference.equal:
         same = f"{counted(difference.same, 'event')}{_matched(difference)}"
         yield Text(f"A {both.a.title} and B {both.b.title} are the same: {same}")
@@ -61,7 +62,7 @@ def _blocks(difference: Difference, both: Sides) -> Iterator[RenderableType]:
     yield Text.assemble(("A ", "bold"), both.a.title, ("   B ", "bold"), both.b.title)
     yield Text(_summary(difference) + _matched(difference))
     if difference.events:
-        yield from _first(difference, difference.events[0], both)
+        yield from _first(difference, difference.events[0], both, console)
     if rest := [one for one in _apart(difference) if one is not difference.events[0]]:
         yield Text()
         yield Text("The rest", "bold")
@@ -140,8 +141,13 @@ class _Moment(msgspec.Struct, frozen=True):
     def state(self) -> State:
         return self.side.timeline.state_at(self.table_id, self.seq)
 
-    def recent(self, count: int) -> list[Event]:
-        return self.side.timeline.recent(self.table_id, self.seq, count)
+    def drawn(self) -> Drawn:
+        """Its table, as it was after the event."""
+        onlooker = self.side.onlooker
+        events = self.side.timeline.recent(self.table_id, self.seq, RECENT)
+        game = self.event.game_id if self.event is not None else None
+        above = [Text(f"{self.side.label}:", "bold"), onlooker.heading(self.table_id, events, game)]
+        return Drawn(above, onlooker.table(self.table_id, self.state, events))
 
 
 def _moment(side: Side, table: TableRow, own: int | None, before: int | None) -> _Moment:
@@ -151,7 +157,7 @@ def _moment(side: Side, table: TableRow, own: int | None, before: int | None) ->
     return _Moment(side, table.id, None, side.event(before).seq if before is not None else 0)
 
 
-def _first(difference: Difference, first: EventDifference, both: Sides) -> Iterator[RenderableType]:
+def _first(difference: Difference, first: EventDifference, both: Sides, console: Console) -> Iterator[Text]:
     """The first event that differs, with the moves before it and the states after it."""
     pair = difference.tables[first.table]
     assert pair.a is not None
@@ -166,15 +172,14 @@ def _first(difference: Difference, first: EventDifference, both: Sides) -> Itera
     yield _move(b, f"{'':11}")
     if a.event is not None and b.event is not None:
         for field in first.fields:
-            values = (_value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event))
-            yield Text("    {}:  A {}  B {}".format(field, *values))
-    for moment in (a, b):
-        yield Text()
-        game = moment.event.game_id if moment.event is not None else None
-        yield Text(f"{moment.side.label}:", "bold")
-        yield moment.side.onlooker.picture(moment.table_id, moment.state, moment.recent(RECENT), game)
+            was, now = (
+                _value({"actor": event.actor, **event.data}.get(field)) for event in (a.event, b.event)
+            )
+            yield from _values(f"    {field}:", was, now, console)
     yield Text()
-    yield from state_lines(state_difference(difference, first.table, both, a.state, b.state))
+    yield from two_tables(console, a.drawn(), b.drawn())
+    yield Text()
+    yield from state_lines(state_difference(difference, first.table, both, a.state, b.state), console)
 
 
 def _context(first: EventDifference, both: Sides) -> list[tuple[Event, Event]]:
@@ -233,7 +238,7 @@ def state_difference(
     return compare_states(shown_a, shown_b, handles, pair.called, games)
 
 
-def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
+def state_lines(found: Sequence[StateDifference], console: Console) -> Iterator[Text]:
     """Paths at which two states differ, with both values, bounded."""
     if not found:
         yield Text("The states are the same.")
@@ -241,13 +246,23 @@ def state_lines(found: Sequence[StateDifference]) -> Iterator[Text]:
     yield Text(f"The states differ in {counted(len(found), 'place')}:", "bold")
     for one in found[:SHOWN]:
         path = _short(".".join(one.path_a or one.path_b or ()))
-        values = [
-            _value(one.a) if one.path_a is not None else "nothing",
-            _value(one.b) if one.path_b is not None else "nothing",
-        ]
-        yield Text(f"  {path}:  A {values[0]}  B {values[1]}")
+        mine = _value(one.a) if one.path_a is not None else "nothing"
+        other = _value(one.b) if one.path_b is not None else "nothing"
+        yield from _values(f"  {path}:", mine, other, console)
     if len(found) > SHOWN:
         yield Text(f"  and {len(found) - SHOWN} more")
+
+
+def _values(what: str, a: str, b: str, console: Console) -> Iterator[Text]:
+    """What differs with both values, each on a line of its own where the terminal is too narrow."""
+    line = Text(f"{what}  A {a}  B {b}")
+    if not console.is_terminal or line.cell_len <= console.width:
+        yield line
+        return
+    indent = " " * (len(what) - len(what.lstrip()) + 2)
+    yield Text(what)
+    yield Text(f"{indent}A {a}")
+    yield Text(f"{indent}B {b}")
 
 
 def _value(value: Any) -> str:

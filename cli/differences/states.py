@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kiebitz.cli.differences.report import state_difference, state_lines
+from kiebitz.cli.differences.side_by_side import Drawn, one_table, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
 from kiebitz.cli.terminal.console import write_json
@@ -33,12 +36,11 @@ def differing_states(
         write_json([_json(*pair, both) for pair in pairs])
     else:
         console = Console()
-        for mine, other, found in pairs:
-            for side, moment in ((both.a, mine), (both.b, other)):
-                if moment is not None:
-                    _draw(console, side, moment)
-            for line in state_lines(found):
-                console.print(line, soft_wrap=True)
+        for place, (mine, other, found) in enumerate(pairs):
+            if place:
+                console.print()
+            for text in (*_tables(console, both, mine, other), *state_lines(found, console)):
+                console.show(text)
     return not any(found or mine is None or other is None for mine, other, found in pairs)
 
 
@@ -51,12 +53,23 @@ def _between(
     return state_difference(difference, number, both, a[pair.a.id].state, b[pair.b.id].state)
 
 
-def _draw(console: Console, side: Side, moment: TableMoment) -> None:
+def _tables(
+    console: Console, both: Sides, mine: TableMoment | None, other: TableMoment | None
+) -> Iterator[Text]:
+    """The tables that there are, followed by an empty line."""
+    drawn = [_drawn(side, moment) for side, moment in ((both.a, mine), (both.b, other)) if moment is not None]
+    yield from two_tables(console, *drawn) if len(drawn) == 2 else one_table(console, drawn[0])
+    yield Text()
+
+
+def _drawn(side: Side, moment: TableMoment) -> Drawn:
+    onlooker = side.onlooker
     events = side.timeline.recent(moment.table.id, moment.seq, RECENT)
-    console.print(Text(f"{side.label} {side.title}", "bold"), soft_wrap=True)
-    console.print(side.onlooker.picture(moment.table.id, moment.state, events))
-    console.print(Text(side.onlooker.latest(events), "dim"), soft_wrap=True)
-    console.print()
+    return Drawn(
+        [Text(f"{side.label} {side.title}", "bold"), onlooker.heading(moment.table.id, events)],
+        onlooker.table(moment.table.id, moment.state, events),
+        [Text(onlooker.latest(events), "dim")],
+    )
 
 
 def _json(

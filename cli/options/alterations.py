@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from typing import Literal
@@ -10,7 +9,7 @@ from typing import Literal
 import click
 import msgspec
 
-from kiebitz.cli.sessions import nearest_number
+from kiebitz.cli.options.messages import NoSuchMessageError, message_numbered, split_number
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of, not_installed
@@ -28,8 +27,6 @@ _FORMS: dict[Verb, str] = {
     "edit": "--edit '#7 FIELD=VALUE'",
     "insert": "--insert '#7 NAME FIELD=VALUE'",
 }
-
-_NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -69,10 +66,9 @@ def _read(verb: Verb, text: str) -> Wish:
         text.encode()
     except UnicodeEncodeError:
         raise click.UsageError(f"--{verb}: this is not UTF-8") from None
-    form = _NUMBERED.fullmatch(text)
-    if form is None:
+    number, rest = split_number(text)
+    if number is None:
         raise click.UsageError(f"--{verb}: {text!r} does not begin with a message's number: {_FORMS[verb]}")
-    number, rest = int(form[1]), form[2] or ""
     name = ""
     if verb == "insert":
         name, rest = split_name(rest)
@@ -94,6 +90,8 @@ def splices_of(timeline: Timeline, wishes: Sequence[Wish]) -> list[Splice]:
     for wish in wishes:
         try:
             found.add(wish)
+        except NoSuchMessageError as error:
+            raise StorageError(f"--{wish.verb} {error}") from error
         except AssignmentError as error:
             raise StorageError(f"--{wish.verb} #{wish.number}: {error}") from error
     return [*found.by_message.values()]
@@ -104,15 +102,14 @@ def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[Messa
 
     Of one that is edited only those that say just the same, so that the same can be done to them.
     """
-    numbers = timeline.numbers
-    row = next(messages(timeline, "m.id = ?", [numbers.row_id("messages", wish.number)]))
+    row = message_numbered(timeline, wish.number)
     if wish.verb == "insert" or row.event_id is None:
         return []
     altered = {other.number for other in wishes if other.verb != "insert"}
     return [
         other
         for other in messages(timeline, "m.event_id = ?", [row.event_id])
-        if numbers.number("messages", other.id) not in altered
+        if timeline.numbers.number("messages", other.id) not in altered
         and (wish.verb == "drop" or (other.name, other.fields) == (row.name, row.fields))
     ]
 
@@ -126,8 +123,8 @@ class _Splices:
         self.by_message: dict[int, Splice] = {}
 
     def add(self, wish: Wish) -> None:
-        """Look a wish up. Raises AssignmentError."""
-        row = self._message(wish.number)
+        """Look a wish up. Raises AssignmentError, NoSuchMessageError."""
+        row = message_numbered(self._timeline, wish.number)
         if wish.verb == "insert":
             direction, data = self._new(row, wish)
             behind = row if direction == row.direction else self._under_way(row, direction)
@@ -142,23 +139,6 @@ class _Splices:
             )
         instead = b"" if wish.verb == "drop" else self._edited(row, wish)
         self.by_message[row.id] = msgspec.structs.replace(splice, instead=instead)
-
-    def _message(self, number: int) -> MessageRow:
-        numbers = self._timeline.numbers
-        row = next(messages(self._timeline, "m.id = ?", [numbers.row_id("messages", number)]), None)
-        if row is None:
-            known = [
-                numbers.number("messages", found)
-                for (found,) in self._timeline.connection.execute(
-                    "SELECT m.id FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
-                    " WHERE s.session_id = ? ORDER BY m.id",
-                    (self._timeline.session.id,),
-                )
-            ]
-            raise AssignmentError(
-                f"there is no such message in this session; {nearest_number(number, known)}"
-            )
-        return row
 
     def _splice(self, row: MessageRow) -> Splice:
         """What becomes of a message so far."""

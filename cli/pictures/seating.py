@@ -19,6 +19,11 @@ FELT_ROWS = 11
 SEAT_ROWS = 2
 """A seat has a name and, below it, what there is to say; at a crowded side both stand on one line."""
 
+_LEAST_FELT = 46
+_LEAST_SIDE = 15
+NARROWEST = _LEAST_FELT + 2 * _LEAST_SIDE
+"""A table with its seats has so many columns at the least."""
+
 _SEAT_WIDTH = 15
 _TWO_LINED = 4
 """So many seats of two lines fit at a side."""
@@ -67,11 +72,11 @@ def seating(
 
     Where nobody is to sit at the `top` edge, three of them sit evenly at the others.
     """
-    side = 17 if width < 100 else 22
+    side = 22 if width >= 100 else min(17, (width - _LEAST_FELT) // 2)
     felt = width - 2 * side
     across = felt // _SEAT_WIDTH
     edges = 2 if top else 1
-    if felt < 46 or players > edges * across + 2 * felt_rows:
+    if width < NARROWEST or players > edges * across + 2 * felt_rows:
         return None
     sides = max(0, min(players - edges, 2), players - edges * across)
     above, right, below, left = _share(players, sides, top)

@@ -1,12 +1,12 @@
 """One message in full, on a terminal: each production beside the bytes it took, each flaw under its place.
 
 What the message is comes first, then its bytes (`byte_rows.py`), then the event that it tells of, with what
-that changed, and the other copies of the message. Nothing is said by colour alone.
+that changed, and the other copies of the message; its neighbours come last. Nothing is said by colour alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ from kiebitz.storage.alterations import IN_WORDS
 from kiebitz.storage.escaping import field_words, value_words
 from kiebitz.storage.in_full import AsSent, ChangeInFull, Copy, MessageInFull
 from kiebitz.storage.session import Message
+from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.traffic import MessageRow
 
 NARROWEST = 30
 """Lines are made for no fewer columns."""
@@ -39,6 +41,25 @@ _INDENT = "  "
 def message_lines(shown: MessageInFull, columns: int) -> list[Text]:
     """The lines of a message for a terminal of so many columns; none is wider, if there are at least 30."""
     return [*_Block(shown, max(columns, NARROWEST)).lines()]
+
+
+def neighbour_lines(
+    timeline: Timeline,
+    message: Message,
+    before: Sequence[MessageRow],
+    after: Sequence[MessageRow],
+    columns: int,
+) -> list[Text]:
+    """What was said before and after a message on its stream, a line of at most so many columns each."""
+    lines: list[Text] = []
+    for title, rows in (("before it", before), ("after it", after)):
+        if rows:
+            lines += [Text(), Text(f"{title} on stream {message.stream}", "bold")]
+        for row in rows:
+            line = Text(_INDENT + _in_short(timeline, row))
+            line.truncate(columns, overflow="ellipsis")
+            lines.append(line)
+    return lines
 
 
 class _Block:
@@ -144,3 +165,10 @@ def _told(copy: Copy, message: Message) -> str:
     way = "to" if message.direction == "s2c" else "from"
     later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
     return f"#{copy.number} {way} {copy.player or named(copy.client)} (stream {copy.stream}), {later}"
+
+
+def _in_short(timeline: Timeline, row: MessageRow) -> str:
+    """A neighbour on a line."""
+    number, seconds = timeline.numbers.number("messages", row.id), (row.ts_ns - timeline.started_ns) / 1e9
+    words = shortened(field_words(row.fields), _SHOWN)
+    return f"#{number} {seconds:.6f} s, {row.direction}: {row.name} {words}".rstrip()

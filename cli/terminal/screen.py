@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text as RichText
 
+from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.console import colour_is_forced, errors_are_seen, is_terminal
 from kiebitz.storage.escaping import printable
 
@@ -48,6 +50,13 @@ __all__ = [
     "counting",
     "loading",
 ]
+
+_WORD = re.compile(r'\s*(?>"[^"]*"|\S)++\s*')
+_ITEM = re.compile(r'(?>"[^"]*"|[^,])*+,\s*|(?>"[^"]*"|[^,])++')
+"""What stands in quotation marks is one word. Texts may be anybody's, so nothing here backtracks."""
+
+_INDENT = "    "
+"""Where a line is broken, what is left of it stands so much further in."""
 
 _Style = str | Style
 _Piece = str | RichText | tuple[str, _Style]
@@ -110,13 +119,32 @@ class Text(RichText):
         return self.copy().append(other) if isinstance(other, str | RichText) else NotImplemented
 
     def lines(self, console: RichConsole, width: int) -> list[Self]:
-        """The text in lines of at most so many cells."""
+        """The text in lines of at most so many cells; a word or an item of a list is on one if it fits."""
         found = []
-        for line in self.wrap(console, width):
+        own = self.split(allow_blank=True)
+        broken = (part for line in own for part in line.divide(_breaks(line.plain, width)))
+        for line in (line for part in broken for line in part.wrap(console, width)):
             made = self.blank_copy(line.plain)
             made.spans = line.spans
             found.append(made)
         return found
+
+
+def _breaks(text: str, width: int) -> list[int]:
+    """Where a text is broken into lines of so many cells: between words, and in a list between its items.
+
+    What is wider than a line even so is left to rich, which breaks it anywhere.
+    """
+    breaks: list[int] = []
+    used = 0
+    for word in _WORD.finditer(text):
+        is_wider = cell_len(word[0].rstrip()) > width
+        for piece in _ITEM.finditer(text, *word.span()) if is_wider else (word,):
+            if used and used + cell_len(piece[0].rstrip()) > width:
+                breaks.append(piece.start())
+                used = 0
+            used += cell_len(piece[0])
+    return breaks
 
 
 def _line_break() -> Text:
@@ -134,6 +162,20 @@ class Console(RichConsole):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(highlight=False, emoji=False, markup=False, **{**_colours(more), **more})
+
+    def show(self, text: Text) -> None:
+        """Write a line: on a terminal that is too narrow on several, all but the first further in.
+
+        In a file or a pipe it stays one.
+        """
+        if not self.is_terminal or text.cell_len <= self.width:
+            self.print(text, soft_wrap=True)
+            return
+        indent = len(text.plain) - len(text.plain.lstrip())
+        further_in = min(indent + len(_INDENT), self.width // 2)
+        words = text.divide([indent])[-1] if indent else text
+        for number, line in enumerate(Text.assemble(words).lines(self, self.width - further_in)):
+            self.print(Text(" " * (further_in if number else indent)) + line, soft_wrap=True)
 
     def render_str(self, text: str, **more: Any) -> Text:
         """A string as a text."""

@@ -14,12 +14,11 @@ from ipaddress import ip_address
 from threading import Thread
 from urllib.parse import quote
 
-import segno
 import uvicorn
 
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.terminal.console import flush, is_terminal, letters_of_output, show_line
-from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.cli.terminal.console import flush, is_terminal, show_line
+from kiebitz.cli.terminal.scan_code import show_scan_code
 from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.beside import RECORDER
 from kiebitz.cli.web.reader import Reader, Served
@@ -35,9 +34,6 @@ _NOWHERE = ("192.0.2.1", 9)
 """An address of documentation: nothing is sent there, but it tells by which of ours one gets out."""
 
 _MEET_EVERY_S = 1.0
-
-_HALVES = {(False, False): "█", (False, True): "▀", (True, False): "▄", (True, True): " "}
-"""Two modules of a code, one above the other; a dark one is left black."""
 
 
 class ServeError(KiebitzError):
@@ -204,24 +200,9 @@ def _show(link: Link) -> None:
     address = link.everybody()
     show_line(address)
     if not link.is_open and is_terminal():
-        _draw_code(address)
+        show_scan_code(address)
     show_line("Ctrl-C ends it")
     flush()
-
-
-def _draw_code(address: str) -> None:
-    """The address to be scanned, two rows of it in a line; left out where there are no such letters."""
-    try:
-        "".join(_HALVES.values()).encode(letters_of_output())
-    except (UnicodeEncodeError, LookupError):
-        return
-    rows = [list(map(bool, row)) for row in segno.make(address, error="m").matrix_iter(border=2)]
-    if len(rows) % 2:
-        rows.append([False] * len(rows[0]))
-    console = Console()
-    for above, below in zip(rows[::2], rows[1::2], strict=True):
-        line = "".join(_HALVES[pair] for pair in zip(above, below, strict=True))
-        console.print(Text(line, "white on black"), soft_wrap=True)
 
 
 def _is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.numbers import FROM_ONE
 from kiebitz.storage.session import Event, Game, Message, between
+from kiebitz.storage.timeline import SessionRow
 from kiebitz.storage.traffic import DiagnosticRow, FlawOfMessage
 
 if TYPE_CHECKING:
@@ -22,21 +23,6 @@ class Origin(NamedTuple):
 
     capture: str
     source: str
-
-
-class SessionInCorpus(msgspec.Struct, frozen=True):
-    """The session of a capture, with how much is in it."""
-
-    id: int
-    name: str
-    kind: str
-    started_ns: int | None
-    ended_ns: int | None
-    streams: int
-    messages: int
-    games: int
-    errors: int
-    lacks: str | None
 
 
 class MessageInCorpus(NamedTuple):
@@ -70,10 +56,13 @@ _OF_SESSION = "JOIN sessions AS x ON x.capture = {0}.capture"
 _IN_ORDER = "ORDER BY x.started_ns, x.capture"
 
 
-def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionInCorpus]]:
-    """The sessions, one of each capture. Raises CorpusError, as all here."""
-    counts = [
-        f"coalesce((SELECT count(*) FROM {table} AS c WHERE c.capture = x.capture{also}), 0)"
+def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
+    """The sessions, one of each capture, with how many streams, messages, games and errors each has.
+
+    Raises CorpusError, as all here.
+    """
+    counted = [
+        f"(SELECT count(*) FROM {table} AS c WHERE c.capture = x.capture{also})"
         for table, also in (
             ("streams", ""),
             ("messages", ""),
@@ -81,11 +70,11 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionInCorpus]]:
             ("diagnostics", " AND c.severity = 'error'"),
         )
     ]
-    rows = engine.rows(
-        f"SELECT {_ORIGIN}, x.id, x.name, x.kind, x.started_ns, x.ended_ns, {', '.join(counts)}, x.lacks"
-        f" FROM sessions AS x {_IN_ORDER}"
-    )
-    return ((Origin(*row[:2]), SessionInCorpus(*row[2:])) for row in rows)
+    columns = SessionRow.__struct_fields__
+    named = ", ".join(f"x.{column}" for column in columns)
+    rows = engine.rows(f"SELECT {_ORIGIN}, {named}, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}")
+    for capture, source, *row in rows:
+        yield Origin(capture, source), SessionRow(*row[: len(columns)]), row[len(columns) :]
 
 
 def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:

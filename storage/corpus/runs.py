@@ -47,7 +47,9 @@ class Run:
 
     def __enter__(self) -> Self:
         try:
-            self._file: IO[bytes] = open(_log(self._corpus, self.name), "xb", buffering=0)  # noqa: SIM115  # closed by __exit__
+            self._file: IO[bytes] = open(
+                _log(self._corpus, self.name), "xb", buffering=0
+            )  # closed by __exit__
             fcntl.flock(self._file, fcntl.LOCK_EX)
             os.mkdir(os.path.join(self._corpus.path, STAGING, self.name))
         except OSError as error:

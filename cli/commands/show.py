@@ -1,0 +1,85 @@
+"""`kiebitz show`: single messages in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+import msgspec
+
+from kiebitz.cli.options.messages import MessageNumber, message_numbered
+from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.players import check_player
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session
+from kiebitz.cli.terminal.console import write_json_array
+from kiebitz.cli.terminal.message_block import message_lines, neighbour_lines
+from kiebitz.cli.terminal.screen import Console
+from kiebitz.storage.in_full import InFull, MessageInFull
+from kiebitz.storage.schema import StorageError
+
+_NEIGHBOURS = 2
+"""So many messages before and after one are shown in short."""
+
+
+@click.command()
+@session_argument
+@click.argument("numbers", metavar="#N...", type=MessageNumber(), nargs=-1, required=True)
+@player_option
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON array: each message as kiebitz serve gives it under /api/messages/N.",
+)
+def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool) -> None:
+    """Show a message in full: its bytes with what the grammar takes them for, and all that is known of it.
+
+    Each production stands beside the bytes that it took, each flaw under its place. Below are the event that
+    the message tells of, with what that changed in the state and what was there before; the other copies of
+    the message; and its neighbours on the same stream.
+
+    N is a message's number as kiebitz messages has it. Most shells take a # at the beginning of a word for a
+    comment: write '#7', or 7.
+
+    \b
+    Example:
+      kiebitz show odd.pcap '#31'
+      kiebitz show game.db 31 32 --as alice
+      kiebitz show game.db:2 '#31' --json
+    """
+    timeline = open_session(session)
+    tell_missing(timeline)
+    if player is not None:
+        check_player(timeline, player)
+    in_full = InFull(timeline)
+    # All are looked up before the first is shown.
+    rows = [message_numbered(timeline, number) for number in numbers]
+    found = [
+        _seen(in_full.message(row.id, player), number, player)
+        for row, number in zip(rows, numbers, strict=True)
+    ]
+    if as_json:
+        write_json_array(msgspec.to_builtins(message) for message in found)
+    else:
+        _show(in_full, found)
+
+
+def _seen(message: MessageInFull | None, number: int, player: str | None) -> MessageInFull:
+    if message is None:
+        raise StorageError(f"#{number}: this message is on a connection that is not {player}'s")
+    return message
+
+
+def _show(in_full: InFull, found: Sequence[MessageInFull]) -> None:
+    console = Console()
+    for place, message in enumerate(found):
+        if place:
+            console.print()
+        neighbours = in_full.neighbours(message.message, _NEIGHBOURS)
+        lines = message_lines(message, console.width)
+        lines += neighbour_lines(in_full.timeline, message.message, *neighbours, console.width)
+        for line in lines:
+            line.rstrip()
+            console.print(line, soft_wrap=True)
