@@ -47,8 +47,8 @@ COLUMNS = tuple(
 class Told(NamedTuple):
     """What is known of a flaw beside its own row; numbers are those within the session.
 
-    `seconds` counts from its beginning; `marked` are the bytes that are meant, `lines` those around them, each
-    with its `offset` and its `text`; `resumed` is where parsing went on, and with which message.
+    `seconds` counts from its beginning; `marked` are the bytes that are meant, `lines` those around them,
+    each with its `offset` and its `text`; `resumed` is where parsing went on, and with which message.
     """
 
     seconds: float | None

@@ -112,9 +112,10 @@ def import_capture(
 ) -> tuple[PacketRecording, str | None]:
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
 
-    A large one is inspected in a second process, unless it is not to take another core. Gives the recording, closed, and what is missing at the end of a file that is cut short. An interruption
-    leaves what has been read as a whole session, and so does the end of its room, when it `is_full`. Raises
-    CaptureError and StorageError.
+    A large one is inspected in a second process, unless it is not to take another core. Gives the recording,
+    closed, and what is missing at the end of a file that is cut short. An interruption leaves what has been
+    read as a whole session, and so does the end of its room, when it `is_full`. Raises CaptureError and
+    StorageError.
     """
     # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
     from kiebitz.proxy.capture_files import open_capture

@@ -55,7 +55,7 @@ class Engine:
     """Answers queries about a corpus, one at a time, as a context. Ctrl-C ends one. Raises CorpusError."""
 
     def __init__(self, corpus: Corpus) -> None:
-        self._path = corpus.path
+        self.corpus = corpus
         self._spilt = tempfile.TemporaryDirectory(prefix="kiebitz-")
         self._thread = ThreadPoolExecutor(1, "duckdb")
         self._connection = duckdb.connect(":memory:")
@@ -79,6 +79,11 @@ class Engine:
         self._thread.shutdown()
         self._connection.close()
         self._spilt.cleanup()
+
+    def captures(self) -> int:
+        """How many captures are in it."""
+        ((count,),) = self.rows("SELECT count(*) FROM sessions")
+        return int(count)
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a query of ours."""
@@ -116,7 +121,6 @@ class Engine:
             while (batch := self._aside(cursor, lambda: next(reader, None))) is not None:
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
         finally:
-            del reader
             cursor.close()
 
     def _aside(self, cursor: DuckDBPyConnection, work: Callable[[], T]) -> T:
@@ -165,7 +169,7 @@ class Engine:
         raised, self._functions.raised = self._functions.raised, None
         if raised is not None and isinstance(raised, Exception):
             return raised
-        return CorpusError(f"{self._path}: {str(error).splitlines()[0]}")
+        return CorpusError(f"{self.corpus.path}: {str(error).splitlines()[0]}")
 
 
 _READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)

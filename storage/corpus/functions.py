@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Functions:
-    """The functions of one connection, with what the last one that failed has raised: DuckDB tells its text."""
+    """The functions of one connection, with what one of them has raised, of which DuckDB tells the text."""
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self.raised: BaseException | None = None

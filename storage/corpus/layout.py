@@ -141,8 +141,8 @@ def is_full(error: OSError) -> bool:
 def sweep(corpus: Corpus, run: str) -> None:
     """Remove what a run has left that nobody goes on with. Raises OSError."""
     staged = os.path.join(corpus.path, STAGING, run)
-    # Somebody may be at work in it on another machine: what is renamed has no capture that could appear, while
-    # one that is being removed could, by halves.
+    # Somebody may be at work in it on another machine. From a folder of another name no capture appears; from
+    # one that is being removed it could, by halves.
     gone = f"{staged}.{uuid.uuid4().hex}.gone"
     with suppress(FileNotFoundError):
         os.rename(staged, gone)

@@ -70,11 +70,13 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
             ("diagnostics", " AND c.severity = 'error'"),
         )
     ]
-    columns = SessionRow.__struct_fields__
-    named = ", ".join(f"x.{column}" for column in columns)
-    rows = engine.rows(f"SELECT {_ORIGIN}, {named}, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}")
-    for capture, source, *row in rows:
-        yield Origin(capture, source), SessionRow(*row[: len(columns)]), row[len(columns) :]
+    rows = engine.rows(
+        f"SELECT x.capture, x.id, x.name, x.kind, x.source, x.started_ns, x.ended_ns, x.kiebitz_version,"
+        f" x.note, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
+    )
+    for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
+        row = SessionRow(number, name, kind, source, started, ended, version, False, note, None)
+        yield Origin(capture, source), row, counts
 
 
 def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
@@ -124,9 +126,9 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Me
     """The messages that a filter lets through."""
     condition, parameters = _condition(wanted, "messages")
     rows = engine.rows(
-        f"SELECT {_ORIGIN}, m.id, (m.ts_ns - x.started_ns) / 1e9, m.ts_ns, m.stream_id, m.direction, s.client,"
-        " s.player, s.server, m.name, m.offset, m.length, m.game_id, m.event_id, m.fields, m.sent, m.protocol,"
-        " f.flaws FROM messages AS m"
+        f"SELECT {_ORIGIN}, m.id, (m.ts_ns - x.started_ns) / 1e9, m.ts_ns, m.stream_id, m.direction,"
+        " s.client, s.player, s.server, m.name, m.offset, m.length, m.game_id, m.event_id, m.fields, m.sent,"
+        " m.protocol, f.flaws FROM messages AS m"
         f" {_OF_STREAM.format('m')} {_OF_SESSION.format('m')} LEFT JOIN"
         " (SELECT capture, message_id, list({'id': id, 'severity': severity, 'code': code, 'text': text}"
         " ORDER BY id) AS flaws FROM diagnostics WHERE message_id IS NOT NULL GROUP BY ALL) AS f"

@@ -1,7 +1,7 @@
-"""What was asked of a corpus, and what came of it: the log of each `kiebitz corpus add`, a file of its own.
+"""What was asked of a corpus, and what came of it: the log of each `kiebitz corpus add`.
 
-From these it is known which captures are missing, and why. A log has one writer, which holds a lock on it: the
-system ends that with the process, so it tells for certain who is still at work.
+From these it is known which captures are missing, and why. A log has one writer, which holds a lock on it.
+The system ends that with the process, so it tells for certain who is still at work.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ class Run:
 
     def __enter__(self) -> Self:
         try:
-            self._file: IO[bytes] = open(
-                _log(self._corpus, self.name), "xb", buffering=0
-            )  # closed by __exit__
+            self._file: IO[bytes] = open(_log(self._corpus, self.name), "xb", buffering=0)
             fcntl.flock(self._file, fcntl.LOCK_EX)
             os.mkdir(os.path.join(self._corpus.path, STAGING, self.name))
         except OSError as error:
@@ -66,13 +64,13 @@ class Run:
         """Note what is to be added. Raises CorpusError."""
         self._write(b"".join(_line({"path": one.path, "source": one.source}) for one in wanted))
 
-    def added(self, wanted: Wanted, capture: str) -> None:
+    def added(self, path: str, capture: str) -> None:
         """Note that a capture is in the corpus, as which. Raises CorpusError."""
-        self._write(_line({"path": wanted.path, "capture": capture}))
+        self._write(_line({"path": path, "capture": capture}))
 
-    def failed(self, wanted: Wanted, reason: str) -> None:
+    def failed(self, path: str, reason: str) -> None:
         """Note why a capture could not be added. Raises CorpusError."""
-        self._write(_line({"path": wanted.path, "failed": reason}))
+        self._write(_line({"path": path, "failed": reason}))
 
     def _write(self, lines: bytes) -> None:
         try:
