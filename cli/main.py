@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("cli.commands.show:show", "One message in full, byte by byte."),
         "events": ("cli.commands.events:events", "What happened in the game, in sentences."),
         "state": ("cli.commands.state:state", "The state of the game at any moment."),
+        "stats": ("cli.commands.stats:stats", "What can be counted: dice, bluffs, tricks, points, times."),
         "check": ("cli.commands.check:check", "Who broke which rule, at which byte."),
         "diff": ("cli.commands.diff:diff", "Where two games part: a difference by meaning."),
         "whatif": ("cli.commands.whatif:whatif", "The game if a message had been lost, or another one."),

@@ -33,6 +33,7 @@ from kiebitz.dissectors.table import GameTable
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 Likeness = Literal["certain", "similar"]
 """How sure a protocol is that a frame is its own: it is a sound message of it, or a slip of one."""
@@ -90,6 +91,18 @@ class Dissector(ABC):
     def scores(self, state: State) -> dict[str, int]:
         """By name what each player has at a moment, as far as both are known; empty where nobody counts."""
         return {}
+
+    turn: str = "turn"
+    """The kind of event that says whose turn it is, if there is one."""
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What `kiebitz stats` counts in its games, beside what follows from `scores` and from turns."""
+        return ()
+
+    def called(self, actor: str, state: State) -> str:
+        """What the actor of an event is called in a state."""
+        return actor
 
     def framer(self, direction: Direction) -> Framer:
         """A fresh framer for one direction of a stream."""

@@ -31,7 +31,7 @@ from kiebitz.storage.alterations import (
 )
 from kiebitz.storage.conditions import compile_wanted, sql_condition
 from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.moments import game_at, parse_moment, tables_at
+from kiebitz.storage.moments import find_game, game_at, parse_moment, tables_at
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.results import named_result
@@ -44,6 +44,7 @@ from kiebitz.storage.traffic import streams as stream_rows
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
     from kiebitz.storage.filters import Row as FilterRow
+    from kiebitz.storage.statistics.results import TableStatistics
 
 POLL_S = 0.05
 """How often a session that is being recorded is looked at."""
@@ -417,6 +418,18 @@ class Session:
             )
             for table in found
         ]
+
+    def statistics(
+        self, wanted: str | Filter | None = None, game: int | None = None
+    ) -> list[TableStatistics]:
+        """What there is to count at each table, of what meets a filter, of one game if one is named.
+
+        Raises MomentError for a game that the session does not have.
+        """
+        from kiebitz.storage.statistics.counting import counted
+
+        row = find_game(self.timeline, game) if game is not None else None
+        return counted(self.timeline, _compiled(wanted), row)
 
     def follow(self, wanted: str | Filter | None = None) -> Iterator[Event]:
         """The events that are there, then those that come, until the session has ended or nobody records it.

@@ -53,7 +53,7 @@ def test_help_as_a_command() -> None:
     assert kiebitz("help", "state").out == kiebitz("state", "-h").out
     done = kiebitz("help", "stat")
     assert (done.status, done.out) == (2, "")
-    assert "there is no help on stat; did you mean state?" in done.err
+    assert "there is no help on stat; did you mean stats or state?" in done.err
 
 
 def test_version() -> None:

@@ -59,6 +59,7 @@ COMMANDS = [
         ["games", "--csv"],
     ),
     *(["streams"], ["streams", "--tsv"], ["sessions"], ["sessions", "--json"], ["sessions", "--csv"]),
+    *(["stats"], ["stats", "--json"]),
     *(["state"], ["state", "--json"], ["replay", "--speed", "100000"], ["whatif", "--drop", "#2"]),
     *(["check", "--summary"], ["check", "--at", "#2"], ["show", "#1", "#2"], ["show", "#2", "--json"]),
     *(["follow", "1"], ["follow", "1", "--hex"], ["export", "-T", "jsonl"], ["export", "-T", "csv"]),

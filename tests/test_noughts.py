@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -13,6 +14,7 @@ from strength import times
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Gap, Ids, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.statistics import statistics_of
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
 CASES = [*SOUND, *FLAWED]
@@ -72,6 +74,17 @@ def registered() -> Talk:
 
 def told(found: Findings) -> list[str]:
     return [NOUGHTS.describe(event) for event in found.events]
+
+
+def test_its_rows_of_statistics_count_what_players_did() -> None:
+    talk = registered()
+    for line in ("MARK alice 1", "MARK bob 2", "MARK alice 5", "MARK bob 3", "MARK alice 9", "WON alice"):
+        talk.hears("alice", line).hears("bob", line)
+    row, points = statistics_of(NOUGHTS)
+    assert (row.key, points.key) == ("squares", "course")
+    read = row.reads()
+    samples = Counter(sample[:2] for event in talk.found().events for sample in read(event, {}))
+    assert samples == {("alice", "squares"): 3, ("bob", "squares"): 2, ("alice", "games"): 1}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data))

@@ -8,7 +8,7 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
-LISTINGS = ("streams", "games", "messages", "events")
+LISTINGS = ("streams", "games", "messages", "events", "check")
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,25 @@ def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str
     ]
     assert rows == alone
     assert {row["session"] for row in rows} == {f"{both}:1", f"{both}:2", ODD}
+
+
+def test_flaws_of_several_are_shown_below_their_session_s_name(both: str) -> None:
+    done = kiebitz("check", f"{both}:*", TINY, "-Y", 'diag.severity == "error"')
+    first, *_, last = done.out.splitlines()
+    assert (done.status, first, last) == (3, f"{both}:2", "2 errors, no warnings, no notes")
+    assert f"{both}:1" not in done.out
+    alone = kiebitz("check", f"{both}:2", "-Y", 'diag.severity == "error"').out
+    assert done.out == f"{both}:2\n\n{alone}"
+
+
+def test_flaws_of_several_are_summed_up_for_each(both: str) -> None:
+    rows = kiebitz("check", f"{both}:*", "--summary", "--json").json
+    alone = [
+        {"session": session, **row}
+        for session in (f"{both}:1", f"{both}:2")
+        for row in kiebitz("check", session, "--summary", "--json").json
+    ]
+    assert rows == alone
 
 
 @pytest.mark.parametrize("listing", LISTINGS)
@@ -69,6 +88,7 @@ def test_a_player_need_not_be_in_each(both: str) -> None:
         (["messages", TINY, ODD, "-Y", 'msg == "KARTE"'], 0, "no messages match"),
         (["messages", TINY, ODD, "--altered"], 0, "Kiebitz has altered nothing in these sessions"),
         (["messages", TINY, ODD, "-Y", "dise == 3"], 2, 'no field "dise"'),
+        (["check", TINY, ODD, "--at", "#3"], 2, "--at is about a message of one session: name one session"),
         (["games"], 2, "Missing argument 'SESSION...'"),
         (["state", "DB:*"], 1, "DB:*: this command takes one session at a time, as in DB:1"),
     ],

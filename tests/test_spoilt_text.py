@@ -41,6 +41,7 @@ VARIANTS: dict[str, list[list[str]]] = {
         *(*FORMS, ["-Y", 'diag.severity != "note"'], ["--summary"], ["--summary", "--tsv"]),
         *(["--at", "#3"], ["--at", "#34"], ["--at", "#34", "--json"]),
     ],
+    "stats": [[], ["--json"], ["--game", "1"], ["-Y", 'player == "alice"'], ["--svg", "FILE"]],
     "diff": [
         ["SOUND"],
         ["SOUND", "-Y", "game == 1"],

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.sessions import since
-from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.severities import COLOURS, GRAVITY
-from kiebitz.cli.terminal.table import Column, Row, batches, moment, number, short_address
-from kiebitz.storage.culprits import Culprit, Culprits, Repeated, blamed
+from kiebitz.cli.terminal.table import Column, Row, moment, number, short_address
+from kiebitz.storage.culprits import Culprit, Culprits, blamed
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import DiagnosticRow
 
@@ -22,7 +21,7 @@ def _short_who(culprit: Culprit) -> str:
     return culprit.player or short_address(culprit.address)
 
 
-_COLUMNS = (
+SUMMED = (
     number("count", "count"),
     Column("severity", "severity", stays=True, colour=COLOURS.get),
     Column("group"),
@@ -42,17 +41,14 @@ _COLUMNS = (
     number("message", "message"),
     Column("text", "text", least=8),
 )
+"""The columns of the rows."""
 
 
-def show_summary(timeline: Timeline, flaws: Iterable[DiagnosticRow], form: Form | None, nothing: str) -> None:
-    """Show how many of each flaw there are, the gravest first; the sentence `nothing` if there are none."""
+def summary_rows(timeline: Timeline, flaws: Iterable[DiagnosticRow]) -> Iterator[Row]:
+    """How many of each flaw of a session there are, the gravest first."""
     found = Culprits(timeline).repeated(flaws)
     # What came first stays first among its equals.
     found.sort(key=lambda same: (GRAVITY.index(same.first.severity), -same.count))
-    show(_COLUMNS, batches(_rows(timeline, found)), form, nothing)
-
-
-def _rows(timeline: Timeline, found: Iterable[Repeated]) -> Iterator[Row]:
     for same in found:
         flaw = same.first
         yield (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,16 +12,17 @@ import click
 from kiebitz.cli.checking.blocks import block
 from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
-from kiebitz.cli.checking.summary import show_summary
+from kiebitz.cli.checking.summary import SUMMED, summary_rows
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session, since
+from kiebitz.cli.options.session import sessions_argument
+from kiebitz.cli.sessions import is_several, since
+from kiebitz.cli.several import each_session, list_sessions
 from kiebitz.cli.status import VIOLATIONS
-from kiebitz.cli.terminal.console import is_terminal, show_line, tell
-from kiebitz.cli.terminal.output import Form, output_options, show
+from kiebitz.cli.terminal.console import Styled, is_terminal, show_line, tell
+from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.severities import GRAVITY, in_words
-from kiebitz.cli.terminal.table import batches
+from kiebitz.cli.terminal.table import Row
 from kiebitz.storage.alterations import count_alterations
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.in_full import InFull
@@ -36,7 +37,7 @@ _MANY = 20
 
 
 @click.command()
-@session_argument
+@sessions_argument
 @filter_option
 @click.option(
     "--at", "number", type=MessageNumber(), metavar="#N", help="What is wrong with message N alone."
@@ -49,7 +50,7 @@ _MANY = 20
 )
 @output_options
 def check(
-    session: str, wanted: Filter | None, number: int | None, is_summed: bool, form: Form | None
+    sessions: tuple[str, ...], wanted: Filter | None, number: int | None, is_summed: bool, form: Form | None
 ) -> None:
     """Show who broke which rule, at which byte, and what was expected there.
 
@@ -60,60 +61,89 @@ def check(
     \b
     Example:
       kiebitz check odd.pcap -Y 'diag.severity != "note"'
-      kiebitz check odd.pcap --summary
       kiebitz check odd.pcap --at '#31'
+      kiebitz check 'game.db:*' other.pcap --summary
     """
-    timeline = open_session(session)
-    row = None if number is None else message_numbered(timeline, number)
-    tally = _Tally()
-    flaws = tally.over(_flaws(timeline, wanted, row))
-    nothing = "no diagnostics match" if wanted else "nothing is wrong"
-    if row is not None:
-        nothing = f"nothing {'that matches ' if wanted else ''}is wrong with message #{number}"
-    if is_summed:
-        show_summary(timeline, flaws, form, nothing)
-    elif form is not None:
-        evidence = Evidence(timeline)
-        show(COLUMNS, batches(flaw_row(flaw, _told(evidence, flaw)) for flaw in flaws), form, nothing)
+    if number is not None and is_several(sessions):
+        raise click.UsageError("--at is about a message of one session: name one session")
+    found = _Found(wanted, number)
+    if is_summed or form is not None:
+        columns = SUMMED if is_summed else COLUMNS
+        list_sessions(sessions, columns, lambda one: found.rows(one.timeline, is_summed), form, found.nothing)
     else:
-        evidence = Evidence(timeline)
-        for flaw in flaws:
-            for line in block(evidence, flaw):
-                show_line(*line)
-            show_line()
-    if form is None and row is not None and not is_summed and not tally.count:
-        _show_how_it_stands(timeline, row, nothing)
-    elif form is None:
-        show_line(f"{in_words(tally.count)}{_altered_in_words(count_alterations(timeline))}")
+        _show_blocks(sessions, found)
+    if form is None and not found.is_told:
+        show_line(f"{in_words(found.count)}{_altered_in_words(found.altered)}")
         if is_terminal():
-            _point_on(session, timeline, tally, is_summed)
-    if tally.count["error"]:
+            _point_on(sessions, found, is_summed)
+    if found.count["error"]:
         raise click.exceptions.Exit(VIOLATIONS)
 
 
-def _flaws(timeline: Timeline, wanted: Filter | None, row: MessageRow | None) -> Iterator[DiagnosticRow]:
-    condition, parameters = sql_condition(timeline, wanted, "diagnostics")
-    if row is not None:
-        condition, parameters = f"d.message_id = ? AND ({condition})", [row.id, *parameters]
-    return diagnostics(timeline, condition, parameters)
+class _Found:
+    """The flaws that are `wanted`, of one message if a `number` is given; they are counted as they pass."""
 
-
-class _Tally:
-    """How many flaws there were of each severity, and the first of the gravest that is about a message."""
-
-    def __init__(self) -> None:
+    def __init__(self, wanted: Filter | None, number: int | None) -> None:
+        self._wanted = wanted
+        self._number = number
         self.count: Counter[str] = Counter()
-        self.gravest: DiagnosticRow | None = None
+        """How many of each severity."""
+        self.altered = 0
+        """How often Kiebitz itself has done something."""
+        self.gravest: tuple[int, int] | None = None
+        """Of the gravest flaws the first message, by its number, behind their place in GRAVITY."""
+        self.is_told = False
+        """Whether it is said already that there are none."""
 
-    def over(self, flaws: Iterable[DiagnosticRow]) -> Iterator[DiagnosticRow]:
-        """The flaws, counted as they pass."""
-        for flaw in flaws:
+    @property
+    def nothing(self) -> str:
+        """The sentence for when there are none."""
+        if self._number is not None:
+            return f"nothing {'that matches ' if self._wanted else ''}is wrong with message #{self._number}"
+        return "no diagnostics match" if self._wanted else "nothing is wrong"
+
+    def of(self, timeline: Timeline) -> Iterator[DiagnosticRow]:
+        """Those of a session, counted as they pass. Raises NoSuchMessageError."""
+        condition, parameters = sql_condition(timeline, self._wanted, "diagnostics")
+        if self._number is not None:
+            row = message_numbered(timeline, self._number)
+            condition, parameters = f"d.message_id = ? AND ({condition})", [row.id, *parameters]
+        self.altered += count_alterations(timeline)
+        for flaw in diagnostics(timeline, condition, parameters):
             self.count[flaw.severity] += 1
-            if flaw.message_id is not None and (
-                self.gravest is None or GRAVITY.index(flaw.severity) < GRAVITY.index(self.gravest.severity)
-            ):
-                self.gravest = flaw
+            gravity = GRAVITY.index(flaw.severity)
+            if flaw.message_id is not None and (self.gravest is None or gravity < self.gravest[0]):
+                self.gravest = gravity, timeline.numbers.number("messages", flaw.message_id)
             yield flaw
+
+    def rows(self, timeline: Timeline, is_summed: bool) -> Iterator[Row]:
+        """Those of a session, as rows of a listing."""
+        if is_summed:
+            return summary_rows(timeline, self.of(timeline))
+        evidence = Evidence(timeline)
+        return (flaw_row(flaw, _told(evidence, flaw)) for flaw in self.of(timeline))
+
+    def show_how_it_stands(self, timeline: Timeline) -> None:
+        """Where nothing is wrong with the one message, say what it told, and what is wrong elsewhere."""
+        if self._number is not None and not self.count:
+            _show_how_it_stands(timeline, message_numbered(timeline, self._number), self.nothing)
+            self.is_told = True
+
+
+def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
+    """Show flaw by flaw; of several sessions those that have any are named above theirs."""
+    for name, session in each_session(sessions):
+        evidence = Evidence(session.timeline)
+        is_named = not is_several(sessions)
+        for flaw in found.of(session.timeline):
+            if not is_named:
+                is_named = True
+                show_line(Styled(name, bold=True))
+                show_line()
+            for line in block(evidence, flaw):
+                show_line(*line)
+            show_line()
+        found.show_how_it_stands(session.timeline)
 
 
 def _altered_in_words(count: int) -> str:
@@ -144,14 +174,12 @@ def _in_short(timeline: Timeline, message_id: int, flaw: DiagnosticRow) -> str:
     return f"{flaw.severity}[{flaw.code}] with message #{number}"
 
 
-def _point_on(session: str, timeline: Timeline, tally: _Tally, is_summed: bool) -> None:
+def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
     """Say on stderr by which command one sees more."""
-    given = shlex.quote(session)
-    if tally.count.total() > _MANY and not is_summed:
-        tell(f"To sum them up: kiebitz check {given} --summary")
-    if tally.gravest is not None and tally.gravest.message_id is not None:
-        number = timeline.numbers.number("messages", tally.gravest.message_id)
-        tell(f"To see the message in full: kiebitz show {given} '#{number}'")
+    if found.count.total() > _MANY and not is_summed:
+        tell(f"To sum them up: kiebitz check {shlex.join(sessions)} --summary")
+    if found.gravest is not None and not is_several(sessions):
+        tell(f"To see the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
 
 
 def _told(evidence: Evidence, flaw: DiagnosticRow) -> Told:

@@ -43,8 +43,8 @@ def corpus() -> None:
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Have the workers of this Dask scheduler do it, as in tcp://HOST:8786. They need the same Kiebitz, and "
-    "must see DIR and the captures by the same paths. Without it, all cores of this machine do it.",
+    help="Have the workers of this Dask scheduler do it, as in tcp://HOST:8786. They need the same Kiebitz, "
+    "and must see DIR and the captures by the same paths. Without it, all cores of this machine do it.",
 )
 def add(folder: str, captures: tuple[str, ...], scheduler: str | None) -> None:
     """Add captures to the corpus in DIR, which is made if there is none.

@@ -14,7 +14,7 @@ from kiebitz.cli.drawings.reading import Key, Kinds, Number, drawn_game
 from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seated, put_story
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.canvas import UNICODE
-from kiebitz.cli.pictures.cgml_groups import called, group_name, player_names
+from kiebitz.cli.pictures.cgml_groups import group_name
 from kiebitz.cli.pictures.cgml_words import (
     around,
     ending,
@@ -29,6 +29,7 @@ from kiebitz.cli.pictures.cgml_words import (
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.cgml.cards import COLOURS, HEIGHTS, SEATS, WITHOUT_TRUMPS
+from kiebitz.dissectors.cgml.names import called, player_names
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.escaping import printable
 

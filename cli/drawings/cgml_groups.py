@@ -9,9 +9,10 @@ from kiebitz.cli.drawings.gathering import Gathered, put_gathering
 from kiebitz.cli.drawings.lettering import many
 from kiebitz.cli.drawings.reading import Key, Kinds, Number, sound_events, sound_items
 from kiebitz.cli.drawings.sheet import Sheet
-from kiebitz.cli.pictures.cgml_groups import called, group_name
+from kiebitz.cli.pictures.cgml_groups import group_name
 from kiebitz.cli.pictures.cgml_words import ending, ending_words
 from kiebitz.cli.terminal.screen import Text
+from kiebitz.dissectors.cgml.names import called
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State
 

@@ -53,11 +53,13 @@ class Drawing(msgspec.Struct, frozen=True):
 
 
 class Sheet:
-    """What a game is drawn on: fragments are put on it one after the other."""
+    """What a game is drawn on: fragments are put on it one after the other; its height may be given."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, height: int | None = None) -> None:
         self.shape = shape
         self.width, self.height = SIZES[shape]
+        if height is not None:
+            self.height = height
         self._pieces: list[Placed] = []
         self._fragments: dict[str, str] = {}
         self._words: list[str] = []

@@ -8,7 +8,7 @@ with their money; of a login server, who is there.
 from __future__ import annotations
 
 from kiebitz.cli.pictures.canvas import boxed, shorten, suit_legend
-from kiebitz.cli.pictures.cgml_groups import called, group_lines, group_name, last_hand, player_names
+from kiebitz.cli.pictures.cgml_groups import group_lines, group_name, last_hand
 from kiebitz.cli.pictures.cgml_words import (
     SUIT_WORDS,
     around,
@@ -36,6 +36,7 @@ from kiebitz.cli.pictures.seating import Seat, clockwise
 from kiebitz.cli.pictures.table import TableDrawing, card_facts
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import Text
+from kiebitz.dissectors.cgml.names import called, player_names
 
 _CARD_WIDTH = 6
 """Beside its sign."""

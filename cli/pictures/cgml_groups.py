@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from kiebitz.cli.pictures.cgml_words import ending, ending_words
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.terminal.screen import Text
+from kiebitz.dissectors.cgml.names import called
 from kiebitz.dissectors.records import Event
 
 _MOST_GROUPS = 8
-
-
-def player_names(state: dict[str, Any]) -> dict[str, str]:
-    """By id what the players are called; who has another's name has his id behind it."""
-    names = {
-        player: about.get("name") or f"player {player}" for player, about in state.get("players", {}).items()
-    }
-    shared = Counter(names.values())
-    return {player: f"{name} {player}" if shared[name] > 1 else name for player, name in names.items()}
-
-
-def called(player: int | None, names: dict[str, str]) -> str:
-    """What a player is called, also one of whom only the id was told."""
-    return "?" if player is None else names.get(str(player), f"player {player}")
 
 
 def group_name(group: str | None) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from kiebitz.cli.pictures.canvas import Glyphs, shorten
 from kiebitz.cli.terminal.screen import AnyConsole, Text
 
-_COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
+COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
 """Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""
 
 NAME_IN_WORDS = 14
@@ -81,4 +81,4 @@ class Pen(msgspec.Struct, eq=False):
         return line
 
     def _colour(self, name: str) -> str:
-        return _COLOURS[self.names.index(name) % len(_COLOURS)] if name in self.names else ""
+        return COLOURS[self.names.index(name) % len(COLOURS)] if name in self.names else ""

@@ -16,6 +16,7 @@ from kiebitz.dissectors.state import State
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 
 class Catan(Dissector):
@@ -48,6 +49,12 @@ class Catan(Dissector):
         from kiebitz.dissectors.catan.host import CatanHost
 
         return CatanHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.catan.statistics import STATISTICS
+
+        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kiebitz.dissectors.cgml.codec import CgmlCodec
 from kiebitz.dissectors.cgml.framer import CgmlFramer
 from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
+from kiebitz.dissectors.cgml.names import player_names
 from kiebitz.dissectors.cgml.table import CgmlTable
 from kiebitz.dissectors.cgml.values import renamed
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
@@ -18,6 +19,7 @@ from kiebitz.dissectors.state import State
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 
 class Cgml(Dissector):
@@ -51,6 +53,12 @@ class Cgml(Dissector):
 
         return CgmlHost
 
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.cgml.statistics import STATISTICS
+
+        return STATISTICS
+
     def scores(self, state: State) -> dict[str, int]:
         players = state.get("players", {})
         return {
@@ -59,6 +67,9 @@ class Cgml(Dissector):
             for number, money in group.get("money", {}).items()
             if (name := players.get(number, {}).get("name"))
         }
+
+    def called(self, actor: str, state: State) -> str:
+        return player_names(state).get(actor, actor)
 
     def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
         assert isinstance(row, ElementType)

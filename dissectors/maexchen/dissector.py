@@ -16,6 +16,7 @@ from kiebitz.dissectors.state import State
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 
 class Maexchen(Dissector):
@@ -53,6 +54,12 @@ class Maexchen(Dissector):
         from kiebitz.dissectors.maexchen.host import MaexchenHost
 
         return MaexchenHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.maexchen.statistics import STATISTICS
+
+        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))

@@ -16,6 +16,7 @@ from kiebitz.dissectors.records import Direction, Event
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 _SILENCE_S = 15.0
 """So long nothing may come before the connection is ended (Ping); real servers never do."""
@@ -38,6 +39,7 @@ class Okey(Dissector):
     framer_class = OkeyFramer
     table_class = OkeyTable
     seats = 4
+    turn = "status"
 
     @property
     def reactions(self) -> Reactions:
@@ -56,6 +58,12 @@ class Okey(Dissector):
         from kiebitz.dissectors.okey.host import OkeyHost
 
         return OkeyHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.okey.statistics import STATISTICS
+
+        return STATISTICS
 
     def follows(self, event: Event) -> Follows | None:
         # A put that is not valid is told to nobody else, whatever comes next.

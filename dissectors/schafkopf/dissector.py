@@ -15,6 +15,7 @@ from kiebitz.dissectors.state import State
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.statistics import Statistic
 
 
 class Schafkopf(Dissector):
@@ -47,6 +48,12 @@ class Schafkopf(Dissector):
         from kiebitz.dissectors.schafkopf.host import SchafkopfHost
 
         return SchafkopfHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.schafkopf.statistics import STATISTICS
+
+        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))

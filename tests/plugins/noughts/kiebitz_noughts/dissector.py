@@ -5,6 +5,7 @@ from __future__ import annotations
 from kiebitz.dissectors.delimited import DelimitedCodec
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import LineFramer
+from kiebitz.dissectors.statistics import Counts, actions
 from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable
 
@@ -19,6 +20,9 @@ class Noughts(Dissector):
     codec = DelimitedCodec(GRAMMAR, "Lines", line_end="\r\n")
     framer_class = LineFramer
     table_class = NoughtsTable
+    statistics = (
+        Counts(key="squares", title="Squares taken, games won", reads=actions(marked="squares", won="games")),
+    )
 
 
 NOUGHTS = Noughts()

@@ -1,0 +1,67 @@
+"""`kiebitz stats`: what can be counted of a session, as charts on the terminal, as JSON, or as a drawing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from kiebitz.cli.files import opened, svg_option
+from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.moments import game_option
+from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.sessions import open_session
+from kiebitz.cli.terminal.console import letters_of_output, show_lines, terminal_columns, warn, write_json
+from kiebitz.storage.session import Session
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_COLUMNS = 80
+"""So wide it is where stdout is no terminal."""
+
+
+@click.command()
+@session_argument
+@filter_option
+@game_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, with all lines and figures.")
+@svg_option("Draw the charts into this file, for slides, instead of here.")
+def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool, svg: str | None) -> None:
+    """Count what happened: dice against chance, bluffs, tricks, points over time, who takes how long.
+
+    What is counted depends on the game. A filter says what counts: so -Y 'player == "alice"' gives alice's
+    dice. Whether dice are fair is only judged where there are enough of them.
+
+    \b
+    Example:
+      kiebitz stats game.db
+      kiebitz stats game.db --game 3
+      kiebitz stats game.db -Y 'time < 60' --json
+      kiebitz stats game.db --svg slide.svg
+    """
+    if as_json and svg is not None:
+        raise click.UsageError("--json and --svg do not go together")
+    counted = Session(open_session(session))
+    tell_missing(counted.timeline)
+    tables = counted.statistics(wanted, number)
+    if as_json:
+        write_json({"session": counted.name, "game": number, "tables": msgspec.to_builtins(tables)})
+    elif not tables:
+        warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
+    elif svg is not None:
+        from kiebitz.cli.drawings.charts import document_of
+
+        if len(tables) > 1:
+            warn(f"this is the first of {len(tables)} tables; --game takes that of another")
+        with opened(svg, session) as file:
+            file.write(document_of(tables[0], counted.name))
+    else:
+        from kiebitz.cli.pictures.charts import Charts
+
+        charts = Charts(terminal_columns() or _COLUMNS, letters_of_output())
+        for place, table in enumerate(tables):
+            show_lines([[""]] if place else [])
+            show_lines(charts.lines(table))

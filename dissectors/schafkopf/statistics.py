@@ -1,0 +1,87 @@
+"""What is counted in Schafkopf: which games are played, who plays and wins them, tricks and their points."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.schafkopf.cards import MODI
+from kiebitz.dissectors.state import State
+from kiebitz.dissectors.statistics import Counts, Sample, Shares, of_each
+
+_WON, _LOST = "won", "lost"
+_MODE = re.compile(r"([A-Z]{2,}?)(?:eichel|gras|herz|schellen)?(du|DU)?")
+
+
+def kind_of(mode: str) -> str:
+    """A Modus without its suit, as in `Solo du`; one that no specification has stays as it is."""
+    found = _MODE.fullmatch(mode) if mode in MODI else None
+    return mode if found is None else found[1].capitalize() + (" du" if found[2] else "")
+
+
+def _declared(event: Event) -> Iterable[Sample]:
+    if event.data["player"] is not None and event.data["mode"] is not None:
+        yield Sample(event.data["player"], kind_of(event.data["mode"]))
+
+
+def _tricks(event: Event) -> Iterable[Sample]:
+    if event.data["winner"] is not None:
+        yield Sample(event.data["winner"])
+
+
+def _trick_points(event: Event) -> Iterable[Sample]:
+    if event.data["winner"] is not None and event.data["points"] is not None:
+        yield Sample(event.data["winner"], amount=event.data["points"])
+
+
+def _knocks(event: Event) -> Iterable[Sample]:
+    column = {"knocked": "knocked", "kontra": "said Kontra"}[event.kind]
+    return (Sample(name, column) for name in event.data["names"])
+
+
+class _Ends:
+    """Gives how the declared game ended for its player, who is named among those who won, or who lost."""
+
+    def __init__(self) -> None:
+        self._declared: dict[str, Any] = {}
+
+    def __call__(self, event: Event, state: State) -> Iterable[Sample]:
+        if event.kind == "round_started":
+            self._declared = {}
+        elif event.kind == "declared":
+            self._declared = event.data
+        elif event.kind in (_WON, _LOST) and self._declared:
+            player, mode = self._declared["player"], self._declared["mode"]
+            self._declared = {}
+            if player is not None and mode is not None:
+                # One side is told; where the player is not on it, that was the other's.
+                told_of = player in event.data["names"]
+                yield self.sample(player, mode, _WON if told_of == (event.kind == _WON) else _LOST)
+
+    def sample(self, player: str, mode: str, end: str) -> Sample:
+        """In whose line it counts."""
+        return Sample(player, end)
+
+
+class _EndsByKind(_Ends):
+    def sample(self, player: str, mode: str, end: str) -> Sample:
+        return Sample(kind_of(mode), end)
+
+
+STATISTICS = (
+    Counts(key="games", title="Games declared", reads=of_each("declared", give=_declared)),
+    Shares(key="declarers", title="Declared, and won", reads=_Ends, part=_WON, rest=_LOST),
+    Shares(
+        key="kinds",
+        title="Won, by the kind of game",
+        reads=_EndsByKind,
+        part=_WON,
+        rest=_LOST,
+        of="game",
+    ),
+    Counts(key="tricks", title="Tricks taken", reads=of_each("trick", give=_tricks)),
+    Counts(key="trick-points", title="Points in tricks", reads=of_each("trick", give=_trick_points)),
+    Counts(key="knocks", title="Knocked, said Kontra", reads=of_each("knocked", "kontra", give=_knocks)),
+)

@@ -1,0 +1,1 @@
+"""What is counted of a session: what was said, and what happened at each table."""

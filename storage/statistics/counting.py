@@ -1,0 +1,111 @@
+"""One way through a session that counts what its protocols' rows say, table by table, in bounded memory.
+
+All events are read, so that the readers know what has led to each; a filter and a game only say which count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.statistics import Read, statistics_of
+from kiebitz.storage.conditions import sql_condition
+from kiebitz.storage.statistics.results import Result, TableStatistics
+from kiebitz.storage.statistics.said import Said
+from kiebitz.storage.statistics.tallies import Tally, tally_of
+from kiebitz.storage.timeline import GameRow, TableRow, Timeline
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+
+class _Table:
+    """What is counted at one table."""
+
+    def __init__(self, timeline: Timeline, row: TableRow, dissector: Dissector | None) -> None:
+        self.row = row
+        self.events = 0
+        self._timeline = timeline
+        self._state: State | None = None
+        rows = () if dissector is None else statistics_of(dissector)
+        self._counted: list[tuple[Read, Tally[Any]]] = [(each.reads(), tally_of(each)) for each in rows]
+
+    def take(self, event: Event, counts: bool) -> None:
+        """Read an event, and count it or not."""
+        self.events += counts
+        if not self._counted:
+            return
+        if self._state is None:
+            self._state = self._timeline.state_at(event.table_id, event.seq - 1)
+        apply(self._state, event.changes)
+        seconds = (event.ts_ns - self._timeline.started_ns) / 1e9
+        for read, tally in self._counted:
+            # Whether it counts or not, the reader must get to its end, and remember.
+            for sample in read(event, self._state):
+                if counts:
+                    tally.add(sample, seconds)
+
+    def results(self) -> Iterator[Result]:
+        """What the rows come to, of which there is anything."""
+        for _, tally in self._counted:
+            result = tally.result()
+            if result is not None:
+                yield result
+
+
+def counted(
+    timeline: Timeline, wanted: Filter | None = None, game: GameRow | None = None
+) -> list[TableStatistics]:
+    """What there is to count of a session, of what meets a filter, of one game if one is named.
+
+    Tables of which nothing counts are left out.
+    """
+    tables = {
+        row.id: _Table(timeline, row, dissector_of(row.protocol))
+        for row in timeline.tables()
+        if game is None or row.id == game.table_id
+    }
+    meets = _filtered(timeline, wanted)
+    for event in _events(timeline, game):
+        is_wanted = meets(event) and (game is None or event.game_id == game.id)
+        tables[event.table_id].take(event, is_wanted)
+    said = Said(timeline, wanted, game)
+    found = []
+    for number, table in tables.items():
+        messages = said.count(table.row)
+        if messages or table.events:
+            results = [*table.results(), *said.results(table.row)]
+            row = table.row
+            found.append(TableStatistics(number, row.protocol, row.server, messages, table.events, results))
+    return found
+
+
+def _events(timeline: Timeline, game: GameRow | None) -> Iterator[Event]:
+    """The events that are read: of a game those of its table, from its first to its last."""
+    if game is None:
+        return timeline.events()
+    span = timeline.span(game.id)
+    if span is None:
+        return iter(())
+    first, last = span
+    return timeline.events_between(game.table_id, first.seq - 1, last.seq)
+
+
+def _filtered(timeline: Timeline, wanted: Filter | None) -> Callable[[Event], bool]:
+    """Tells of one event after the other, in their order, whether it meets a filter."""
+    if wanted is None:
+        return lambda event: True
+    found = timeline.stored_events(*sql_condition(timeline, wanted, "events"))
+    following = next(found, None)
+
+    def meets(event: Event) -> bool:
+        nonlocal following
+        while following is not None and following.id < event.id:
+            following = next(found, None)
+        return following is not None and following.id == event.id
+
+    return meets
