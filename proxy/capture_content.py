@@ -6,7 +6,7 @@ import hashlib
 import io
 
 from kiebitz.proxy.capture_files import CaptureError, open_capture
-from kiebitz.proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
+from kiebitz.proxy.capture_stream import BUFFER_SIZE, DecompressedInput, compression_of
 
 
 def content_digest(path: str, most: int) -> str:
@@ -20,13 +20,11 @@ def content_digest(path: str, most: int) -> str:
     size = 0
     try:
         with open(path, "rb") as file:
-            stream = io.BufferedReader(CountedInput(file), BUFFER_SIZE)
-            head = stream.peek(4)[:4]
-            compression = compression_of(head)
+            compression = compression_of(file.peek(4)[:4])
+            content: io.BufferedIOBase = file
             if compression:
-                content = DecompressedInput(stream, stream.read(4), compression)
-                stream = io.BufferedReader(content, BUFFER_SIZE)
-            while piece := stream.read(BUFFER_SIZE):
+                content = io.BufferedReader(DecompressedInput(file, file.read(4), compression), BUFFER_SIZE)
+            while piece := content.read(BUFFER_SIZE):
                 digest.update(piece)
                 size += len(piece)
                 if size > most:

@@ -67,8 +67,8 @@ class Workers:
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
         """Have tasks done, in no order. Raises ClusterError when the scheduler is gone."""
         waiting = iter(tasks)
-        at_work: dict[Future, Task] = {}
-        done: SimpleQueue[Future] = SimpleQueue()
+        at_work: dict[Future[Outcome], Task] = {}
+        done: SimpleQueue[Future[Outcome]] = SimpleQueue()
 
         def hand_out(count: int) -> None:
             for task in islice(waiting, count):
@@ -84,25 +84,23 @@ class Workers:
                 self._look()
                 continue
             task = at_work.pop(future)
-            outcome = self._outcome(future)
+            outcome = self._outcome(future, task)
             future.release()
             hand_out(1)
             yield task, outcome
 
-    def _outcome(self, future: Future) -> Outcome:
+    def _outcome(self, future: Future[Outcome], task: Task) -> Outcome:
         """What came of a task, also where it did not come to its end. Raises ClusterError."""
         from distributed import KilledWorker
 
         if future.status == "finished":
-            outcome: Outcome = future.result()
-            return outcome
+            return future.result()
         if future.status != "error":
             raise self._gone()
         error = future.exception()
         if isinstance(error, KilledWorker):
-            return Outcome(
-                failed=f"{_DEATHS + 1} workers have died of it: it takes more memory than they have"
-            )
+            why = f"workers died of it {_DEATHS + 1} times: has each enough memory?"
+            return Outcome(failed=f"{task.source}: {why}")
         return Outcome(stops=f"a worker of {self._name} cannot run Kiebitz: install it there ({error})")
 
     def _present(self) -> int:
@@ -118,9 +116,7 @@ class Workers:
             self._seen_s, self._is_told = now, False
         elif now - self._seen_s > _PATIENCE_S and not self._is_told:
             self._is_told = True
-            warn(
-                f"{self._name} has no workers: start some with dask worker; Ctrl-C ends, and what is in stays"
-            )
+            warn(f"{self._name} has no workers: start some with dask worker; what is in stays")
 
     def _gone(self) -> ClusterError:
         return ClusterError(f"{self._name} is gone: add again to go on; what is in stays")
@@ -145,9 +141,7 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
             else:
                 client, name = Client(scheduler, timeout=_PATIENCE_S, set_as_default=False), scheduler
         except (OSError, ValueError) as error:
-            raise ClusterError(
-                f"{scheduler or 'Dask'}: there is no scheduler that answers: {error}"
-            ) from error
+            raise ClusterError(f"{scheduler or 'Dask'}: no scheduler answers there: {error}") from error
         held.callback(client.close, timeout=_LOOK_S)
         yield Workers(client, name)
 

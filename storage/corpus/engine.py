@@ -24,7 +24,9 @@ from kiebitz.storage.corpus.tables import BY_CAPTURE, CAPTURE, COLUMNS, PROTOCOL
 _BATCH = 2_048
 """Rows that are taken from the engine at once."""
 
-_TYPES = {int: "BIGINT", str: "VARCHAR", bytes: "BLOB"}
+TYPES = {int: "BIGINT", str: "VARCHAR", bytes: "BLOB"}
+"""Types of values as DuckDB calls them."""
+
 _GLOB = re.compile(r"([*?\[])")
 
 T = TypeVar("T")
@@ -147,22 +149,23 @@ class Engine:
             found = self._connection.execute("SELECT 1 FROM glob(?) LIMIT 1", [pattern]).fetchone()
             if found is None:
                 typed = [f"{key} VARCHAR" for key in by]
-                typed += [f'"{column}" {_TYPES[kind]}' for column, kind in columns.items()]
+                typed += [f'"{column}" {TYPES[kind]}' for column, kind in columns.items()]
                 self._connection.execute(f"CREATE TABLE {table} ({', '.join(typed)})")
                 continue
             names = ", ".join([*by, *(f'"{column}"' for column in columns)])
-            typed = ", ".join(f"{key}: VARCHAR" for key in by)
+            parted = ", ".join(f"{key}: VARCHAR" for key in by)
             quoted = pattern.replace("'", "''")
             self._connection.execute(
                 f"CREATE VIEW {table} AS SELECT {names} FROM read_parquet('{quoted}',"
-                f" hive_partitioning = true, hive_types = {{{typed}}})"
+                f" hive_partitioning = true, hive_types = {{{parted}}})"
             )
-        for setting, value in {
+        settings: dict[str, str | list[str] | bool] = {
             "temp_directory": self._spilt.name,
             "allowed_directories": [os.path.join(folder, "")],
             "enable_external_access": False,
             "lock_configuration": True,
-        }.items():
+        }
+        for setting, value in settings.items():
             self._connection.execute(f"SET {setting} = ?", [value])
 
     def _meant(self, error: Exception) -> Exception:

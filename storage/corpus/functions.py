@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from duckdb.func import FunctionNullHandling, PythonUDFType
+
 from kiebitz.storage.filters.sql import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -23,10 +25,10 @@ class Functions:
             connection.create_function(
                 name,
                 self._of_columns(function),
-                ["VARCHAR", "VARCHAR"],  # type: ignore[list-item]  # its stubs know no names of types
-                "BOOLEAN",  # type: ignore[arg-type]  # likewise
-                type="arrow",  # type: ignore[arg-type]  # likewise
-                null_handling="special",  # type: ignore[arg-type]  # likewise
+                ["VARCHAR", "VARCHAR"],
+                "BOOLEAN",
+                type=PythonUDFType.ARROW,
+                null_handling=FunctionNullHandling.SPECIAL,
             )
 
     def _of_columns(self, function: Callable[[str | None, str], bool]) -> Callable[[Any, Any], Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from kiebitz.dissectors.records import Blame, Severity
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.numbers import FROM_ONE
@@ -115,32 +116,37 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
         f" {_OF_SESSION.format('e')} WHERE {condition} {_IN_ORDER}, e.id",
         parameters,
     )
-    for capture, source, number, *row, data, seq in rows:
-        yield (
-            Origin(capture, source),
-            Event(number, number, *row, msgspec.json.decode(data), seq, None),
+    for capture, source, number, time, ts_ns, table, server, game, kind, actor, sentence, data, seq in rows:
+        fields = msgspec.json.decode(data)
+        event = Event(
+            number, number, time, ts_ns, table, server, game, kind, actor, sentence, fields, seq, None
         )
+        yield Origin(capture, source), event
 
 
 def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, MessageInCorpus]]:
     """The messages that a filter lets through."""
     condition, parameters = _condition(wanted, "messages")
     rows = engine.rows(
-        f"SELECT {_ORIGIN}, m.id, (m.ts_ns - x.started_ns) / 1e9, m.ts_ns, m.stream_id, m.direction,"
-        " s.client, s.player, s.server, m.name, m.offset, m.length, m.game_id, m.event_id, m.fields, m.sent,"
-        " m.protocol, f.flaws FROM messages AS m"
+        f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, (m.ts_ns - x.started_ns) / 1e9,"
+        " m.ts_ns, m.stream_id, m.direction, s.client, s.player, s.server, m.name, m.offset, m.length,"
+        " m.game_id, m.event_id FROM messages AS m"
         f" {_OF_STREAM.format('m')} {_OF_SESSION.format('m')} LEFT JOIN"
         " (SELECT capture, message_id, list({'id': id, 'severity': severity, 'code': code, 'text': text}"
         " ORDER BY id) AS flaws FROM diagnostics WHERE message_id IS NOT NULL GROUP BY ALL) AS f"
         f" ON f.capture = m.capture AND f.message_id = m.id WHERE {condition} {_IN_ORDER}, m.id",
         parameters,
     )
-    for capture, source, number, *to_name, offset, length, game, event, told, sent, protocol, flaws in rows:
-        *_, direction, _client, _player, _server, name = to_name
+    for capture, source, protocol, told, sent, flaws, *row in rows:
+        number, time, ts_ns, stream, direction, client, player, server, name, *place = row
+        offset, length, game, event = place
         fields = msgspec.json.decode(told)
         dissector = None if protocol is None else dissector_of(protocol)
         gloss = None if dissector is None else dissector.gloss(name, direction, fields)
-        message = Message(number, number, *to_name, gloss, fields, offset, length, game, event, None)
+        message = Message(
+            *(number, number, time, ts_ns, stream, direction, client, player, server, name, gloss, fields),
+            *(offset, length, game, event, None),
+        )
         known = [FlawOfMessage(**flaw) for flaw in flaws or ()]
         yield Origin(capture, source), MessageInCorpus(message, known, sent)
 
@@ -171,11 +177,11 @@ def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, FlawI
 class FlawsOfCode(NamedTuple):
     """How often something is wrong in a corpus, in how many captures, and the first place of it."""
 
-    severity: str
+    times: int
+    severity: Severity
     code: str
     protocol: str | None
-    blame: str
-    times: int
+    blame: Blame
     captures: int
     source: str
     message: int | None
@@ -186,15 +192,15 @@ def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode
     condition, parameters = _condition(wanted, "diagnostics")
     first = "arg_min({}, (x.started_ns, x.capture, d.ts_ns, d.id))"
     rows = engine.rows(
-        "SELECT d.severity, d.code, d.protocol, d.blame, count(*) AS times, count(DISTINCT d.capture),"
-        f" {first.format('x.source')}, {first.format('coalesce(d.message_id, 0)')}"
+        "SELECT count(*) AS times, d.severity, d.code, d.protocol, d.blame, count(DISTINCT d.capture),"
+        f" {first.format('x.source')}, nullif({first.format('coalesce(d.message_id, 0)')}, 0)"
         f" FROM diagnostics AS d {_OF_SESSION.format('d')} WHERE {condition}"
         " GROUP BY d.severity, d.code, d.protocol, d.blame"
         " ORDER BY list_position(['error', 'warning', 'note'], d.severity), times DESC, d.code, d.protocol,"
         " d.blame",
         parameters,
     )
-    return (FlawsOfCode(*row[:7], row[7] or None) for row in rows)
+    return map(FlawsOfCode._make, rows)
 
 
 def _condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]]:
