@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -60,6 +61,8 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None) -> None:
     """
     from kiebitz.cli.corpus.add import add_captures
 
+    if scheduler is not None and not re.fullmatch(r"(tcp|tls|wss?)://[^/]+:[0-9]+", scheduler):
+        raise click.UsageError(f"{scheduler} is no scheduler's address: write it as in tcp://HOST:8786")
     if "-" in captures:
         raise click.UsageError("a corpus is made of files: write what comes from a pipe into one")
     if not add_captures(folder, captures, scheduler):

@@ -83,7 +83,7 @@ def add(task: Task) -> Outcome:
         told = str(error).replace(task.path, task.source)
         return Outcome(failed=told, is_absent=not os.path.exists(task.path))
     except Exception as error:
-        return Outcome(failed=fault(error))
+        return Outcome(failed=f"{task.source}: {fault(error)}")
 
 
 def _corpus(task: Task) -> Corpus:

@@ -31,7 +31,7 @@ def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bo
         list_flaws(engine, lacks, wanted, form)
     else:
         for one in lacks:
-            show_line(Styled("missing", COLOURS["error"], bold=True), f": {one.source}: {one.reason}")
+            show_line(Styled("missing", COLOURS["error"], bold=True), f": {one.reason}")
         if flaws:
             sum_up_flaws(flaws)
         there = counted(engine.captures(), "capture")

@@ -45,9 +45,8 @@ _SETTINGS = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     # What matters of it is told here.
-    "logging.distributed": "critical",
-    "logging.tornado": "critical",
-    "logging.bokeh": "critical",
+    "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
+    "logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical"),
 }
 
 

@@ -161,7 +161,8 @@ class Engine:
             )
         settings: dict[str, str | list[str] | bool] = {
             "temp_directory": self._spilt.name,
-            "allowed_directories": [os.path.join(folder, "")],
+            # The pattern is looked at, too, as if it were a path.
+            "allowed_directories": [os.path.join(folder, ""), os.path.join(inside, "")],
             "enable_external_access": False,
             "lock_configuration": True,
         }

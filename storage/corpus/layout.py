@@ -65,6 +65,10 @@ class Corpus:
 
     def put(self, staged: str, digest: str) -> bool:
         """Let a capture that was made appear; False if it was there already. Raises OSError."""
+        # What has appeared is whole even if the machine stops: the name comes after what it names.
+        for path, _, names in os.walk(staged):
+            for name in (*names, ""):
+                _settle(os.path.join(path, name))
         try:
             os.rename(staged, self.capture(digest))
         except OSError as error:
@@ -72,7 +76,17 @@ class Corpus:
                 raise
             shutil.rmtree(staged)
             return False
+        _settle(self.path)
         return True
+
+
+def _settle(path: str) -> None:
+    """Have a file, or a folder's names, written to the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def make(path: str) -> Corpus:

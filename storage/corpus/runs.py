@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A capture that was to be added and is not in the corpus, as it was given, with the sentence why."""
+    """A capture that was to be added and is not in the corpus, as it was given; `reason` is a sentence."""
 
     source: str
     reason: str
@@ -47,7 +47,7 @@ class Run:
 
     def __enter__(self) -> Self:
         try:
-            self._file: IO[bytes] = open(_log(self._corpus, self.name), "xb", buffering=0)
+            self._file: IO[bytes] = open(_log(self._corpus, self.name), "xb")
             fcntl.flock(self._file, fcntl.LOCK_EX)
             os.mkdir(os.path.join(self._corpus.path, STAGING, self.name))
         except OSError as error:
@@ -75,6 +75,7 @@ class Run:
     def _write(self, lines: bytes) -> None:
         try:
             self._file.write(lines)
+            self._file.flush()
         except OSError as error:
             raise CorpusError(sentence(self._corpus.path, error)) from error
 
@@ -90,11 +91,12 @@ def missing(corpus: Corpus) -> list[Missing]:
             path = str(entry.get("path"))
             if "source" in entry:
                 sources[path] = str(entry["source"])
-                at_work = at_work | {path} if is_on else at_work - {path}
+                (at_work.add if is_on else at_work.discard)(path)
             else:
                 came[path] = entry
     found = (
-        (source, _why(corpus, came.get(path), path in at_work)) for path, source in sorted(sources.items())
+        (source, _why(corpus, source, came.get(path), path in at_work))
+        for path, source in sorted(sources.items())
     )
     return [Missing(source, why) for source, why in found if why is not None]
 
@@ -109,12 +111,13 @@ def sweep_abandoned(corpus: Corpus) -> None:
         raise CorpusError(sentence(corpus.path, error)) from error
 
 
-def _why(corpus: Corpus, came: dict[str, Any] | None, is_on: bool) -> str | None:
+def _why(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) -> str | None:
     """Why a capture is not there; None if it is."""
     if came is None:
-        return "it is being added" if is_on else "adding was ended before its turn came: add it again"
+        why = "it is being added" if is_on else "adding was ended before its turn came: add it again"
+        return f"{source}: {why}"
     if "capture" in came:
-        return None if corpus.has(str(came["capture"])) else "its folder was removed: add it again"
+        return None if corpus.has(str(came["capture"])) else f"{source}: its folder was removed: add it again"
     return str(came.get("failed"))
 
 

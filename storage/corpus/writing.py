@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -118,7 +119,9 @@ class _Parts:
         if self._table != BY_CAPTURE:
             name = _NO_PROTOCOL if protocol is None else quote(protocol, safe="")
             folder = os.path.join(folder, f"{PROTOCOL}={name}")
-            os.makedirs(folder, exist_ok=True)
+            # Its parents are not made: when they are gone, so is what was written before.
+            with suppress(FileExistsError):
+                os.mkdir(folder)
         path = os.path.join(folder, file_name(self._table))
         made = self._writers[protocol] = parquet.ParquetWriter(path, self._schema, compression="zstd")
         return made
