@@ -23,9 +23,11 @@ from kiebitz.dissectors.grammar import (
     Handle,
     MessageType,
     Rename,
+    Replace,
     shortened,
     to_json,
 )
+from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
 from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
@@ -166,6 +168,14 @@ class Dissector(ABC):
         types = {field.name: field.type for field in row.fields}
         return {name: types[name].renamed(value, rename) for name, value in fields.items()}
 
+    def anonymized(
+        self, row: MessageType, fields: Mapping[str, Any], replace: Replace, rename: Rename
+    ) -> dict[str, Any]:
+        """The fields of a message of this row with nothing in them that names anybody; see
+        `FieldType.anonymized`."""
+        types = {field.name: field.type for field in row.fields}
+        return {name: types[name].anonymized(value, replace, rename) for name, value in fields.items()}
+
     def names(self, row: MessageType, fields: Mapping[str, Any]) -> list[tuple[Handle, Any]]:
         """What the fields of a message of this row name, in the order of their places."""
         found: list[tuple[Handle, Any]] = []
@@ -203,6 +213,9 @@ class Dissector(ABC):
 
     seats: int = 2
     """So many simple players sit at a table."""
+
+    queries: tuple[Query, ...] = ()
+    """What people ask of its games in SQL: `kiebitz export -T datasette` writes it down."""
 
     introductions: frozenset[str] = frozenset()
     """The messages by which a client says what it is called; from the others nobody learns it."""

@@ -14,11 +14,13 @@ _SHOWN = 40
 
 
 class Text(FieldType):
-    """Any text that the framing lets through; a name, if it has a `handle`."""
+    """Any text that the framing lets through; a name, if it has a `handle`. Usual ones are its `words`."""
 
     title = "text"
+    is_free_text = True
 
-    def __init__(self, handle: Handle | None = None) -> None:
+    def __init__(self, handle: Handle | None = None, words: tuple[str, ...] = ()) -> None:
+        self.words = words
         self.handle = handle
 
     def decode(self, text: str) -> str:
@@ -31,6 +33,7 @@ class Text(FieldType):
 class Word(Text):
     """One of a few fixed words."""
 
+    is_free_text = False
     wrong_texts = OF_WORDS
 
     def __init__(self, *words: str, title: str | None = None) -> None:

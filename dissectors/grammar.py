@@ -61,13 +61,15 @@ class Handle:
 
     Another playing of the same game has other such values in the same places. One that is `per_stream` names
     something in one conversation only; one that is `of_player` names a player, one that is `of_server` the
-    address of a server, `ip:port`. Values that are `nobody` stand where nothing is named; null does, too.
+    address of a server, `ip:port`. A number that is `lasting` names the same player in other games, too.
+    Values that are `nobody` stand where nothing is named; null does, too.
     """
 
     title: str
     per_stream: bool = False
     of_player: bool = False
     of_server: bool = False
+    lasting: bool = False
     nobody: tuple[Any, ...] = ()
 
     def renamed(self, value: Any, rename: Rename) -> Any:
@@ -89,6 +91,9 @@ Handles = Mapping[str, Handle | KeysOf]
 Rename = Callable[[Handle, Any], Any]
 """Gives the value to stand in place of one that names something."""
 
+Replace = Callable[[str], str]
+"""Gives the text to stand in place of one that may tell who somebody is."""
+
 
 class FieldType(ABC):
     """How a field's text and its JSON value belong together."""
@@ -98,6 +103,12 @@ class FieldType(ABC):
 
     handle: Handle | None = None
     """What a value names, if it names something that has another name in another playing."""
+
+    is_free_text = False
+    """Whether a value is any text that its sender likes, so that it may tell who somebody is."""
+
+    words: tuple[str, ...] = ()
+    """The fixed words that a value can be; of a free text, those that say nothing of anybody."""
 
     wrong_texts: Sequence[Wrong] = OF_ANY
     """What may be put in the place of a value to see what a program makes of it."""
@@ -117,6 +128,17 @@ class FieldType(ABC):
     def renamed(self, value: Any, rename: Rename) -> Any:
         """A value of this type with another name wherever it has one; types with parts look into them."""
         return value if self.handle is None else self.handle.renamed(value, rename)
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
+        """A value of this type that names nobody: `replace` gives another text for one that is free, and
+        `rename` another name. Types with parts that are free texts look into them."""
+        if self.is_free_text and isinstance(value, str):
+            return value if value in self.words else replace(value)
+        return self.renamed(value, rename)
+
+    def all_words(self) -> Iterator[str]:
+        """The fixed words of a value, and of what is in it; types with parts look into them."""
+        yield from self.words
 
     def handles(self) -> Iterator[Handle]:
         """What values can name; types with parts say what these do."""
@@ -280,6 +302,9 @@ class Grammar:
     `data_handles` says what the values in the data of its events name, and under `actor` who acts;
     `state_handles` the same of its table's state. Where an event has two values that name the same player,
     his number and his name or two of his names, `aliases` leads from the one's key to the newer one's.
+    `mixed` are the values, in fields or data, that are a list or an object in one message and not in another
+    of the same name: `Spieler.Rohstoffe`, where lists around them add nothing.
+    `more_words` are those of its wording that no row has: markup, and other spellings.
     """
 
     def __init__(
@@ -293,11 +318,15 @@ class Grammar:
         state_handles: Handles = MappingProxyType({}),
         aliases: Mapping[str, str] = MappingProxyType({}),
         rules: Iterable[Rule] = (),
+        mixed: Collection[str] = (),
+        more_words: Iterable[str] = (),
     ) -> None:
         self.foreign = foreign
+        self.mixed = frozenset(mixed)
         self.data_handles = data_handles
         self.state_handles = state_handles
         self.aliases = aliases
+        self._more_words = tuple(more_words)
         self.protocol = protocol
         self.title = title
         self.rows = tuple(rows)
@@ -320,6 +349,17 @@ class Grammar:
             if all(left_out.pop(key, None) for key in fields) and all(f.optional for f in left_out.values()):
                 return row
         raise ValueError(f"{direction} {name} has no row with the fields {', '.join(fields) or 'none'}")
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """What is the protocol's own wording: the names of messages and fields, and the words of values."""
+        fields = [field for row in self.rows for field in row.fields]
+        return frozenset(
+            [row.name for row in self.rows]
+            + [field.name for field in fields]
+            + [word for field in fields for word in field.type.all_words()]
+            + [*self._more_words]
+        )
 
     def names(self, direction: Direction) -> list[str]:
         """The message names of a direction in the order of the grammar."""

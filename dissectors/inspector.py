@@ -195,6 +195,11 @@ class Inspector:
         server = self._servers.get((stream.transport, stream.server))
         return server.table.context if server is not None and server.table is not None else None
 
+    def is_undecided(self, stream: Stream) -> bool:
+        """Whether it may still turn out what the server of a stream speaks, of which something has come."""
+        server = self._servers.get((stream.transport, stream.server))
+        return server is not None and server.table is None and not server.given_up
+
     def drain(self) -> Findings:
         """Everything found since the last call; messages, up to the first whose event is undecided."""
         self._own_doing.drained(self._tables)

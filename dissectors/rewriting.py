@@ -3,7 +3,8 @@ others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -41,6 +42,26 @@ def value_at(fields: Any, path: Path) -> Any:
     for step in path:
         fields = fields[step]
     return fields
+
+
+def spelt_alike(
+    old: str,
+    new: str,
+    character: re.Pattern[str],
+    read: Callable[[str], str],
+    write: Callable[[str, str], str],
+) -> str | None:
+    """A text in which each character is spelt as the one in its place was, with an escape or without one.
+
+    `character` finds each in what was sent, `read` says which it is, and `write` has another one in the same
+    manner. None where the texts have not as many of them. Raises ValueError where `read` does.
+    """
+    spelt = character.findall(old)
+    if len(spelt) != len(new):
+        return None
+    return "".join(
+        one if read(one) == char else write(one, char) for one, char in zip(spelt, new, strict=True)
+    )
 
 
 def replaced(frame: bytes, pieces: Mapping[Place, bytes]) -> bytes:

@@ -1,19 +1,24 @@
-"""A stored session made again from its bytes: in memory with messages changed, or in another database."""
+"""A stored session made again from its bytes: in memory, changed or in part, or in another database."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
+from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
+from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Chunk, Item, port_of
-from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 from kiebitz.storage.items import RecordedItems, items_from_the_beginning
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.schema import MEMORY, StorageError
+from kiebitz.storage.selection import Ids, Selection
+from kiebitz.storage.shorter import Fate, Said, outline, shortened
 from kiebitz.storage.splicing import Splice, spliced
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.timeline import Timeline, increasing, sessions
 from kiebitz.storage.undoing import undone
 
 
@@ -38,10 +43,52 @@ def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Time
     return _in_memory(recorded, undone(recorded.items()), on_progress)
 
 
+def part_of(timeline: Timeline, selection: Selection) -> Timeline:
+    """What comes of the bytes of a part of a session, with the way in before it, if there were no others.
+
+    Times and the numbers of streams stay; games, messages and events are numbered anew. Raises StorageError.
+    """
+    recorded = RecordedItems(timeline)
+    kept = Ids([*selection.way_in, *selection.messages])
+    last: dict[int, int] = {}
+    for message in _said(timeline, selection.streams):
+        if message.id in kept:
+            last[message.stream_id] = message.id
+    hole: Fate = "gone" if selection.is_a_game else "missing"
+    found = outline(_said(timeline, selection.streams), kept, last, hole)
+    if timeline.session.continues:
+        # Of what is open since before, the first bytes are in another database.
+        found = msgspec.structs.replace(found, joined=selection.streams)
+    items = shortened(recorded.items(), found, selection.streams)
+    return _in_memory(recorded, items, lambda done, of: None)
+
+
+def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:
+    rows = timeline.connection.execute(
+        "SELECT id, stream_id, direction, ts_ns, offset, length FROM messages"
+        " WHERE +stream_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (to_json(sorted(streams)),),
+    )
+    return map(Said._make, increasing(rows))
+
+
+def anonymized(timeline: Timeline, stand_ins: StandIns, on_progress: Callable[[int, int], None]) -> Timeline:
+    """A session that names nobody, with these stand-ins.
+
+    `on_progress` as for `derived`. Raises StorageError.
+    """
+    recorded = items_from_the_beginning(timeline)
+    anonymizer = Anonymizer(installed().dissectors.values(), as_recorded(recorded), stand_ins)
+    return _in_memory(recorded, recorded.items(), on_progress, anonymizer)
+
+
 def _in_memory(
-    recorded: RecordedItems, items: Iterable[Item], on_progress: Callable[[int, int], None]
+    recorded: RecordedItems,
+    items: Iterable[Item],
+    on_progress: Callable[[int, int], None],
+    anonymizer: Anonymizer | None = None,
 ) -> Timeline:
-    recorder = _recorder(recorded, MEMORY, {})
+    recorder = _recorder(recorded, MEMORY, {}, anonymizer)
     try:
         _record(recorder, items, recorded.chunks, on_progress)
     except BaseException:
@@ -59,15 +106,20 @@ def copied(
     decode_as: DecodeAs,
     on_progress: Callable[[int, int], None],
     is_full: Callable[[Recorder], bool],
+    stand_ins: StandIns | None = None,
 ) -> Recorder:
     """Record a session's bytes into another database, as a session of its own; gives the recorder, closed.
 
     Nothing else of the session's own database is believed. Servers speak the protocols that they were
     recorded to speak, unless `decode_as` says otherwise. Once `is_full` says that there is no more room, the
-    rest is left out. Raises StorageError.
+    rest is left out. With `stand_ins` the new session names nobody. Raises StorageError.
     """
     recorded = items_from_the_beginning(timeline)
-    recorder = _recorder(recorded, database, decode_as)
+    anonymizer = None
+    if stand_ins is not None:
+        known = {**as_recorded(recorded), **decode_as}
+        anonymizer = Anonymizer(installed().dissectors.values(), known, stand_ins)
+    recorder = _recorder(recorded, database, decode_as, anonymizer)
     try:
         recorded.renumber(recorder.stream_ids)
         _record(recorder, recorded.items(), recorded.chunks, on_progress, is_full)
@@ -77,7 +129,9 @@ def copied(
     return recorder
 
 
-def _recorder(recorded: RecordedItems, database: str, decode_as: DecodeAs) -> Recorder:
+def _recorder(
+    recorded: RecordedItems, database: str, decode_as: DecodeAs, anonymizer: Anonymizer | None = None
+) -> Recorder:
     session = recorded.timeline.session
     return Recorder(
         database,
@@ -86,6 +140,7 @@ def _recorder(recorded: RecordedItems, database: str, decode_as: DecodeAs) -> Re
         name=session.name,
         started_ns=session.started_ns,
         decode_as={**as_recorded(recorded), **decode_as},
+        anonymizer=anonymizer,
     )
 
 

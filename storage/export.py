@@ -1,4 +1,8 @@
-"""A session as a file for other programs: pcapng, JSON lines, CSV or Parquet, written row by row."""
+"""A session, or a part of it, as a file for other programs: pcapng, JSON lines, CSV or Parquet, row by row.
+
+JSON lines, CSV and Parquet have the part's rows as they are in the session. pcapng has its bytes, and the way
+in before them: a conversation of its own, from which all else is derived again.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,26 @@ import csv
 import heapq
 import io
 import json
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, BinaryIO
+from collections.abc import Container, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, BinaryIO, Protocol
 
-from kiebitz.storage.alterations import OF_MESSAGE
+from kiebitz.storage.alterations import message_ids
+from kiebitz.storage.derived import part_of
 from kiebitz.storage.escaping import cell, json_text, printable_json
+from kiebitz.storage.exported_rows import MessageRow, message_rows
+from kiebitz.storage.selection import Selection
 from kiebitz.storage.sentences import sentence
-from kiebitz.storage.timeline import Timeline, increasing
+from kiebitz.storage.timeline import Timeline
 
-ROW_GROUP = 20_000
-"""Messages that are in memory at once while Parquet is written."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Writer(Protocol):
+    """Writes a session, or a part of it, into a binary file."""
+
+    def __call__(self, timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None: ...
+
 
 # Kind of record -> its rows, their time first. `time` is its name in the rest of the row.
 _RECORDS = {
@@ -35,34 +48,21 @@ _RECORDS = {
 
 _JSON_COLUMNS = {"fields", "data", "changes", "result"}
 
-_COLUMNS = (
-    "time",
-    "stream",
-    "client",
-    "server",
-    "direction",
-    "name",
-    "fields",
-    "event",
-    "sentence",
-    "game",
-    "diagnostics",
-    "altered",
-)
 
-
-def write_jsonl(timeline: Timeline, file: BinaryIO) -> None:
+def write_jsonl(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
     """An object for each record of the session, in order of time; `record` says what it is.
 
     The other keys are the columns of its table in the database; an event also has its `sentence`. Bytes are
     in hexadecimal.
     """
     streams = [_records(timeline, kind, rank) for rank, kind in enumerate(_RECORDS)]
+    altered = message_ids(timeline)
     for _, _, _, record in heapq.merge(*streams, key=lambda entry: entry[:3]):
-        file.write(json_text(record).encode() + b"\n")
+        if selection is None or _is_in(selection, record, altered):
+            file.write(json_text(record).encode() + b"\n")
 
 
-def write_csv(timeline: Timeline, file: BinaryIO) -> None:
+def write_csv(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
     """A row for each message, with a header; `time` is in seconds since the session began.
 
     What a spreadsheet would run stands behind an apostrophe.
@@ -70,45 +70,49 @@ def write_csv(timeline: Timeline, file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     try:
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        for row in _messages(timeline):
-            writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
+        writer.writerow("time_utc" if name == "ts_ns" else name for name in MessageRow._fields)
+        for row in message_rows(timeline, selection):
+            writer.writerow(_cells(row))
     finally:
         # What was given open is left open.
         text.detach()
 
 
-def write_parquet(timeline: Timeline, file: BinaryIO) -> None:
-    """The same rows as CSV, with types."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    whole = {"stream", "game", "diagnostics"}
-    types = {"time": pa.float64()} | dict.fromkeys(whole, pa.int64())
-    schema = pa.schema([(column, types.get(column, pa.string())) for column in _COLUMNS])
-    rows = _messages(timeline)
-    with parquet.ParquetWriter(file, schema) as writer:
-        while group := list(islice(rows, ROW_GROUP)):
-            columns = zip(*group, strict=True)
-            arrays = [pa.array(column, type) for column, type in zip(columns, schema.types, strict=True)]
-            writer.write_table(pa.table(arrays, schema))
+def _cells(row: MessageRow) -> Iterator[str | int | float | None]:
+    for name, value in zip(row._fields, row, strict=True):
+        if name == "ts_ns":
+            yield iso_time(row.ts_ns)
+        elif isinstance(value, str):
+            yield cell(printable_json(value) if name in _JSON_COLUMNS else value)
+        else:
+            yield value
 
 
-def write_pcapng(timeline: Timeline, file: BinaryIO) -> None:
+def write_parquet(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
+    """The same rows as CSV, with types; see `storage.parquet`."""
+    # pyarrow takes its time to load.
+    from kiebitz.storage import parquet
+
+    parquet.write(timeline, file, selection)
+
+
+def write_pcapng(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
     """The datagrams, each with comments that say what it means."""
     # Scapy takes its time to load.
     from kiebitz.storage import pcapng
 
+    if selection is not None:
+        timeline = part_of(timeline, selection)
     pcapng.write(timeline, file)
 
 
-FORMATS: dict[str, Callable[[Timeline, BinaryIO], None]] = {
+FORMATS: dict[str, Writer] = {
     "pcapng": write_pcapng,
     "jsonl": write_jsonl,
     "csv": write_csv,
     "parquet": write_parquet,
 }
-"""Writers of a session into a binary file, by the name of the format."""
+"""Writers of a session, by the name of the format."""
 
 BINARY = {"pcapng", "parquet"}
 """Formats that are no text."""
@@ -129,33 +133,26 @@ def _records(timeline: Timeline, kind: str, rank: int) -> Iterator[tuple[int, in
         yield ts_ns or 0, rank, number, record
 
 
-def _messages(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
-    """The session's messages as rows of `_COLUMNS`."""
-    # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
-    rows = timeline.connection.execute(
-        "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, e.kind,"
-        " e.data, s.protocol, m.game_id, (SELECT count(*) FROM diagnostics WHERE message_id = m.id),"
-        f" (SELECT a.action FROM alterations AS a WHERE {OF_MESSAGE})"
-        " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
-        " LEFT JOIN events AS e ON e.id = m.event_id WHERE +s.session_id = ? ORDER BY m.id",
-        (timeline.session.id,),
-    )
-    numbers = timeline.numbers
-    for row in increasing(rows):
-        ts_ns, stream, client, server, direction, name, fields, kind, data, protocol, game, flaws, altered = (
-            row[1:]
-        )
-        yield (
-            (ts_ns - timeline.started_ns) / 1e9,
-            numbers.number("streams", stream),
-            client,
-            server,
-            direction,
-            name,
-            printable_json(fields),
-            kind,
-            None if kind is None else sentence(protocol, kind, json.loads(data)),
-            numbers.number_if_any("games", game),
-            flaws,
-            altered,
-        )
+def _is_in(selection: Selection, record: dict[str, Any], altered: Mapping[int, int]) -> bool:
+    """Whether a record belongs to a part; `altered` leads from alterations to the messages they are about."""
+    kind, number = record["record"], record["id"]
+    rows: Mapping[str, Container[int]] = {
+        "stream": selection.streams,
+        "game": selection.games,
+        "message": selection.messages,
+        "event": selection.events,
+    }
+    if kind in rows:
+        return number in rows[kind]
+    if kind == "session":
+        return True
+    about = altered.get(number) if kind == "alteration" else record["message_id"]
+    if about is not None:
+        return about in selection.messages
+    return selection.has_beside(record["stream_id"], record["ts_ns"])
+
+
+def iso_time(ts_ns: int) -> str:
+    """A time as ISO 8601 has it, in UTC, to the microsecond."""
+    moment = _EPOCH + timedelta(microseconds=ts_ns // 1000)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

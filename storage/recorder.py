@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import count
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
@@ -26,6 +26,9 @@ from kiebitz.storage.opening import open_for_writing, settle
 from kiebitz.storage.rows import INSERT_SESSION, INSERTS, SEVERITY, no_rows, session_row
 from kiebitz.storage.schema import MEMORY, StorageError, create_indexes, sentence
 from kiebitz.storage.timeline import SessionRow, Timeline
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 
 COMMIT_EVERY_S = 0.2
 """The most that a crash may cost (seconds of recording)."""
@@ -42,6 +45,9 @@ _INDEXES = 1.25
 _LOOK_S = 0.05
 """More than a `RecorderWatch` needs to look."""
 
+ANONYMIZED = "anonymized"
+"""The source of a session that names nobody."""
+
 SessionKind = Literal["relay", "sniff", "import", "replay"]
 
 
@@ -49,7 +55,8 @@ class Recorder:
     """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
 
     `name` is what people call the session, the source's file name if None. `started_ns` is its time zero;
-    None takes the time of the first item. `inspect` says where items are inspected.
+    None takes the time of the first item. `inspect` says where items are inspected. With an `anonymizer`
+    nothing else is recorded than it gives, and neither source nor name, which may be those of a file.
     """
 
     _inspection: Inspection
@@ -66,6 +73,7 @@ class Recorder:
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
         inspect: Inspect = InspectionHere,
+        anonymizer: Anonymizer | None = None,
     ) -> None:
         connection = open_for_writing(path)
         try:
@@ -83,6 +91,9 @@ class Recorder:
         last = last_ids(connection)
         self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
         self._inspection = inspect(self.session_id, self._ids, decode_as or {})
+        self._anonymizer: Anonymizer | None = anonymizer
+        if anonymizer is not None:
+            source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
         # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
         self._indexed = kind != "import" or any(last.values())
         if self._indexed:
@@ -137,6 +148,7 @@ class Recorder:
         self._latest_ns = 0
         self._ended_ns: int | None = None
         self._finished = False
+        self._anonymizer = None
 
     @property
     def full(self) -> bool:
@@ -158,6 +170,11 @@ class Recorder:
 
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
+        if self._anonymizer is not None:
+            items = [other for item in items for other in self._anonymizer.feed(item)]
+        self._record(items)
+
+    def _record(self, items: Iterable[Item]) -> None:
         chunks = self._rows["chunks"]
         feed = self._inspection.feed
         for item in items:
@@ -188,6 +205,8 @@ class Recorder:
 
     def finish(self) -> Findings:
         """Nothing more comes: the last verdicts. The next `write` ends the session."""
+        if self._anonymizer is not None:
+            self._record(self._anonymizer.finish())
         self._inspection.finish()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)

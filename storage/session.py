@@ -9,7 +9,7 @@ asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -420,16 +420,20 @@ class Session:
         ]
 
     def statistics(
-        self, wanted: str | Filter | None = None, game: int | None = None
+        self,
+        wanted: str | Filter | None = None,
+        game: int | None = None,
+        on_progress: Callable[[int], None] = lambda done: None,
     ) -> list[TableStatistics]:
         """What there is to count at each table, of what meets a filter, of one game if one is named.
 
-        Raises MomentError for a game that the session does not have.
+        `on_progress` is told now and then how many events are read. Raises MomentError for a game that the
+        session does not have.
         """
         from kiebitz.storage.statistics.counting import counted
 
         row = find_game(self.timeline, game) if game is not None else None
-        return counted(self.timeline, _compiled(wanted), row)
+        return counted(self.timeline, _compiled(wanted), row, on_progress)
 
     def follow(self, wanted: str | Filter | None = None) -> Iterator[Event]:
         """The events that are there, then those that come, until the session has ended or nobody records it.

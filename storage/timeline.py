@@ -217,6 +217,12 @@ class Timeline:
         ).fetchone()
         return row[0] or 0
 
+    def count_events(self) -> int:
+        """How many events the session has."""
+        query = "SELECT count(*) FROM events WHERE session_id = ?"
+        (count,) = self.connection.execute(query, (self.session.id,)).fetchone()
+        return int(count)
+
     def has_event(self, event_id: int) -> bool:
         """Whether an event is one of this session's."""
         query = "SELECT 1 FROM events WHERE id = ? AND session_id = ?"

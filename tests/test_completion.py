@@ -21,6 +21,7 @@ from strength import a_few
 from kiebitz.cli.completion.bash_line import typed
 from kiebitz.cli.main import run
 
+BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 NAMES = [
     *("al ice", "o'hara", 'a"b', "$(touch pwned)", "`touch pwned`", "a!b", "*", "~", "ü", "a\\b", "#1"),
     *("a;touch pwned", "a,b", "a:b=c", "a&b|c<d>e(f)", "{a,b}", "[x]", "$HOME"),
@@ -141,6 +142,8 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
         ("events {tiny} {game} --as b", ["bob"]),
         ("watch {tiny} --game ", ["1", "2"]),
         ("state {tiny} --at ", ["#6", "#22", "end"]),
+        ("show {bad} #1", ["#118"]),
+        ("check {bad} --at ", ["#118"]),
         ("replay {tiny} --from e", ["end"]),
         ("follow {game}:2 ", ["1", "2", "3", "4", "5"]),
         ("diff {game}:1 {game}:", ["{game}:1", "{game}:2"]),
@@ -155,7 +158,7 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
 def test_what_is_offered(
     line: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = {"game": str(folder / "game.db"), "tiny": str(folder / "tiny.pcap")}
+    paths = {"game": str(folder / "game.db"), "tiny": str(folder / "tiny.pcap"), "bad": BADCARD}
     found = offered(f"kiebitz {line.format(**paths)}", capsys, "zsh")
     named = [value.replace("\\:", ":") for value in found[1::3]]
     wanted = [word.format(**paths) for word in words]

@@ -25,6 +25,7 @@ from kiebitz.cli.corpus import adding
 from kiebitz.storage.corpus.layout import make, opened
 from kiebitz.storage.corpus.runs import Run, Wanted, missing, sweep_abandoned
 from kiebitz.storage.corpus.tables import COLUMNS
+from kiebitz.storage.corpus.writing import write_capture
 from kiebitz.storage.schema import TABLES
 
 FILTERS = {
@@ -294,10 +295,9 @@ def test_a_bomb_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_capture_that_changes_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     capture = tmp_path / "growing.pcap"
     shutil.copy(CAPTURES / "maexchen-head-tiny.pcap", capture)
-    write = adding.write_capture
 
     def written(*given: Any) -> None:
-        write(*given)
+        write_capture(*given)
         with capture.open("ab") as file:
             file.write(b"more")
 
@@ -328,12 +328,13 @@ def test_a_full_disk_stops_all(tmp_path: Path) -> None:
 
 def test_two_who_add_the_same_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     capture = CAPTURES / GAMES["okey"]
-    write = adding.write_capture
-    monkeypatch.setattr(adding, "write_capture", lambda *given: (write(*given), other())[0])
 
-    def other() -> None:
-        monkeypatch.setattr(adding, "write_capture", write)
+    def written(*given: Any) -> None:
+        write_capture(*given)
+        monkeypatch.setattr(adding, "write_capture", write_capture)
         assert [outcome.is_new for outcome in add_here(tmp_path / "corpus", [capture])] == [True]
+
+    monkeypatch.setattr(adding, "write_capture", written)
 
     assert [outcome.is_new for outcome in add_here(tmp_path / "corpus", [capture])] == [False]
     assert len([*(tmp_path / "corpus").glob("capture=*")]) == 1

@@ -87,8 +87,10 @@ class Echo:
 
 
 @contextmanager
-def relaying(database: Path, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[Echo]:
-    echo = Echo(database, environment)
+def relaying(
+    database: Path, environment: Mapping[str, str] = MappingProxyType({}), *options: str
+) -> Iterator[Echo]:
+    echo = Echo(database, environment, *options)
     try:
         yield echo
     finally:

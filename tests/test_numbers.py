@@ -26,6 +26,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("state", "--game", "99"), ("state", "--at", "#999999"), ("replay", "--speed", "0", "--game", "1")),
     *(("replay", "--speed", "0", "--from", "#5", "--to", "#9"), ("whatif", "--drop", "#5")),
     *(("whatif", "--drop", "#999999"), ("follow", "2"), ("follow", "99"), ("export", "-T", "csv")),
+    *(("show", "#5"), ("show", "#999999"), ("check", "--summary"), ("check", "--at", "#5"), ("stats",)),
 )
 """After which each has its session; what they say of one must be what they say of its capture."""
 

@@ -139,7 +139,7 @@ def test_only_commands_that_need_protocols_load_them(
 
 
 def test_a_shell_that_completes_is_told_nothing(broken: dict[str, str]) -> None:
-    words = {"COMP_WORDS": "kiebitz protocols maex", "COMP_CWORD": "2", "_KIEBITZ_COMPLETE": "bash_complete"}
+    words = {"COMP_LINE": "kiebitz protocols maex", "COMP_WORD": "maex", "_KIEBITZ_COMPLETE": "bash_complete"}
     program = "import sys; sys.argv[0] = 'kiebitz'; from kiebitz.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program], env=broken | words, capture_output=True, text=True, timeout=60

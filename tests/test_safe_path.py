@@ -59,8 +59,10 @@ RUNS: dict[str, list[list[str]]] = {
     ],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
-        for form in ("pcapng", "jsonl", "csv", "parquet", "html")
-    ],
+        for form in ("pcapng", "jsonl", "csv", "parquet", "datasette", "html")
+    ]
+    + [["game.db", "-T", "pcapng", "--game", "1", "-o", "round.pcapng"]]
+    + [["game.db", "-T", "jsonl", "-o", "nobody.jsonl", "--anonymize", "--replaced", "who.txt"]],
     "redissect": [["game.db"]],
     "protocols": [[]],
     "addon-path": [[]],

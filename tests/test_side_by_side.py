@@ -21,6 +21,7 @@ from terminals import unstyled
 from test_hostile_text import on_a_terminal
 
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
+from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
 
@@ -102,6 +103,17 @@ def test_into_a_pipe_they_stand_below_each_other(monkeypatch: pytest.MonkeyPatch
     # Of the second table only what is around that.
     assert lines.count("  watching: zuschauer") == 1
     assert lines.count("  …") == 2
+
+
+def test_states_that_nobody_has_drawn_are_compared_likewise() -> None:
+    console = Console(width=160, file=io.StringIO())
+    tables = (Drawn([], draw("noughts", Scene({"turn": turn, "won": False}))) for turn in ("anna", "bob"))
+    assert [line.plain for line in two_tables(console, *tables)] == [
+        "{                   {",
+        '  "turn": "anna", *   "turn": "bob",',
+        '  "won": false        "won": false',
+        "}                   }",
+    ]
 
 
 # Anything.

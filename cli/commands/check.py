@@ -13,6 +13,7 @@ from kiebitz.cli.checking.blocks import block
 from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
 from kiebitz.cli.checking.summary import SUMMED, summary_rows
+from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.session import sessions_argument
@@ -40,7 +41,12 @@ _MANY = 20
 @sessions_argument
 @filter_option
 @click.option(
-    "--at", "number", type=MessageNumber(), metavar="#N", help="What is wrong with message N alone."
+    "--at",
+    "number",
+    type=MessageNumber(),
+    metavar="#N",
+    shell_complete=complete_message,
+    help="What is wrong with message N alone.",
 )
 @click.option(
     "--summary",

@@ -3,56 +3,133 @@
 from __future__ import annotations
 
 import os.path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from kiebitz.cli.files import opened
-from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.anonymizing import (
+    anonymize_option,
+    check_replaced,
+    listing_replaced,
+    replaced_option,
+    stand_ins_if,
+)
+from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import is_terminal
+from kiebitz.storage import datasette
+from kiebitz.storage.derived import part_of
 from kiebitz.storage.export import BINARY, FORMATS
+from kiebitz.storage.moments import Moment
+from kiebitz.storage.selection import Part, select
 from kiebitz.storage.timeline import Timeline
 
+if TYPE_CHECKING:
+    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+    from kiebitz.storage.filters import Filter
+
 _PAGE = "html"
+_QUESTIONS = "datasette"
+_FORMS = (*FORMATS, _QUESTIONS, _PAGE)
 
 
 @click.command()
 @session_argument
-@click.option("-T", "form", type=click.Choice([*FORMATS, _PAGE]), required=True, help="The format.")
+@click.option("-T", "form", type=click.Choice(_FORMS), required=True, help="The format.")
 @click.option(
     "-o", "output", type=click.Path(), metavar="FILE", help="Write to this file; else to standard output."
 )
+@filter_option
+@game_option
+@moment_option("--from", "begin", "From this moment on.")
+@moment_option("--to", "end", "Up to this moment.")
 @player_option
-def export(session: str, form: str, output: str | None, player: str | None) -> None:
+@anonymize_option
+@replaced_option
+def export(
+    session: str,
+    form: str,
+    output: str | None,
+    wanted: Filter | None,
+    number: int | None,
+    begin: Moment | None,
+    end: Moment | None,
+    player: str | None,
+    is_anonymized: bool,
+    replaced: str | None,
+) -> None:
     """Write a session for other programs: Wireshark (pcapng), scripts (jsonl), tables (csv, parquet).
 
     pcapng has each datagram with comments that say what it means; jsonl has every record of the session in
     order of time; csv and parquet have a row for each message. html is the page of kiebitz serve as one file,
-    which any browser opens without a network; with --as it holds only what that player could know.
+    which any browser opens without a network; with --as it holds only what that player could know. datasette
+    has what the program of that name shows beside a database: what its columns mean, and questions about it.
+
+    -Y, --game, --from and --to write a part, and together what all of them mean. In pcapng and html what was
+    said before it outside of games comes first, so that the part can be read alone, and imported again: who
+    plays, and where. A part in which there is nothing is not written, and the exit status is 1.
+
+    With --anonymize the file names nobody, and still is the same game: it imports, replays and compares.
 
     \b
     Example:
       kiebitz export game.db -T pcapng -o game.pcapng
+      kiebitz export game.db -T pcapng --game 3 -o round3.pcapng
+      kiebitz export game.db -T csv -Y 'msg == "ROLLED"' --from 12.5s --to 20s
       kiebitz export game.db -T jsonl | jq 'select(.record == "event").sentence'
       kiebitz export game.db -T html -o game.html
+      kiebitz export game.db -T datasette -o metadata.json && datasette game.db -m metadata.json
+      kiebitz export game.db -T pcapng --game 3 --anonymize --replaced who.txt -o round3.pcapng
     """
+    check_replaced(is_anonymized, replaced)
     if output is None and (form in BINARY or form == _PAGE) and is_terminal():
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
     if player is not None and form != _PAGE:
         raise click.UsageError("--as goes with -T html: the other formats have all that was recorded")
+    part = Part(number, begin, end, wanted)
+    if form == _QUESTIONS and (part != Part() or is_anonymized):
+        raise click.UsageError(f"{form} is about a whole database: it has no parts, and names nobody")
     timeline = open_session(session)
     tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
-    with opened(output, session) as file:
-        if form == _PAGE:
-            _write_page(timeline, session, player, file)
-        else:
-            FORMATS[form](timeline, file)
+    selection = select(timeline, part) if part != Part() else None
+    stand_ins = stand_ins_if(is_anonymized)
+    with listing_replaced(replaced, stand_ins), opened(output, session) as file:
+        if form == _QUESTIONS:
+            datasette.write(timeline, file)
+            return
+        if stand_ins is not None:
+            # What is asked for has the names that everybody knows; what is written has others.
+            whole, timeline = timeline, _anonymized(timeline, stand_ins)
+            selection = None if selection is None else selection.again(whole, timeline)
+            player = None if player is None else stand_ins.text(player)
+            session = timeline.session.name
+        if form in FORMATS:
+            FORMATS[form](timeline, file, selection)
+            return
+        if selection is not None:
+            timeline = part_of(timeline, selection)
+        _write_page(timeline, session, player, file)
+
+
+def _anonymized(timeline: Timeline, stand_ins: StandIns) -> Timeline:
+    """The session in memory, naming nobody."""
+    from kiebitz.cli.terminal.screen import counting
+    from kiebitz.storage.derived import anonymized
+
+    with counting("chunks") as progress:
+        bar = progress.add_task("anonymize", total=None)
+        other = anonymized(
+            timeline, stand_ins, lambda done, of: progress.update(bar, completed=done, total=of)
+        )
+    click.get_current_context().call_on_close(other.connection.close)
+    return other
 
 
 def _write_page(timeline: Timeline, session: str, player: str | None, file: BinaryIO) -> None:

@@ -6,11 +6,19 @@ import os
 import shlex
 from contextlib import closing
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.importing.packets import import_capture, tell_losses
+from kiebitz.cli.options.anonymizing import (
+    anonymize_option,
+    check_replaced,
+    listing_replaced,
+    replaced_option,
+    stand_ins_if,
+)
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
 from kiebitz.cli.recording.spool import refuse_if_kept
@@ -24,32 +32,61 @@ from kiebitz.storage.room import spare
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline, sessions
 
+if TYPE_CHECKING:
+    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @database_option
 @max_size_option
 @decode_as_option
+@anonymize_option
+@replaced_option
 def import_command(
-    files: tuple[str, ...], database: str, max_size: int | None, decode_as: tuple[str, ...]
+    files: tuple[str, ...],
+    database: str,
+    max_size: int | None,
+    decode_as: tuple[str, ...],
+    is_anonymized: bool,
+    replaced: str | None,
 ) -> None:
     """Read capture files into a database, each as a session of its own.
 
     pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
     are read that it has recorded. A folder that an ended relay has left is recorded where it was to be.
 
+    With --anonymize nothing gets into the database that names anybody.
+
     \b
     Example:
       kiebitz import captures/maexchen-head-tiny.pcap -w game.db
       tcpdump -w - udp port 9000 | kiebitz import - -w game.db
     """
+    check_replaced(is_anonymized, replaced)
     forced = parse_decode_as(decode_as)
+    stand_ins = stand_ins_if(is_anonymized)
+    with listing_replaced(replaced, stand_ins):
+        failed = _import(files, database, forced, RecordingRoom(max_size), stand_ins)
+    if failed:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _import(
+    files: tuple[str, ...],
+    database: str,
+    forced: DecodeAs,
+    room: RecordingRoom,
+    stand_ins: StandIns | None,
+) -> bool:
+    """Record each file, naming nobody if there are stand-ins; whether one of them could not be read."""
     failed = False
-    room = RecordingRoom(max_size)
     for file in files:
         spare(database)
         try:
             if os.path.isdir(file):
+                if stand_ins is not None:
+                    raise StorageError(f"{file}: what a relay has left cannot be anonymized; import it first")
                 # Loaded only where it is needed.
                 from kiebitz.cli.recording.carrying_on import carry_on
 
@@ -57,11 +94,11 @@ def import_command(
                 continue
             refuse_if_kept(database)
             if os.path.isfile(file) and is_database(file):
-                _import_database(file, database, forced, room)
+                _import_database(file, database, forced, room, stand_ins)
                 continue
             with loading() as progress:
                 show = partial(_show, progress, progress.add_task(file, total=None))
-                recording, truncated = import_capture(file, database, forced, show, room.is_full)
+                recording, truncated = import_capture(file, database, forced, show, room.is_full, stand_ins)
         except CaptureError as error:
             # One bad file does not keep the others out.
             warn(str(error))
@@ -71,11 +108,12 @@ def import_command(
         tell_losses(file, recording, truncated)
         _tell_of_copy(file, database, recording.recorder.session_id)
         room.tell_if_full()
-    if failed:
-        raise click.exceptions.Exit(FAILED)
+    return failed
 
 
-def _import_database(source: str, database: str, forced: DecodeAs, room: RecordingRoom) -> None:
+def _import_database(
+    source: str, database: str, forced: DecodeAs, room: RecordingRoom, stand_ins: StandIns | None
+) -> None:
     """Read the sessions of another database anew from their bytes. Raises StorageError."""
     # Loaded only where they are needed: an import of a capture takes neither.
     from kiebitz.storage.derived import copied
@@ -88,7 +126,9 @@ def _import_database(source: str, database: str, forced: DecodeAs, room: Recordi
             name = f"{source}:{session.id}"
             with collecting_seldom(), loading() as progress:
                 show = partial(_show, progress, progress.add_task(name, total=None))
-                recorder = copied(Timeline(connection, session), database, forced, show, room.is_full)
+                recorder = copied(
+                    Timeline(connection, session), database, forced, show, room.is_full, stand_ins
+                )
             tell(f"{name}: {summary(recorder)}")
             _tell_of_copy(name, database, recorder.session_id)
             room.tell_if_full()

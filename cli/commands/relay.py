@@ -12,6 +12,7 @@ import click
 
 from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
+from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
@@ -137,6 +138,7 @@ def _held_signals() -> Iterator[None]:
 @watch_option
 @serve_option
 @altering_options
+@anonymize_option
 @click.option(
     "--idle",
     type=click.FloatRange(min=1),
@@ -208,6 +210,7 @@ def relay(
     ports: tuple[Ports, ...],
     is_forced: bool,
     at_end: str,
+    is_anonymized: bool,
     **_: object,
 ) -> None:
     """Stand between players and their server: pass every byte on, and record the game.
@@ -284,6 +287,7 @@ def relay(
                 wanted=wanted,
                 quiet=quiet or is_watched,
                 max_size=max_size,
+                is_anonymized=is_anonymized,
             )
         except BaseException:
             forwarder.close()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+import msgspec
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.sessions import is_database, open_database, session_of
@@ -127,8 +128,16 @@ def sessions(
 def _list(database: str, form: Form | None) -> None:
     connection = open_database(database)
     counts = {number: several for number, *several in connection.execute(_COUNTS)}
-    listed = (session_row(row, counts[row.id]) for row in rows_of(connection))
-    show(COLUMNS, batches(listed), form, "there is no session in this database")
+    found = rows_of(connection)
+    # People see the notes where there are any.
+    columns = [
+        msgspec.structs.replace(column, title="")
+        if column.key == "note" and all(row.note is None for row in found)
+        else column
+        for column in COLUMNS
+    ]
+    listed = (session_row(row, counts[row.id]) for row in found)
+    show(columns, batches(listed), form, "there is no session in this database")
 
 
 def session_row(row: SessionRow, counts: Sequence[int]) -> Row:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 import msgspec
 
+from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.players import check_player
@@ -25,7 +26,14 @@ _NEIGHBOURS = 2
 
 @click.command()
 @session_argument
-@click.argument("numbers", metavar="#N...", type=MessageNumber(), nargs=-1, required=True)
+@click.argument(
+    "numbers",
+    metavar="#N...",
+    type=MessageNumber(),
+    nargs=-1,
+    required=True,
+    shell_complete=complete_message,
+)
 @player_option
 @click.option(
     "--json",

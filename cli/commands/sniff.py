@@ -12,6 +12,7 @@ import click
 
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.importing.packets import PacketRecording, tell_losses
+from kiebitz.cli.options.anonymizing import anonymize_option, anonymizer_if, stand_ins_if
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
@@ -28,6 +29,7 @@ from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare
 
 if TYPE_CHECKING:
+    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
     from kiebitz.dissectors.dissector import Dissector
     from kiebitz.proxy.capture_pipe import CapturePipe
     from kiebitz.storage.filters import Filter
@@ -69,6 +71,7 @@ _DRAIN_S = 2.0
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
 @watch_option
 @serve_option
+@anonymize_option
 def sniff(
     interface: str,
     bpf_filter: str | None,
@@ -81,6 +84,7 @@ def sniff(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
+    is_anonymized: bool,
 ) -> None:
     """Record the game traffic on a network interface, without standing in its way.
 
@@ -104,10 +108,22 @@ def sniff(
     spare(database)
     refuse_if_kept(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
     with companions(is_watched, place) as beside:
         is_quiet = quiet or is_watched
         _sniff(
-            interface, bpf_filter, database, name, forced, duration, count, room, filter_, is_quiet, beside
+            interface,
+            bpf_filter,
+            database,
+            name,
+            forced,
+            anonymizer,
+            duration,
+            count,
+            room,
+            filter_,
+            is_quiet,
+            beside,
         )
 
 
@@ -117,6 +133,7 @@ def _sniff(
     database: str,
     name: str,
     forced: dict[tuple[str, int], Dissector | None],
+    anonymizer: Anonymizer | None,
     duration: float | None,
     count: int | None,
     room: RecordingRoom,
@@ -134,7 +151,9 @@ def _sniff(
         with CapturePipe(standard_input()) as pipe:
             _await_capture(pipe, end)
             # Its time zero is that of its packets.
-            recorder = Recorder(database, "sniff", interface, name=name, decode_as=forced)
+            recorder = Recorder(
+                database, "sniff", interface, name=name, decode_as=forced, anonymizer=anonymizer
+            )
             tell(f"reading a capture from {pipe.name}")
             recording = PacketRecording(recorder, forced)
             view = LiveView(recorder, wanted, quiet)
@@ -148,7 +167,13 @@ def _sniff(
     with Sniffer(interface, bpf_filter) as sniffer:
         source = f"{interface} {bpf_filter}" if bpf_filter else interface
         recorder = Recorder(
-            database, "sniff", source, name=name, started_ns=sniffer.now_ns(), decode_as=forced
+            database,
+            "sniff",
+            source,
+            name=name,
+            started_ns=sniffer.now_ns(),
+            decode_as=forced,
+            anonymizer=anonymizer,
         )
         tell(f"capturing on {interface}")
         recording = PacketRecording(recorder, forced)

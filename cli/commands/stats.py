@@ -18,6 +18,10 @@ from kiebitz.storage.session import Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
+    from kiebitz.storage.statistics.results import TableStatistics
+
+_LONG = 20_000
+"""Of so many events it takes more than a moment."""
 
 _COLUMNS = 80
 """So wide it is where stdout is no terminal."""
@@ -46,7 +50,7 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
         raise click.UsageError("--json and --svg do not go together")
     counted = Session(open_session(session))
     tell_missing(counted.timeline)
-    tables = counted.statistics(wanted, number)
+    tables = _statistics(counted, wanted, number)
     if as_json:
         write_json({"session": counted.name, "game": number, "tables": msgspec.to_builtins(tables)})
     elif not tables:
@@ -54,10 +58,13 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
     elif svg is not None:
         from kiebitz.cli.drawings.charts import document_of
 
+        busiest = max(tables, key=lambda table: table.events)
         if len(tables) > 1:
-            warn(f"this is the first of {len(tables)} tables; --game takes that of another")
+            warn(
+                f"of {len(tables)} tables this is the one with the most events; --game takes that of another"
+            )
         with opened(svg, session) as file:
-            file.write(document_of(tables[0], counted.name))
+            file.write(document_of(busiest, counted.name))
     else:
         from kiebitz.cli.pictures.charts import Charts
 
@@ -65,3 +72,15 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
         for place, table in enumerate(tables):
             show_lines([[""]] if place else [])
             show_lines(charts.lines(table))
+
+
+def _statistics(session: Session, wanted: Filter | None, number: int | None) -> list[TableStatistics]:
+    events = session.timeline.count_events()
+    if events < _LONG or number is not None:
+        return session.statistics(wanted, number)
+    # It takes its time to load.
+    from kiebitz.cli.terminal.screen import counting
+
+    with counting("events") as progress:
+        bar = progress.add_task("stats", total=events)
+        return session.statistics(wanted, None, lambda done: progress.update(bar, completed=done))

@@ -1,4 +1,4 @@
-"""What a shell completes from a session: its number in a database, players, games, streams and moments.
+"""What a shell completes from a session: its number, players, games, streams, moments and messages.
 
 The session is the one that stands before the cursor. Nothing is written, and no large capture is read.
 """
@@ -27,7 +27,7 @@ _SESSIONS = 8
 """So many of several sessions are looked into."""
 
 _MOST = 200
-"""So many games are offered."""
+"""So many games or messages are offered."""
 
 
 class SessionType(click.Path):
@@ -91,6 +91,21 @@ def complete_moment(context: click.Context, parameter: click.Parameter, text: st
                 found.append((f"#{timeline.numbers.number('events', event)}", f"{label} begins"))
     found.append(("end", None))
     return candidates((word, note) for word, note in found if word.startswith(text))
+
+
+def complete_message(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    """The messages in which something is wrong."""
+    found = {}
+    for timeline in _timelines(context):
+        rows = timeline.connection.execute(
+            "SELECT d.message_id, d.severity, d.code FROM diagnostics d JOIN streams s ON s.id = d.stream_id"
+            " WHERE s.session_id = ? AND d.severity != 'note' AND d.message_id IS NOT NULL"
+            " ORDER BY d.message_id LIMIT ?",
+            (timeline.session.id, _MOST),
+        )
+        for row_id, severity, code in rows:
+            found[f"#{timeline.numbers.number('messages', row_id)}"] = f"{severity}[{code}]"
+    return candidates((word, note) for word, note in found.items() if word.startswith(text))
 
 
 def _timelines(context: click.Context) -> Iterator[Timeline]:

@@ -51,6 +51,9 @@ _MANY_VALUES = 12
 _MANY_COLUMNS = 3
 """A chart with more of them takes both columns of the sheet."""
 
+_TITLES = 460.0
+"""So does one whose titles are wider together."""
+
 _MOST_ROWS = 16
 _MOST_COLUMNS = 8
 _MOST_CURVES = 12
@@ -94,7 +97,9 @@ def _is_large(result: Result) -> bool:
         case Histogram():
             return len(result.counts) > _MANY_VALUES
         case Counts():
-            return len(grid_of(result).columns) > _MANY_COLUMNS
+            grid = grid_of(result)
+            titles = max(map(_wide, grid.columns), default=0.0)
+            return len(grid.columns) > _MANY_COLUMNS or titles * len(grid.columns) > _TITLES
         case Course():
             return True
         case _:
@@ -141,7 +146,9 @@ def _card(result: Result, width: float) -> _Card:
         case Durations():
             _durations(card, result)
         case Rate():
-            _columns(card, [float(count) for count in result.counts], {}, [], 140)
+            # A single stretch is told in words.
+            if len(result.counts) > 1:
+                _columns(card, [float(count) for count in result.counts], {}, [], 140)
             card.words(rate_words(result))
     card.height += _PAD
     ground.set("height", f"{card.height:g}")
@@ -196,7 +203,12 @@ def _columns(
 
 def _label_room(card: _Card, names: Sequence[str]) -> float:
     """How wide the names before the bars are."""
-    return min(card.room * 0.4, max(len(name) for name in names) * BOLD * _WORDS + 16)
+    return min(card.room * 0.4, max(map(_wide, names)) + 16)
+
+
+def _wide(name: str) -> float:
+    """About how wide words are; capitals take more than other letters."""
+    return sum(BOLD if letter.isupper() else LETTER_WIDTH for letter in name[:200]) * _WORDS
 
 
 def _rows(card: _Card, names: Sequence[str]) -> list[tuple[float, float]]:
@@ -293,7 +305,9 @@ def _course(card: _Card, result: Course) -> None:
     def x_of(seconds: float) -> float:
         return left + (seconds - begin) / (end - begin) * (right - left) if end > begin else left
 
-    for amount in sorted({least, 0, round((least + most) / 2), most}):
+    # Where there are debts, 0 stands between; a middle might be too near to it.
+    between = 0 if least < 0 else round(most / 2)
+    for amount in sorted({least, between, most}):
         line(card.drawn, (left, y_of(amount)), (right, y_of(amount)), class_="k-s-line", stroke_width=2)
         at = (left - 12, y_of(amount) + 8)
         label(card.drawn, at, f"{amount:,}", SMALL, text_anchor="end", class_="k-faint")

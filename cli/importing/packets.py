@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.cli.options.anonymizing import anonymizer_if
 from kiebitz.cli.options.decode_as import server_ports
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.dissector import recognise
@@ -28,6 +29,8 @@ from kiebitz.storage.schema import MEMORY
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
 
 _BATCH = 2000
 """Packets between two looks at the progress."""
@@ -108,14 +111,15 @@ def import_capture(
     forced: DecodeAs,
     on_progress: Callable[[int, int | None], None],
     is_full: Callable[[Recorder], bool] = lambda recorder: False,
+    stand_ins: StandIns | None = None,
     takes_second_core: bool = True,
 ) -> tuple[PacketRecording, str | None]:
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
 
     A large one is inspected in a second process, unless it is not to take another core. Gives the recording,
     closed, and what is missing at the end of a file that is cut short. An interruption leaves what has been
-    read as a whole session, and so does the end of its room, when it `is_full`. Raises CaptureError and
-    StorageError.
+    read as a whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session
+    names nobody. Raises CaptureError and StorageError.
     """
     # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
     from kiebitz.proxy.capture_files import open_capture
@@ -123,7 +127,14 @@ def import_capture(
     with open_capture(source) as capture, _Interrupts() as interrupts:
         is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
         inspect = _elsewhere() if is_large and takes_second_core else InspectionHere
-        recorder = Recorder(database, "import", source, decode_as=forced, inspect=inspect)
+        recorder = Recorder(
+            database,
+            "import",
+            source,
+            decode_as=forced,
+            inspect=inspect,
+            anonymizer=anonymizer_if(stand_ins, forced),
+        )
         recording = PacketRecording(recorder, forced)
         packets = iter(capture)
         batch: list[RawPacket] = []

@@ -58,7 +58,9 @@ def test_words(chance: Chance) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration in its own unit, as in `0.6 ms`, `2.3 s` and `5 min 3 s`."""
+    """A duration in its own unit, as in `0.60 ms`, `2.3 s` and `5 min 3 s`."""
+    if seconds < 0.001:
+        return f"{seconds * 1000:.2f} ms"
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 60:
@@ -75,7 +77,11 @@ def rate_words(rate: Rate) -> str:
     """How many messages a second there were."""
     seconds = rate.stretch * len(rate.counts)
     mean, most = sum(rate.counts) / seconds, max(rate.counts) / rate.stretch
-    return f"{mean:.3g} on average, {most:.3g} at most, over {duration(seconds)}"
+    return f"{_rounded(mean)} on average, {_rounded(most)} at most, over {duration(seconds)}"
+
+
+def _rounded(number: float) -> str:
+    return f"{number:,.1f}" if number < 100 else f"{number:,.0f}"
 
 
 def at(line: Sequence[tuple[float, int]], seconds: float) -> int | None:

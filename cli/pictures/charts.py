@@ -215,7 +215,9 @@ class Charts:
         levels = self._strokes.levels
         cells = min(room, len(counts) * max(1, room // len(counts)))
         drawn = [counts[cell * len(counts) // cells] for cell in range(cells)]
-        yield "".join(levels[round(count / most * (len(levels) - 1))] for count in drawn)
+        # A single stretch is told in words.
+        if len(counts) > 1:
+            yield "".join(levels[round(count / most * (len(levels) - 1))] for count in drawn)
         yield rate_words(result)
 
     # What they are made of.

@@ -17,6 +17,7 @@ import msgspec
 
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.cli.options.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.options.recording import summary
 from kiebitz.cli.recording.live import LiveView
@@ -60,7 +61,8 @@ class Task(msgspec.Struct, frozen=True):
     `identity` is that folder's: nothing else is read, should another be in its place by then.
     With `limits` into several, named after `database`. `session` is the number of a session that a process
     which died has begun in the last of `databases`, and which is carried on; None begins one. The databases
-    and the journal together take `max_size` (bytes); None leaves it to the disk.
+    and the journal together take `max_size` (bytes); None leaves it to the disk. One that is anonymized is
+    never carried on: what stands for whom has died with the process.
     """
 
     journal: Path
@@ -75,6 +77,7 @@ class Task(msgspec.Struct, frozen=True):
     databases: tuple[str, ...] = ()
     session: int | None = None
     max_size: int | None = None
+    is_anonymized: bool = False
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -137,6 +140,9 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
         _carry_on(task, task.session, relay, tell)
         return
 
+    forced = parse_decode_as(task.decode_as)
+    anonymizer = anonymizer_if(stand_ins_if(task.is_anonymized), forced)
+
     def begin(database: str) -> RotatingRecorder:
         return RotatingRecorder(
             database,
@@ -144,7 +150,8 @@ def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
             task.source,
             name=task.name,
             started_ns=now_ns(),
-            decode_as=parse_decode_as(task.decode_as),
+            decode_as=forced,
+            anonymizer=anonymizer,
         )
 
     if relay.poll():

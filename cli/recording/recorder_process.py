@@ -117,12 +117,14 @@ class RecorderProcess:
         wanted: str | None = None,
         quiet: bool,
         max_size: int | None = None,
+        is_anonymized: bool = False,
     ) -> None:
         """Start recording a session from `source`; it is open when this returns. Raises StorageError.
 
         Raises Interrupted if a signal that is held comes meanwhile; then no session is left without an end.
         With `limits` it goes on in one database after the other, named after the one that was given. When all
-        of them and the journal take `max_size` (bytes), nothing more is recorded.
+        of them and the journal take `max_size` (bytes), nothing more is recorded. What is anonymized is not
+        carried on by another process.
         """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
         self._task = Task(
@@ -136,7 +138,9 @@ class RecorderProcess:
             wanted,
             quiet,
             max_size=max_size,
+            is_anonymized=is_anonymized,
         )
+        self._may_start_again = not is_anonymized
         self._spawn(self._task)
         try:
             while not self._connection.poll(LOOK_EVERY_S):
@@ -218,6 +222,9 @@ class RecorderProcess:
         self._process.join()
         if self._has_given_up or self._task.session is None:
             return
+        if self._task.is_anonymized:
+            self._tell("kiebitz: ended at once: what is not recorded yet is lost, as it was to be anonymized")
+            return
         try:
             folder = self._spool.keep(noted(self._task))
         except OSError as error:
@@ -267,7 +274,7 @@ class RecorderProcess:
         elif isinstance(report, Left):
             self._remaining.show(report.messages)
         else:
-            self._may_start_again = True
+            self._may_start_again = not self._task.is_anonymized
         if isinstance(report, GoesOn):
             self._goes_on_in(report)
         return True

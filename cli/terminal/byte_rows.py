@@ -202,10 +202,11 @@ class ByteRows:
         under_hex = " " * min(3 * first, self._hex_width) + ("^" * (3 * count - 1) if count else "^")
         under_text = " " * first + "^" * max(count, 1)
         gap = " " * (self._gutter + len(_INDENT))
-        return Text(
-            f"{gap}{under_hex:<{self._hex_width}}{_INDENT[len(under_hex) > self._hex_width :]}{under_text}",
-            COLOURS[marked.flaw.severity],
+        carets = (
+            f"{gap}{under_hex:<{self._hex_width}}{_INDENT[len(under_hex) > self._hex_width :]}{under_text}"
         )
+        # Not the style of the whole row: beside it the label goes on.
+        return Text.assemble((carets, COLOURS[marked.flaw.severity]))
 
     def _told(self, flaw: FlawInFull) -> Iterator[Text]:
         """What is said of a flaw below its place."""

@@ -59,6 +59,11 @@ def _address(value: Any) -> str:
     return named(words(value))
 
 
+def _ends_with_port(value: Any) -> bool:
+    """Whether an address is shown with its port, and not by a name of the two together."""
+    return _address(value).endswith(words(value).rpartition(":")[2])
+
+
 def short_address(value: Any) -> str:
     """An address where there is little room: of one on this machine only its port, as in `:9000`."""
     text = words(value)
@@ -109,7 +114,7 @@ def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Co
         text=_address,
         short=short_address,
         least=9,
-        end_matters=lambda value: True,
+        end_matters=_ends_with_port,
         stays=True,
         of_tables=of_tables,
     )

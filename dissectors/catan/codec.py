@@ -6,6 +6,8 @@ wrong is told by `flaws.py`.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +31,7 @@ from kiebitz.dissectors.catan.words import spellings
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import Decoded, MessageType, to_json
 from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.rewriting import Path, Place, differences, replaced, value_at
+from kiebitz.dissectors.rewriting import Path, Place, differences, replaced, spelt_alike, value_at
 
 _read_json = msgspec.json.Decoder().decode
 _NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -77,6 +79,28 @@ def _laid_out(row: Nachricht, fields: Mapping[str, Any]) -> dict[str, Any]:
     elif isinstance(row.body, Only):
         body = body.get(row.body.name)
     return {row.name: body, **beside}
+
+
+_CHARACTER = re.compile(
+    r"\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\.|[^\\]"
+)
+
+
+def _spelt_alike(before: bytes, value: Any) -> bytes:
+    """A value in JSON, a text with escapes where the one before had some: many programs write ASCII only."""
+    if b"\\" in before and isinstance(value, str):
+        text = spelt_alike(before.decode()[1:-1], value, _CHARACTER, _unescaped, _escaped_alike)
+        if text is not None:
+            return f'"{text}"'.encode()
+    return _to_bytes(value)
+
+
+def _unescaped(character: str) -> str:
+    return str(json.loads(f'"{character}"'))
+
+
+def _escaped_alike(before: str, character: str) -> str:
+    return json.dumps(character, ensure_ascii=len(before) > 1)[1:-1]
 
 
 def field_place(frame: bytes, row: Nachricht, *steps: str | int) -> tuple[int, int]:
@@ -211,7 +235,11 @@ class CatanCodec(Codec):
             else:
                 changed[()] = _laid_out(row, fields)
         places = places_of(frame, changed)
-        return replaced(frame, {places[path]: _to_bytes(new) for path, new in changed.items()})
+        pieces: dict[Place, bytes] = {}
+        for path, new in changed.items():
+            start, length = places[path]
+            pieces[start, length] = _spelt_alike(frame[start : start + length], new)
+        return replaced(frame, pieces)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         assert isinstance(row, Nachricht)

@@ -8,6 +8,7 @@ from kiebitz.dissectors.catan.codec import CatanCodec
 from kiebitz.dissectors.catan.framer import CatanFramer
 from kiebitz.dissectors.catan.grammar import GRAMMAR
 from kiebitz.dissectors.catan.objects import OBJECTS
+from kiebitz.dissectors.catan.queries import QUERIES
 from kiebitz.dissectors.catan.table import CatanTable
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.records import Direction
@@ -23,6 +24,7 @@ class Catan(Dissector):
     """The settlers, with the cards of others hidden."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()

@@ -36,7 +36,7 @@ from kiebitz.dissectors.catan.objects import (
     Version,
 )
 from kiebitz.dissectors.catan.rules import RULES
-from kiebitz.dissectors.catan.values import Counts, ListOf, Object, Only, Tuple, Value, Whole, Word
+from kiebitz.dissectors.catan.values import Counts, ListOf, Object, Only, Text, Tuple, Value, Whole, Word
 from kiebitz.dissectors.catan.words import (
     FARBEN,
     GRÖSSTE_RITTERMACHT,
@@ -142,7 +142,7 @@ ROWS = (
     Nachricht(
         "Serverantwort",
         "s2c",
-        (_MELDUNG,),
+        (Field("Meldung", Text(words=("OK", "Ok", "ok")), "text"),),
         "done, or refused",
         "8.1 Bestätigungen und Fehler",
         deviation=_ANTWORT,
@@ -560,6 +560,15 @@ GRAMMAR = Grammar(
     state_handles=STATE_HANDLES,
     aliases=ALIASES,
     rules=RULES,
+    # What is hidden is a number, and one server names fields by letters.
+    mixed=(
+        "Rohstoffe",
+        "Spieler.Rohstoffe",
+        "Spieler.Entwicklungskarten",
+        "Karte.Felder.Ort",
+        "map.Felder.Ort",
+    ),
+    more_words=spellings(name for row in ROWS for name in (row.name, *(field.name for field in row.fields))),
 )
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}

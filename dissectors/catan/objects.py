@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -33,7 +34,7 @@ from kiebitz.dissectors.catan.words import (
     STATUS,
     STRASSE,
 )
-from kiebitz.dissectors.grammar import Field
+from kiebitz.dissectors.grammar import Field, Rename, Replace
 from kiebitz.dissectors.wrong_values import Wrong
 
 TEXT = Text()
@@ -60,6 +61,9 @@ STRASSENORT = Between(2)
 BAUORT = Between(2, 3)
 
 
+_VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
+
+
 class Version(Text):
     """The version of the protocol; of another one nothing is known here."""
 
@@ -74,6 +78,10 @@ class Version(Text):
         if version != "1.0":
             reading.note("unusual-value", f'version "{version[:20]}" of the protocol is read as 1.0')
         return version
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
+        # A dialect has it as a number.
+        return value if not isinstance(value, str) or _VERSION.fullmatch(value) else replace(value)
 
 
 class Building(Object):
@@ -123,6 +131,7 @@ class BoughtCard(Value):
 
     title = "a development card, or 1 where it is hidden"
     _word = Word(*KARTEN)
+    words = (HIDDEN, *_word.all_words())
 
     def read(self, value: Any, reading: Reading) -> Any:
         if value == HIDDEN:

@@ -21,6 +21,7 @@ from kiebitz.dissectors.grammar import (
     Handle,
     Mismatch,
     Rename,
+    Replace,
     count_of_fields,
     nearest_word,
     shortened,
@@ -152,11 +153,13 @@ def shown(value: Any) -> str:
 
 
 class Text(Value):
-    """A string; a name, if it has a `handle`."""
+    """A string; a name, if it has a `handle`. Usual ones are its `words`."""
 
     title = "text"
+    is_free_text = True
 
-    def __init__(self, handle: Handle | None = None) -> None:
+    def __init__(self, handle: Handle | None = None, words: tuple[str, ...] = ()) -> None:
+        self.words = words
         self.handle = handle
 
     def read(self, value: Any, reading: Reading) -> str:
@@ -221,6 +224,9 @@ class Word(Value):
                 return word
         raise Unfit(_unknown(value, self._spelt), self.title)
 
+    def all_words(self) -> Iterator[str]:
+        yield from self._spelt
+
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         yield other_case(self.encode)
@@ -230,6 +236,7 @@ class Place(Value):
     """A field's place, clause 7.1: `{"x":…,"y":…}`, kept so; a letter if it `may_be_letter`."""
 
     title = '{"x":…,"y":…}'
+    words = ("x", "y")
 
     def __init__(self, may_be_letter: bool = False) -> None:
         self.may_be_letter = may_be_letter
@@ -258,6 +265,8 @@ class Place(Value):
 
 class Between(Value):
     """The fields around a road (two) or around a village or city (three), clause 7.2."""
+
+    words = Place.words
 
     def __init__(self, *counts: int) -> None:
         self.counts = counts
@@ -312,6 +321,12 @@ class ListOf(Value):
     def renamed(self, value: Any, rename: Rename) -> list[Any]:
         return [self.part.renamed(part, rename) for part in value]
 
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[Any]:
+        return [self.part.anonymized(part, replace, rename) for part in value]
+
+    def all_words(self) -> Iterator[str]:
+        yield from self.part.all_words()
+
 
 def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]:
     """Each value of a list."""
@@ -339,6 +354,7 @@ class Counts(Value):
     ) -> None:
         self.title = title
         self.kinds = tuple(kinds)
+        self.words = (HIDDEN, *spellings(kinds))
         self.is_open, self.may_owe = is_open, may_owe
         self._spelt = spellings(kinds)
 
@@ -458,6 +474,15 @@ class Object(Value):
 
     def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
         return {name: self._types[name][1].renamed(part, rename) for name, part in value.items()}
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> dict[str, Any]:
+        return {name: self._types[name][1].anonymized(part, replace, rename) for name, part in value.items()}
+
+    def all_words(self) -> Iterator[str]:
+        for name, kind, _ in self._types.values():
+            yield name
+            yield from kind.all_words()
+        yield from self._spelt
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()

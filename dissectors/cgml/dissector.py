@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.cgml.codec import CgmlCodec
 from kiebitz.dissectors.cgml.framer import CgmlFramer
-from kiebitz.dissectors.cgml.grammar import GRAMMAR, ElementType
+from kiebitz.dissectors.cgml.grammar import GRAMMAR, VERSION, ElementType
 from kiebitz.dissectors.cgml.names import player_names
+from kiebitz.dissectors.cgml.queries import QUERIES
 from kiebitz.dissectors.cgml.table import CgmlTable
-from kiebitz.dissectors.cgml.values import renamed
+from kiebitz.dissectors.cgml.values import Shape, renamed, with_each
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
-from kiebitz.dissectors.grammar import MessageType, Rename
+from kiebitz.dissectors.grammar import MessageType, Rename, Replace
 from kiebitz.dissectors.records import Direction, Event
 from kiebitz.dissectors.state import State
 
@@ -26,6 +27,7 @@ class Cgml(Dissector):
     """Mariáš for three, with a server that brings players together and one that deals."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     default_ports = frozenset((7001, 7002, 7003))
     introductions = frozenset({"connect", "newgroup", "newgame"})
@@ -74,6 +76,13 @@ class Cgml(Dissector):
     def renamed(self, row: MessageType, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
         assert isinstance(row, ElementType)
         return renamed(row.shape, fields, rename)
+
+    def anonymized(
+        self, row: MessageType, fields: Mapping[str, Any], replace: Replace, rename: Rename
+    ) -> dict[str, Any]:
+        assert isinstance(row, ElementType)
+        shape = Shape((*row.shape.attributes, VERSION), row.shape.text, row.shape.children)
+        return with_each(shape, fields, lambda kind, value: kind.anonymized(value, replace, rename))
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         if b"<" not in data:

@@ -8,20 +8,32 @@ a trick, *talon* the two cards that whoever wins the bidding (*licitace*) exchan
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from kiebitz.dissectors.cgml.cards import HAND, LADDER, SEATS
 from kiebitz.dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
 from kiebitz.dissectors.cgml.handles import GROUP, NAME, PLAYER, URL
+from kiebitz.dissectors.cgml.markup import ENVELOPE
 from kiebitz.dissectors.cgml.rules import RULES
 from kiebitz.dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
 from kiebitz.dissectors.fields import Number, Text
-from kiebitz.dissectors.grammar import Field, Grammar, MessageType
+from kiebitz.dissectors.grammar import Field, Grammar, MessageType, Rename, Replace
 from kiebitz.dissectors.records import Direction
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(20))
-VERSION = Field("version", Text(), "the version of CGML that is used", optional=True)
+
+
+class Version(Text):
+    """A version; of those that there are nobody is known by one."""
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
+        return value if _NUMBERED.fullmatch(value) else replace(value)
+
+
+_NUMBERED = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
+VERSION = Field("version", Version(), "the version of CGML that is used", optional=True)
 
 _GAME_NAME = "licitovany_marias"
 
@@ -574,4 +586,21 @@ GRAMMAR = Grammar(
     state_handles=STATE_HANDLES,
     aliases={"id": "name"},
     rules=RULES,
+    # A client tells of itself, a server of all.
+    mixed=("player",),
+    more_words=(
+        ENVELOPE,
+        "xml",
+        "encoding",
+        "standalone",
+        "yes",
+        "no",
+        "CDATA",
+        "DOCTYPE",
+        "ENTITY",
+        "SYSTEM",
+        "PUBLIC",
+        "UTF",
+        "ISO",
+    ),
 )

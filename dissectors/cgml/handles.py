@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kiebitz.dissectors.grammar import Handle
 
-PLAYER = Handle("player", of_player=True)
+PLAYER = Handle("player", of_player=True, lasting=True)
 NAME = Handle("name", of_player=True, nobody=("",))
 GROUP = Handle("group")
 URL = Handle("url", of_server=True)

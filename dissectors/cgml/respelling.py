@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from kiebitz.dissectors.cgml.grammar import VERSION, ElementType
@@ -12,7 +14,7 @@ from kiebitz.dissectors.cgml.places import Standing, attribute_place, elements
 from kiebitz.dissectors.cgml.values import Compound, Shape, as_xml
 from kiebitz.dissectors.fields import Text
 from kiebitz.dissectors.grammar import FieldType
-from kiebitz.dissectors.rewriting import Path, Place, differences, replaced, value_at
+from kiebitz.dissectors.rewriting import Path, Place, differences, replaced, spelt_alike, value_at
 
 
 def respelt(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
@@ -25,15 +27,48 @@ def respelt(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: M
     pieces: dict[Place, bytes] = {}
     for path in differences(before, fields):
         element, attribute, kind = _found(standing, row.shape, path)
-        text = as_xml(kind.encode(value_at(fields, path))).encode(charset, "xmlcharrefreplace")
+        new = kind.encode(value_at(fields, path))
+        text = as_xml(new).encode(charset, "xmlcharrefreplace")
         if attribute is not None:
             place = attribute_place(frame, element.tag, attribute, of_value=True)
             if place is None:
                 raise ValueError(f"there is no {attribute} where it was read")
-            pieces[place] = text
         else:
-            place, pieces[place] = _inside(frame, element, kind, text)
+            place, text = _inside(frame, element, kind, text)
+        start, length = place
+        was = frame[start : start + length]
+        # An empty element becomes one with a text.
+        alike = None if b"<" in was else _spelt_alike(was, new, charset)
+        pieces[place] = text if alike is None else alike
     return replaced(frame, pieces)
+
+
+_CHARACTER = re.compile("&[^;]{1,9};|.", re.DOTALL)
+_NAMED = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
+
+
+def _spelt_alike(before: bytes, new: str, charset: str) -> bytes | None:
+    """A text with each character spelt as the one in its place was; None where that cannot be."""
+    with suppress(ValueError, OverflowError):
+        text = spelt_alike(before.decode(charset), new, _CHARACTER, _unescaped, _escaped_alike)
+        return None if text is None else text.encode(charset)
+    return None
+
+
+def _unescaped(character: str) -> str:
+    if len(character) == 1 or character in _NAMED:
+        return _NAMED.get(character, character)
+    digits = character[2:-1]
+    return chr(int(digits[1:], 16) if digits[:1] in "xX" else int(digits))
+
+
+def _escaped_alike(before: str, character: str) -> str:
+    """A character as a number where the one before was one, with zeros before it if that had more digits."""
+    if len(before) == 1 or before in _NAMED:
+        return as_xml(character)
+    if before[2] in "xX":
+        return f"&#{before[2]}{f'{ord(character):x}'.zfill(len(before) - 4)};"
+    return f"&#{str(ord(character)).zfill(len(before) - 3)};"
 
 
 def _found(
@@ -114,7 +149,7 @@ def _inside(frame: bytes, element: Standing, kind: FieldType, text: bytes) -> tu
         name = start[1 : 1 + len(tag.name)]
         return (tag.start, tag.end - tag.start), b"%b>%b</%b>" % (start, text, name)
     inside = frame[tag.end : element.end]
-    if type(kind) is Text:
+    if isinstance(kind, Text):
         return (tag.end, len(inside)), text
     # Blanks around anything else say nothing.
     return (element.end - len(inside.lstrip(BLANKS)), len(inside.strip(BLANKS))), text

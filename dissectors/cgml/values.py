@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, fromstring
 from kiebitz.dissectors.cgml.cards import PACK
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT
 from kiebitz.dissectors.fields import Number, Text, unknown_word
-from kiebitz.dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, nearest_word
+from kiebitz.dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, Replace, nearest_word
 from kiebitz.dissectors.suggestions import suggesting
 from kiebitz.dissectors.wrong_values import OF_WORDS, Wrong, other_case
 
@@ -207,6 +207,15 @@ class Compound(FieldType):
     def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
         return renamed(self.shape, value, rename)
 
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> dict[str, Any]:
+        return with_each(self.shape, value, lambda kind, part: kind.anonymized(part, replace, rename))
+
+    def all_words(self) -> Iterator[str]:
+        yield self.name
+        for field in self.shape.fields:
+            yield field.name
+            yield from field.type.all_words()
+
     def handles(self) -> Iterator[Handle]:
         for field in self.shape.fields:
             yield from field.type.handles()
@@ -246,7 +255,7 @@ def _decoded(field: Field, text: str | None, part: str) -> Any:
     text = text or ""
     kind = field.type
     try:
-        return kind.decode(text if type(kind) is Text else text.strip(BLANK_TEXT))
+        return kind.decode(text if isinstance(kind, Text) else text.strip(BLANK_TEXT))
     except Mismatch as error:
         raise Unfit(error.code, f"{field.name}: {error}", error.expected, part) from error
 
@@ -351,14 +360,21 @@ def _stray_text(text: str) -> Unfit:
 
 def renamed(shape: Shape, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
     """The fields of an element with other names; what is no field of the shape stays."""
+    return with_each(shape, fields, lambda kind, value: kind.renamed(value, rename))
+
+
+def with_each(
+    shape: Shape, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]
+) -> dict[str, Any]:
+    """The fields of an element with something done to each; what is no field of the shape stays."""
     other = dict(fields)
     for field in shape.fields:
         if field.name in fields:
             value = fields[field.name]
             other[field.name] = (
-                [field.type.renamed(part, rename) for part in value]
+                [change(field.type, part) for part in value]
                 if isinstance(value, list)
-                else field.type.renamed(value, rename)
+                else change(field.type, value)
             )
     return other
 

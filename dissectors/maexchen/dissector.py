@@ -9,6 +9,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.framing import DatagramFramer
 from kiebitz.dissectors.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.maexchen.queries import QUERIES
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.maexchen.table import MaexchenTable
 from kiebitz.dissectors.state import State
@@ -23,6 +24,7 @@ class Maexchen(Dissector):
     """The dice game of bluffing."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "udp"
     default_ports = frozenset({9000})
     introductions = frozenset({"REGISTER", "REGISTER_SPECTATOR"})

@@ -22,6 +22,7 @@ from kiebitz.dissectors.grammar import (
     MessageType,
     Mismatch,
     Rename,
+    Replace,
 )
 from kiebitz.dissectors.maexchen.dice import written
 from kiebitz.dissectors.maexchen.rules import RULES
@@ -39,6 +40,8 @@ REASONS = (
     "MIA",
 )
 
+REJECTIONS = ("INVALID_NAME", "NAME_ALREADY_TAKEN", "ALREADY_REGISTERED")
+"""Why real servers reject a name."""
 
 PLAYER = Handle("player", of_player=True)
 ROUND = Handle("round")
@@ -52,6 +55,7 @@ class Token(FieldType):
     title = "token"
     handle = TOKEN
     _good = re.compile(r"[^\s\x00-\x1f]+")
+    _made_up = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
     def decode(self, text: str) -> str:
         if self._good.fullmatch(text) is None:
@@ -64,6 +68,12 @@ class Token(FieldType):
 
     def encode(self, value: Any) -> str:
         return str(value)
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
+        # A UUID says nothing; anything else may be a text that a client made up.
+        made_up = self._made_up.match(value)
+        end = made_up.end() if made_up is not None else 0
+        return f"{value[:end]}{replace(value[end:])}"
 
 
 class Dice(FieldType):
@@ -210,7 +220,7 @@ ROWS = (
     MessageType(
         "REJECTED",
         "s2c",
-        (Field("reason", Text(), "why"),),
+        (Field("reason", Text(words=REJECTIONS), "why"),),
         "the name is refused",
         _JOINING,
         ("REGISTER", "REGISTER_SPECTATOR"),
@@ -289,7 +299,7 @@ ROWS = (
     MessageType(
         "ROUND CANCELED",
         "s2c",
-        (Field("reason", Text(), "why"),),
+        (Field("reason", Text(words=("NO_PLAYERS", "ONLY_ONE_PLAYER")), "why"),),
         "the round is off",
         _START,
         broadcast=True,

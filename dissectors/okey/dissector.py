@@ -10,6 +10,7 @@ from kiebitz.dissectors.grammar import Follows
 from kiebitz.dissectors.okey.codec import OkeyCodec
 from kiebitz.dissectors.okey.framer import OkeyFramer
 from kiebitz.dissectors.okey.grammar import GRAMMAR
+from kiebitz.dissectors.okey.queries import QUERIES
 from kiebitz.dissectors.okey.table import OkeyTable
 from kiebitz.dissectors.records import Direction, Event
 
@@ -29,6 +30,7 @@ class Okey(Dissector):
     """Four players who draw and put tiles."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     # The specification fixes none: it is recognised by what is said.
     default_ports = frozenset()

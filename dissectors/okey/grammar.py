@@ -24,6 +24,7 @@ from kiebitz.dissectors.grammar import (
     MessageType,
     Mismatch,
     Rename,
+    Replace,
     nearest_word,
 )
 from kiebitz.dissectors.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
@@ -66,6 +67,7 @@ class Name(Argument):
 
     title = "name"
     handle = NAME
+    is_free_text = True
 
     def decode(self, text: str) -> str:
         return text
@@ -88,6 +90,7 @@ class Flag(Argument):
     """`t` or `f`."""
 
     title = "t or f"
+    words = ("t", "f")
     wrong_texts = OF_WORDS
 
     def decode(self, text: str) -> bool:
@@ -135,6 +138,7 @@ class Tile(Argument):
     """`number:COLOUR`, or nothing."""
 
     title = "tile, such as 4:BLUE, or nothing"
+    words = tuple(COLOURS)
 
     def decode(self, text: str) -> str | None:
         return read_tile(text, 0)
@@ -350,6 +354,9 @@ class Games(Argument):
         ]
 
 
+_DATE = re.compile(r"[0-9 .:/TZ+-]{1,40}")
+
+
 class HighScores(Argument):
     """Who has won, when, and in how many turns."""
 
@@ -373,6 +380,13 @@ class HighScores(Argument):
 
     def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
         return [{**score, "name": NAME.renamed(score["name"], rename)} for score in value]
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[dict[str, Any]]:
+        # A date is any text, too; one that is a date has no more than numbers.
+        return [
+            {**score, "date": score["date"] if _DATE.fullmatch(score["date"]) else replace(score["date"])}
+            for score in self.renamed(value, rename)
+        ]
 
 
 _NICKNAME = Field("nickname", WantedName(), "the name that the player wants")
@@ -730,4 +744,5 @@ GRAMMAR = Grammar(
     state_handles=STATE_HANDLES,
     aliases={"before": "name"},
     rules=RULES,
+    more_words=("Lobby",),
 )

@@ -9,6 +9,7 @@ from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
+from kiebitz.dissectors.schafkopf.queries import QUERIES
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.state import State
 
@@ -22,6 +23,7 @@ class Schafkopf(Dissector):
     """The Bavarian card game, with the short pack."""
 
     grammar = GRAMMAR
+    queries = QUERIES
     transport = "tcp"
     default_ports = frozenset({35555})
     introductions = frozenset({"NAME"})

@@ -27,6 +27,7 @@ from kiebitz.dissectors.grammar import (
     MessageType,
     Mismatch,
     Rename,
+    Replace,
 )
 from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 from kiebitz.dissectors.schafkopf.rules import RULES
@@ -84,6 +85,7 @@ class Nonterminal(FieldType):
 class String(Nonterminal):
     """A line of any text; a name, if it has a `handle`."""
 
+    is_free_text = True
     _control = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
     def __init__(self, handle: Handle | None = None) -> None:
@@ -221,6 +223,12 @@ class Each(Nonterminal):
     def renamed(self, value: Any, rename: Rename) -> list[Any]:
         return [self.part.renamed(part, rename) for part in value]
 
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[Any]:
+        return [self.part.anonymized(part, replace, rename) for part in value]
+
+    def all_words(self) -> Iterator[str]:
+        yield from self.part.all_words()
+
     def handles(self) -> Iterator[Handle]:
         yield from self.part.handles()
 
@@ -256,6 +264,7 @@ class Karte(Nonterminal):
     lines = 2
     farbe = Word("Farbe", EMPTY, *FARBEN)
     wert = Word("Wert", EMPTY, *WERTE)
+    words = (*FARBEN, *WERTE)
 
     def __init__(self) -> None:
         super().__init__("Karte", "Karte = Farbe Wert")
@@ -564,6 +573,9 @@ GRAMMAR = Grammar(
     data_handles=DATA_HANDLES,
     state_handles=STATE_HANDLES,
     rules=RULES,
+    # A client answers for itself, the server tells what all have answered.
+    mixed=("kontra",),
+    more_words=(END, TWICE_ENCODED),
 )
 
 

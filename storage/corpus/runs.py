@@ -94,11 +94,8 @@ def missing(corpus: Corpus) -> list[Missing]:
                 (at_work.add if is_on else at_work.discard)(path)
             else:
                 came[path] = entry
-    found = (
-        (source, _why(corpus, source, came.get(path), path in at_work))
-        for path, source in sorted(sources.items())
-    )
-    return [Missing(source, why) for source, why in found if why is not None]
+    whys = {path: _why(corpus, source, came.get(path), path in at_work) for path, source in sources.items()}
+    return [Missing(sources[path], why) for path, why in sorted(whys.items()) if why is not None]
 
 
 def sweep_abandoned(corpus: Corpus) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
 
+_TOLD_EVERY = 1000
+"""Events after which it is told how many are read."""
+
+
 class _Table:
     """What is counted at one table."""
 
@@ -58,11 +62,14 @@ class _Table:
 
 
 def counted(
-    timeline: Timeline, wanted: Filter | None = None, game: GameRow | None = None
+    timeline: Timeline,
+    wanted: Filter | None = None,
+    game: GameRow | None = None,
+    on_progress: Callable[[int], None] = lambda done: None,
 ) -> list[TableStatistics]:
     """What there is to count of a session, of what meets a filter, of one game if one is named.
 
-    Tables of which nothing counts are left out.
+    Tables of which nothing counts are left out. `on_progress` is told now and then how many events are read.
     """
     tables = {
         row.id: _Table(timeline, row, dissector_of(row.protocol))
@@ -70,7 +77,9 @@ def counted(
         if game is None or row.id == game.table_id
     }
     meets = _filtered(timeline, wanted)
-    for event in _events(timeline, game):
+    for done, event in enumerate(_events(timeline, game)):
+        if done % _TOLD_EVERY == 0:
+            on_progress(done)
         is_wanted = meets(event) and (game is None or event.game_id == game.id)
         tables[event.table_id].take(event, is_wanted)
     said = Said(timeline, wanted, game)

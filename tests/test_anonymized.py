@@ -1,0 +1,245 @@
+"""--anonymize on whole recordings: nothing in any export names anybody, and it is the same game."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cache
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import CAPTURES, TINY, kiebitz
+from pyarrow import parquet
+from strength import GAMES, a_few, few_captures
+
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.grammar import Handle
+from kiebitz.dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.storage.schema import TABLES
+from kiebitz.storage.timeline import Timeline
+
+NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+LARGE = ("catan-niedlichepixel", "catan-five", "catan-infrarot", "catan-eisfrei-game")
+"""Captures of Catan games with thousands of messages: of the page, which takes long, one such is enough."""
+FORMATS = ("pcapng", "jsonl", "csv", "parquet", "html")
+FEWEST = 4
+"""A word of no more letters may be part of anything."""
+
+
+@cache
+def own_words() -> set[str]:
+    """The words that Kiebitz and the protocols themselves bring into an export."""
+    texts: list[str] = [*TABLES, *(column for columns in TABLES.values() for column in columns)]
+    texts += re.findall(r"\w+", (CAPTURES.parent / "docs" / "database.md").read_text())
+    for dissector in BUILT_IN:
+        grammar = dissector.grammar
+        texts += grammar.words
+        texts += [text for row in grammar.rows for text in (row.gloss, row.clause, row.deviation or "")]
+        texts += [field.type.title + field.gloss for row in grammar.rows for field in row.fields]
+        texts += [kind.sentence + " ".join(kind.fields) for kind in grammar.events.values()]
+        texts += [f"{rule.text} {rule.expected} {rule.clause}" for rule in grammar.rules.values()]
+    for page in (CAPTURES.parent / "cli" / "web" / "static").rglob("*.*s*"):
+        texts.append(page.read_text())
+    for source in (CAPTURES.parent / "dissectors").rglob("*.py"):
+        texts += re.findall(r'"[^"\n]*"', source.read_text())
+    return {word.lower() for text in texts for word in words_of(text)}
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text)
+
+
+def said(timeline: Timeline) -> Iterator[str]:
+    """All texts and names in the messages of a session."""
+    found: list[str] = []
+
+    def note(text: str) -> str:
+        found.append(text)
+        return text
+
+    def name(handle: Handle, value: object) -> object:
+        if handle.of_player and isinstance(value, str):
+            found.append(value)
+        return value
+
+    for protocol, direction, message, fields in timeline.connection.execute(
+        "SELECT s.protocol, m.direction, m.name, m.fields FROM messages AS m JOIN streams AS s"
+        " ON s.id = m.stream_id WHERE s.protocol IS NOT NULL AND m.name <> 'unreadable'"
+    ):
+        dissector = dissector_of(protocol)
+        assert dissector is not None
+        values = json.loads(fields)
+        row = dissector.row_of(message, direction, values)
+        if row is not None:
+            dissector.anonymized(row, values, note, name)
+    for (actor,) in timeline.connection.execute("SELECT DISTINCT actor FROM events WHERE actor IS NOT NULL"):
+        found.append(actor)
+    yield from dict.fromkeys(found)
+
+
+def truth_names(name: str) -> Iterator[str]:
+    """Who played, as the programs themselves logged it."""
+    path = CAPTURES / f"{name.split('.pcap')[0]}.truth.json"
+    if path.exists():
+        yield from re.findall(r'"(?:name|nick|nickname|player)": "([^"]{1,40})"', path.read_text())
+
+
+def sought(name: str, timeline: Timeline) -> set[str]:
+    """The words that must not be found any more."""
+    ours = own_words()
+    words = {word.lower() for text in (*said(timeline), *truth_names(name)) for word in words_of(text)}
+    return {word for word in words if len(word) >= FEWEST and word not in ours}
+
+
+def readings(data: bytes) -> Iterator[str]:
+    """What bytes say, read as text in whatever charset."""
+    plain = re.sub(rb"\\\\[bfnrt]", b" ", data)
+    for charset in ("utf-8", "cp1252", "iso-8859-2", "utf-16-le", "utf-16-be"):
+        for start in (0, 1) if charset.startswith("utf-16") else (0,):
+            yield plain[start:].decode(charset, "ignore")
+    yield re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), plain.decode("utf-8", "ignore"))
+
+
+def found_in(data: bytes, words: set[str]) -> set[str]:
+    """Which of these words are in some bytes, in hexadecimal digits or in base64 in them, too."""
+    hidden = [bytes.fromhex(run.decode()) for run in re.findall(rb"(?:[0-9a-fA-F]{2}){4,}", data)]
+    for run in re.findall(rb"[0-9A-Za-z+/]{8,}", data):
+        hidden += [base64.b64decode(run[at:][: (len(run) - at) // 4 * 4]) for at in range(4)]
+    everything = (data, b" ".join(hidden))
+    return {
+        word
+        for part in everything
+        for text in readings(part)
+        for word in words_of(text.lower())
+        if word in words
+    }
+
+
+def texts_in(path: Path) -> bytes:
+    """The bytes of an export; what is packed in Parquet, as text."""
+    data = path.read_bytes()
+    if path.suffix == ".parquet":
+        data += repr(parquet.read_table(path).to_pylist()).encode()
+    return data
+
+
+def exports() -> list[Any]:
+    rows = [(name, form) for name in NAMES for form in FORMATS]
+    rows = [(name, form) for name, form in rows if form != "html" or not name.startswith(LARGE)]
+    return a_few(rows, lambda row: row[0] in GAMES.values() and row[1] in ("jsonl", "pcapng"), "-".join)
+
+
+@pytest.mark.parametrize(("name", "form"), exports())
+def test_no_export_has_a_word_of_anybodys(name: str, form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"game.{form}"
+    capture = str(CAPTURES / name)
+    done = kiebitz("export", capture, "-T", form, "-o", str(path), "--anonymize")
+    assert (done.status, done.err) == (0, "")
+    timeline = open_session(capture)
+    with closing(timeline.connection):
+        words = sought(name, timeline)
+        addresses = {
+            endpoint.rpartition(":")[0].strip("[]")
+            for (endpoint,) in timeline.connection.execute(
+                "SELECT client FROM streams UNION SELECT server FROM streams"
+            )
+        }
+    data = texts_in(path)
+    assert not found_in(data, words)
+    assert not [one for one in addresses if not ip_address(one).is_loopback and one.encode() in data]
+    assert name.split(".")[0].encode() not in data
+
+
+def test_what_is_looked_for_is_found_where_nothing_is_anonymized(tmp_path: Path) -> None:
+    path = tmp_path / "game.jsonl"
+    capture = str(CAPTURES / GAMES["okey"])
+    kiebitz("export", capture, "-T", "jsonl", "-o", str(path))
+    timeline = open_session(capture)
+    with closing(timeline.connection):
+        words = sought(GAMES["okey"], timeline)
+    assert found_in(path.read_bytes(), words) == words >= {"boran", "pascal", "robin"}
+
+
+def rows(timeline: Timeline, query: str) -> list[Sequence[object]]:
+    return timeline.connection.execute(query).fetchall()
+
+
+SAME = {
+    "messages": "SELECT stream_id, direction, ts_ns, name, offset, length, game_id, event_id FROM messages",
+    # Bytes in a text that are of no charset are replaced, perhaps by what is wrong in another way.
+    "diagnostics": "SELECT stream_id, direction, ts_ns, severity, grp, code, offset, blame FROM diagnostics"
+    " WHERE code NOT IN ('charset', 'control-character')",
+    "events": "SELECT table_id, game_id, seq, ts_ns, kind FROM events",
+    "games": "SELECT table_id, protocol, label, started_ns, ended_ns FROM games",
+    "streams": "SELECT protocol, transport, opened_ns, closed_ns, close_reason FROM streams",
+}
+"""What nobody can be known by, and stays."""
+
+
+@pytest.mark.parametrize("name", few_captures(NAMES))
+def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
+    database, original = str(tmp_path / "anonymized.db"), str(tmp_path / "original.db")
+    capture = str(CAPTURES / name)
+    assert kiebitz("import", capture, "-w", original).status == 0
+    # Both from its database, where it is known what each server speaks: else rows may come in another order.
+    assert kiebitz("import", original, "-w", database, "--anonymize").status == 0
+    assert kiebitz("import", original, "-w", str(tmp_path / "again.db")).status == 0
+    before, after = open_session(str(tmp_path / "again.db")), open_session(database)
+    with closing(before.connection), closing(after.connection):
+        for table, query in SAME.items():
+            assert rows(after, query) == rows(before, query), table
+
+
+FREE = ("text", "why", "reason")
+"""What in an event is in somebody's own words."""
+
+
+@pytest.mark.parametrize("name", few_captures(GAMES.values()))
+def test_compared_with_the_original_only_the_names_differ(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "game.pcapng"
+    capture = str(CAPTURES / name)
+    assert kiebitz("export", capture, "-T", "pcapng", "-o", str(path), "--anonymize").status == 0
+    difference = kiebitz("diff", capture, str(path), "--json").json
+    kinds = {(one["sort"], one["kind"], *one["fields"]) for one in difference["differences"]}
+    assert {(sort, field) for sort, _, field in kinds} <= {("changed", field) for field in FREE}
+    assert all(sides["a"] != sides["b"] for table in difference["tables"] for sides in table["players"])
+
+
+def test_the_list_of_who_is_who_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
+    listed = tmp_path / "who.txt"
+    arguments = ("export", TINY, "-T", "jsonl", "--anonymize", "--replaced", str(listed))
+    done = kiebitz(*arguments)
+    assert done.status == 0
+    pairs = dict(line.split("\t") for line in listed.read_text().splitlines())
+    assert pairs.keys() >= {"alice", "bob", "carl", "dora"}
+    assert all(other.capitalize() in done.out or other in done.out for other in pairs.values())
+    assert stat.S_IMODE(listed.stat().st_mode) == 0o600
+    again = kiebitz(*arguments)
+    assert (again.status, again.out) == (1, "")
+    assert "there is such a file already" in again.err
+    assert kiebitz("import", TINY, "--replaced", "x").status == 2
+
+
+def test_a_player_is_named_by_the_name_that_the_session_has(tmp_path: Path) -> None:
+    path = tmp_path / "dora.html"
+    done = kiebitz("export", TINY, "-T", "html", "-o", str(path), "--anonymize", "--as", "dora")
+    assert (done.status, b"dora" in path.read_bytes()) == (0, False)
+
+
+def test_several_files_have_the_same_stand_ins(tmp_path: Path) -> None:
+    database = str(tmp_path / "two.db")
+    first, second = (str(CAPTURES / f"maexchen-{name}.pcap") for name in ("head-tiny", "old-20111003"))
+    assert kiebitz("import", first, second, "-w", database, "--anonymize").status == 0
+    actors = [
+        {event["actor"] for event in kiebitz("events", f"{database}:{number}", "--json").json}
+        for number in (1, 2)
+    ]
+    assert len(actors[0] & actors[1] - {None}) >= 4
+    names = [session["name"] for session in kiebitz("sessions", database, "--json").json]
+    assert names == ["anonymized 1", "anonymized 2"]

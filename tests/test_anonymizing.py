@@ -1,0 +1,245 @@
+"""Stand-ins: no word of a person's is left in a message, and the message is the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+import pytest
+from all_cases import CASES, each_protocol
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mutated import Choices
+from mutated_traffic import Spoilt
+from strength import times
+
+from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
+from kiebitz.dissectors.anonymizing.frames import anonymized
+from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Item, Stream
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+
+OTHER_FLAWS = (
+    # A slip in a word of the protocol's own: who could know that it is none of a person's?
+    b'"Farb"',
+    b'"Nachrict"',
+    b'"Handelid"',
+    # Characters that are written as numbers, and bytes that are no text.
+    b"&#80;ASS",
+    b"&#xD800;",
+    b"\xff\x81\xfe",
+)
+"""In the cases with these the flaw is in what is replaced."""
+
+
+def stand_ins() -> StandIns:
+    return StandIns(BUILT_IN)
+
+
+# Words.
+
+
+def test_a_word_has_one_stand_in_wherever_it_stands_and_however_it_is_spelt() -> None:
+    found = stand_ins()
+    alice = found.text("alice")
+    assert found.text("Alice, alice and ALICE2!") == re.sub(
+        "and", found.text("and"), f"{alice.capitalize()}, {alice} and {alice.upper()}{found.text('2')}!"
+    )
+
+
+@settings(max_examples=times(300))
+@given(st.lists(st.text(max_size=8), max_size=60, unique=True))
+def test_stand_ins_take_as_many_bytes_and_tell_apart_what_differs(texts: list[str]) -> None:
+    found = stand_ins()
+    others = [found.text(text) for text in texts]
+    for text, other in zip(texts, others, strict=True):
+        for charset in ("utf-8", "utf-16", "cp1252", "iso-8859-2"):
+            assert len(text.encode(charset, "replace")) == len(other.encode(charset, "replace"))
+        assert found.text(text) == other
+    words = {word for text in texts for word in re.findall("[A-Za-z]+|[0-9]+", text)}
+    assert len({found.text(word) for word in words}) == len(words)
+
+
+@pytest.mark.parametrize("words", ["abcdefghijklmnopqrstuvwxyz", "0123456789", "äöüÄÖÜßéèêàáâ"])
+def test_there_are_enough_for_names_of_one_letter(words: str) -> None:
+    found = stand_ins()
+    assert len({found.text(word) for word in words}) == len(words)
+    assert sum(found.text(word) == word for word in words) <= 1
+
+
+# Addresses.
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        [f"10.0.{one}.{two}" for one in (0, 7, 250) for two in range(256)],
+        [f"1.2.3.{last}" for last in range(10)],
+        [f"fe80::{last:x}" for last in range(1, 300)],
+        [f"2003:e1:af12::{last:x}:{last:x}" for last in range(1, 300)],
+    ],
+    ids=lambda addresses: str(addresses[0]),
+)
+def test_addresses_have_stand_ins_of_their_length(addresses: list[str]) -> None:
+    found = stand_ins()
+    others = [found.endpoint(f"[{one}]:9000" if ":" in one else f"{one}:9000") for one in addresses]
+    assert len({*others}) == len(addresses)
+    assert not {*addresses} & {other.rpartition(":")[0].strip("[]") for other in others}
+    for one, other in zip(addresses, others, strict=True):
+        bare = other.removesuffix(":9000").strip("[]")
+        assert (len(bare), str(ip_address(bare))) == (len(one), bare)
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "[::1]:9000", "localhost:7002", "0.0.0.0:1"])
+def test_this_machine_names_nobody(endpoint: str) -> None:
+    assert stand_ins().endpoint(endpoint) == endpoint
+
+
+def test_the_name_of_a_machine_has_a_stand_in() -> None:
+    other = stand_ins().endpoint("alices-pc.school.example:7002")
+    assert re.fullmatch(r"[a-z]{6}-[a-z]{2}\.[a-z]{6}\.[a-z]{7}:7002", other)
+    assert "alice" not in other
+
+
+# Messages.
+
+
+@each_protocol
+def test_each_case_says_the_same_and_has_the_same_flaws(dissector: Dissector) -> None:
+    found = stand_ins()
+    for case in CASES[dissector]:
+        other = anonymized(case.data, case.direction, dissector, found)
+        assert len(other) == len(case.data)
+        before, after = (dissector.decode(frame, case.direction) for frame in (case.data, other))
+        if not any(spoilt in case.data for spoilt in OTHER_FLAWS):
+            assert after.row == before.row
+            assert [(flaw.severity, flaw.code, flaw.place(other)) for flaw in after.flaws] == [
+                (flaw.severity, flaw.code, flaw.place(case.data)) for flaw in before.flaws
+            ], case.data
+
+
+SAID: list[tuple[Dissector, Direction, bytes, bytes]] = [
+    (MAEXCHEN, "c2s", b"REGISTER;alice;secret1", b"REGISTER;(alice);(secret1)"),
+    (MAEXCHEN, "s2c", b"SCORE;alice:3,bob2:12", b"SCORE;(alice):3,(bob2):12"),
+    # A name that is a word of the protocol, and points that are a name.
+    (MAEXCHEN, "s2c", b"PLAYER LOST;MIA;MIA", b"PLAYER LOST;(MIA);MIA"),
+    (MAEXCHEN, "s2c", b"SCORE;1:1,2:2", b"SCORE;(1):1,(2):2"),
+    (MAEXCHEN, "s2c", b"REJECTED;alice is here", b"REJECTED;(alice) (is) (here)"),
+    (
+        MAEXCHEN,
+        "c2s",
+        b"ROLL;5f0b1a52-8a9e-4d0c-9a52-1a2b3c4d5e6f",
+        b"ROLL;5f0b1a52-8a9e-4d0c-9a52-1a2b3c4d5e6f",
+    ),
+    (MAEXCHEN, "c2s", b"JOIN;alice;bob", b"JOIN;(alice);(bob)"),
+    (MAEXCHEN, "c2s", b"HELLO;alice;12;01701234567", b"(HELLO);(alice);12;(01701234567)"),
+    (MAEXCHEN, "c2s", "REGISTER;Jörg".encode("cp1252"), "REGISTER;(Jörg)".encode("cp1252")),
+    (SCHAFKOPF, "c2s", b"!NAME\r\nAlice\r\n!END\r\n", b"!NAME\r\n(Alice)\r\n!END\r\n"),
+    (SCHAFKOPF, "c2s", b"!KARTE\nALICE\nZEHN\n!END\n", b"!KARTE\n(ALICE)\nZEHN\n!END\n"),
+    (OKEY, "c2s", b'CATC b "hi, \\"Alice\\" "\r\n', b'CATC b "(hi), \\"(Alice)\\" "\r\n'),
+    (OKEY, "s2c", b'+LLPL "\\"1 alice bob %\\" %"\r\n', b'+LLPL "\\"1 (alice) (bob) %\\" %"\r\n'),
+    (CATAN, "c2s", b'{"Spieler":{"Name":"J\\u00f6rg"}}\n', b'{"Spieler":{"Name":"(J\\u00f6rg)"}}\n'),
+    (
+        CATAN,
+        "c2s",
+        b'{"Spieler":{"Name":"A","Photo":"a.png"}}\n',
+        b'{"Spieler":{"Name":"(A)","(Photo)":"(a).(png)"}}\n',
+    ),
+    (CATAN, "c2s", b'{"Spieler":{"Name":"Alice"', b'{"Spieler":{"Name":"(Alice)"'),
+    (
+        CGML,
+        "c2s",
+        b'<!-- alice --><pause type="start"><message>Alice &amp; Bob</message></pause>\r\n\r\n',
+        b'<!-- (alice) --><pause type="start"><message>(Alice) &amp; (Bob)</message></pause>\r\n\r\n',
+    ),
+]
+"""What is replaced stands in parentheses."""
+
+
+@pytest.mark.parametrize(
+    ("dissector", "direction", "frame", "shape"), SAID, ids=lambda value: str(value)[:40]
+)
+def test_what_is_said_is_replaced(
+    dissector: Dissector, direction: Direction, frame: bytes, shape: bytes
+) -> None:
+    other = anonymized(frame, direction, dissector, stand_ins())
+    at = 0
+    for number, part in enumerate(re.split(rb"[()]", shape)):
+        same = other[at : at + len(part)]
+        assert (same == part) is (number % 2 == 0), (part, other)
+        at += len(part)
+    assert at == len(other) == len(frame)
+
+
+# Conversations.
+
+
+def given_again(items: Iterable[Item], anonymizer: Anonymizer) -> list[Item]:
+    found: list[Item] = []
+    for item in items:
+        found += anonymizer.feed(item)
+    return found + anonymizer.finish()
+
+
+def whole(items: Iterable[Item]) -> dict[tuple[int, Direction], dict[int, int]]:
+    """By stream and direction, each byte by its offset."""
+    found: dict[tuple[int, Direction], dict[int, int]] = {}
+    for item in items:
+        if isinstance(item, Chunk):
+            way = found.setdefault((item.stream.id, item.direction), {})
+            way.update(enumerate(item.data, item.offset))
+    return found
+
+
+@each_protocol
+@settings(max_examples=times(300))
+@given(data=st.binary(max_size=400))
+def test_no_traffic_breaks_it_and_none_of_it_is_lost(dissector: Dissector, data: bytes) -> None:
+    spoilt = Spoilt(dissector, Choices(data))
+    items = [*spoilt.items]
+    again = given_again(items, Anonymizer(BUILT_IN, spoilt.forced, stand_ins()))
+    before, after = whole(items), whole(again)
+    assert {way: [*places] for way, places in before.items()} == {
+        way: [*places] for way, places in after.items()
+    }
+    kinds = [type(item) for item in items if not isinstance(item, Chunk)]
+    assert sorted(map(str, kinds)) == sorted(str(type(item)) for item in again if not isinstance(item, Chunk))
+
+
+@each_protocol
+@settings(max_examples=times(100))
+@given(cuts=st.lists(st.integers(1, 60), max_size=30), data=st.data())
+def test_pieces_may_be_cut_anywhere(dissector: Dissector, cuts: list[int], data: st.DataObject) -> None:
+    if dissector.transport == "udp":
+        return
+    direction = data.draw(st.sampled_from(DIRECTIONS))
+    sent = b"".join(case.data for case in CASES[dissector] if case.direction == direction and not case.flaws)[
+        :2000
+    ]
+    pieces, at = [], 0
+    for size in (*cuts, len(sent)):
+        pieces.append((at, sent[at : at + size]))
+        at += size
+    results = []
+    for cut in (pieces, [(0, sent)]):
+        stream = Stream(1, "tcp", "10.0.0.1:5", "10.0.0.2:4000", 0)
+        items = [Chunk(stream, direction, 0, offset, part) for offset, part in cut if part]
+        forced = {("tcp", 4000): dissector}
+        results.append(whole(given_again(items, Anonymizer(BUILT_IN, forced, stand_ins()))))
+    assert results[0] == results[1]
+
+
+def test_of_a_server_that_nobody_knows_nothing_is_left() -> None:
+    stream = Stream(1, "tcp", "10.0.0.1:5", "10.0.0.2:22", 0)
+    items = [Chunk(stream, "c2s", 0, 0, b"user alice\r\npass \xff\0x\n")]
+    (chunk,) = given_again(items, Anonymizer(BUILT_IN, {("tcp", 22): None}, stand_ins()))
+    assert isinstance(chunk, Chunk)
+    assert chunk.data == b"??????????\r\n????????\n"
+    assert not chunk.stream.client.startswith("10.0.0.1")
