@@ -100,6 +100,28 @@ def test_people_are_shown_flaws_by_code(corpus: Path) -> None:
     assert "5 captures, none missing; " in done.out
 
 
+@pytest.mark.parametrize("wanted", [None, 'kind != "turn"'])
+def test_what_is_counted_is_what_is_counted_in_each(corpus: Path, wanted: str | None) -> None:
+    options = ["--json"] if wanted is None else ["--json", "-Y", wanted]
+    counted = {each["protocol"]: each for each in ask("stats", str(corpus), *options).json["protocols"]}
+    for protocol, name in GAMES.items():
+        tables = kiebitz("stats", str(CAPTURES / name), *options).json["tables"]
+        for what in ("events", "messages"):
+            assert counted[protocol][what] == sum(table[what] for table in tables)
+        if len(tables) == 1:
+            of_table = tables[0]["statistics"]
+            timeless = [one for one in of_table if one["kind"] not in ("course", "rate")]
+            assert counted[protocol]["statistics"] == timeless
+
+
+def test_all_games_are_counted_together(corpus: Path, tmp_path: Path) -> None:
+    add_here(
+        tmp_path / "two", [CAPTURES / GAMES["maexchen"], CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"]
+    )
+    out = ask("stats", str(tmp_path / "two")).out
+    assert out.startswith("Mäxchen: 2 captures, 91 games, 2,917 messages, ")
+
+
 # The files, for whoever reads them.
 
 

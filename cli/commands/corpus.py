@@ -157,6 +157,26 @@ def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
             raise click.exceptions.Exit(VIOLATIONS)
 
 
+@corpus.command("stats")
+@_folder
+@filter_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, with all lines and figures.")
+def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
+    """Count what happened in all games of a corpus, as `kiebitz stats` does in those of a session.
+
+    Points over time are left out, as games of different days have no time in common.
+
+    \b
+    Example:
+      kiebitz corpus stats years
+      kiebitz corpus stats years -Y 'player == "alice"'
+    """
+    from kiebitz.cli.corpus.stats import show_statistics
+
+    with _engine(folder) as engine:
+        show_statistics(engine, wanted, as_json)
+
+
 @corpus.command("query")
 @_folder
 @click.argument("query", metavar="SQL")

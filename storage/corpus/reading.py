@@ -108,7 +108,7 @@ def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
 
 def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Event]]:
     """The events that a filter lets through."""
-    condition, parameters = _condition(wanted, "events")
+    condition, parameters = sql_condition(wanted, "events")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, e.id, (e.ts_ns - x.started_ns) / 1e9, e.ts_ns, e.table_id, t.server, e.game_id,"
         " e.kind, e.actor, e.sentence, e.data, e.seq FROM events AS e"
@@ -126,7 +126,7 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
 
 def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, MessageInCorpus]]:
     """The messages that a filter lets through."""
-    condition, parameters = _condition(wanted, "messages")
+    condition, parameters = sql_condition(wanted, "messages")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, (m.ts_ns - x.started_ns) / 1e9,"
         " m.ts_ns, m.stream_id, m.direction, s.client, s.player, s.server, m.name, m.offset, m.length,"
@@ -153,7 +153,7 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Me
 
 def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, FlawInCorpus]]:
     """The diagnostics that a filter lets through."""
-    condition, parameters = _condition(wanted, "diagnostics")
+    condition, parameters = sql_condition(wanted, "diagnostics")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, d.id, d.stream_id, d.direction, d.message_id, d.ts_ns, d.severity, d.grp, d.code,"
         " d.text, d.offset, d.length, d.expected, d.clause, d.blame, about.name, about.offset, about.length,"
@@ -189,7 +189,7 @@ class FlawsOfCode(NamedTuple):
 
 def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode]:
     """The diagnostics that a filter lets through, summed up: the gravest first, then the most frequent."""
-    condition, parameters = _condition(wanted, "diagnostics")
+    condition, parameters = sql_condition(wanted, "diagnostics")
     first = "arg_min({}, (x.started_ns, x.capture, d.ts_ns, d.id))"
     rows = engine.rows(
         "SELECT count(*) AS times, d.severity, d.code, d.protocol, d.blame, count(DISTINCT d.capture),"
@@ -203,7 +203,8 @@ def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode
     return map(FlawsOfCode._make, rows)
 
 
-def _condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]]:
+def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]]:
+    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
     if wanted is None:
         return "TRUE", []
     from kiebitz.storage.filters import DUCKDB
