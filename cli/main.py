@@ -62,6 +62,9 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "export": ("cli.commands.export:export", "A session as pcapng, JSON lines, CSV or Parquet."),
         "redissect": ("cli.commands.redissect:redissect", "Read the recorded bytes anew."),
     },
+    "Ask many": {
+        "corpus": ("cli.commands.corpus:corpus", "Thousands of captures, asked one question."),
+    },
     "Look it up": {
         "protocols": ("cli.commands.protocols:protocols", "The protocols and their messages."),
         "addon-path": (

@@ -43,7 +43,7 @@ def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) ->
     process = multiprocessing.get_context("spawn").Process(target=_run, args=(target, args, kwargs))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
     try:
-        with _safe_path():
+        with safe_path():
             # Its own start, which is part of the first process.start(), unblocks the signals.
             resource_tracker.ensure_running()
             # The child inherits the blocked signals: they must not reach it while it is still importing.
@@ -59,12 +59,12 @@ def get_ready() -> None:
 
     Raises OSError.
     """
-    with _safe_path():
+    with safe_path():
         resource_tracker.ensure_running()
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
+def safe_path() -> Iterator[None]:
     """Let the interpreters that are started meanwhile look for no module in the current folder.
 
     multiprocessing starts them with -c, for which that folder comes first: whoever has planted a

@@ -21,6 +21,9 @@ _OF_SESSION = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
 
 _BEYOND_ALL_IDS = (1 << 63) - 1
 
+SHOWN = 100
+"""So many bytes of a message without fields are shown."""
+
 FROM_ITS_BYTES: tuple[Group, ...] = ("malformed", "network")
 """What can be said of a message from what its own connection shows."""
 

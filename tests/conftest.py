@@ -162,6 +162,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def pytest_sessionfinish() -> None:
     afterwards.all_over()
+    # DuckDB tells of all of its own that is still there when Python ends: what was frozen would be.
+    gc.unfreeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -6,12 +6,17 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
+import duckdb
 import msgspec
 from afterwards import closed_afterwards
+from duckdb import DuckDBPyConnection
 
 from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.storage import schema
-from kiebitz.storage.filters import Filter, Row, Target, register_functions
+from kiebitz.storage.corpus.engine import TYPES
+from kiebitz.storage.corpus.functions import Functions
+from kiebitz.storage.corpus.tables import COLUMNS
+from kiebitz.storage.filters import DUCKDB, Filter, Row, Target, register_functions
 from kiebitz.storage.numbers import FROM_ONE
 from kiebitz.storage.opening import open_for_writing
 
@@ -87,6 +92,51 @@ def database(*sessions: Session) -> sqlite3.Connection:
     for session in sessions:
         session.store(connection)
     return connection
+
+
+def corpus(database: sqlite3.Connection) -> DuckDBPyConnection:
+    """The same rows in tables as those of a corpus, in which each session is of a capture of its own."""
+    engine = duckdb.connect(":memory:")
+    Functions(engine)
+    for table, columns in COLUMNS.items():
+        by, whose = _PARTED[table]
+        typed = ", ".join(f"{name} VARCHAR" for name in by) + "".join(
+            f', "{name}" {TYPES[kind]}' for name, kind in columns.items()
+        )
+        engine.execute(f"CREATE TABLE {table} ({typed})")
+        known = [f'r."{name}"' if name in schema.TABLES[table] else "NULL" for name in columns]
+        rows = database.execute(f"SELECT {', '.join([*by.values(), *known])} FROM {table} AS r {whose}")
+        if found := rows.fetchall():
+            engine.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(found[0]))})", found)
+    return engine
+
+
+_OF_SESSION = {"capture": "'c' || r.session_id", "protocol": "r.protocol"}
+_OF_STREAM = (
+    {"capture": "'c' || s.session_id", "protocol": "s.protocol"},
+    "JOIN streams AS s ON s.id = r.stream_id",
+)
+_PARTED: dict[str, tuple[dict[str, str], str]] = {
+    "sessions": ({"capture": "'c' || r.id"}, ""),
+    "streams": (_OF_SESSION, ""),
+    "tables": (_OF_SESSION, ""),
+    "games": (_OF_SESSION, ""),
+    "events": (
+        {"capture": "'c' || r.session_id", "protocol": "t.protocol"},
+        "JOIN tables AS t ON t.id = r.table_id",
+    ),
+    "messages": _OF_STREAM,
+    "diagnostics": _OF_STREAM,
+}
+"""Table -> what its files are parted by and where that stands, and how it is reached."""
+
+
+def gathered(compiled: Filter, target: Target, engine: DuckDBPyConnection) -> list[int]:
+    """The ids of the rows of a corpus that pass."""
+    condition, parameters = compiled.sql(target, FROM_ONE, DUCKDB)
+    alias = target[0]
+    query = f"SELECT {alias}.id FROM {target} AS {alias} WHERE {condition} ORDER BY {alias}.id"
+    return [row[0] for row in engine.execute(query, parameters).fetchall()]
 
 
 def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> list[int]:

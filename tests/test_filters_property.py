@@ -1,4 +1,4 @@
-"""A filter's SQL condition and its predicate agree on every row, however odd its values are."""
+"""A filter's SQL conditions, for SQLite and DuckDB, and its predicate agree on every row, however odd."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
-from filter_rows import Session, database, live, stored
+from filter_rows import Session, corpus, database, gathered, live, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
@@ -232,13 +232,16 @@ def _filters(texts: st.SearchStrategy[str], numbers: st.SearchStrategy[float]) -
 
 @settings(max_examples=times(250), deadline=None)  # one example makes a database: its time says nothing
 @given(worlds())
-def test_stored_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:
+def test_stored_gathered_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:
     first, second, filters = world
     connection = database(first, second)
+    engine = corpus(connection)
     for text in filters:
         compiled = compile_filter(text, CATALOG)
         for target in TARGETS:
             found = stored(compiled, target, connection)
             told = text, target, compiled.sql(target, FROM_ONE)
             assert found == live(compiled, target, first, second), told
+            assert found == gathered(compiled, target, engine), told
     connection.close()
+    engine.close()

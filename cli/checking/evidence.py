@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at, stream_excerpt
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages
 from kiebitz.storage.players import name_of_stream
@@ -51,6 +53,14 @@ class Evidence:
         if not stretches:
             return []
         return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
+
+    def lines(self, flaw: DiagnosticRow) -> list[dict[str, Any]]:
+        """The lines of that, for programs."""
+        return [
+            {"offset": line.offset, "text": line.text + line.line_end}
+            for line in self.excerpt(flaw)
+            if line.offset is not None
+        ]
 
     def marked(self, flaw: DiagnosticRow) -> bytes | None:
         """The first of the bytes that are meant, up to a gap; None if they are not there."""

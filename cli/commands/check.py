@@ -11,6 +11,7 @@ import click
 
 from kiebitz.cli.checking.blocks import block
 from kiebitz.cli.checking.evidence import Evidence
+from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
 from kiebitz.cli.checking.summary import SUMMED, summary_rows
 from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.catalog import filter_option
@@ -20,52 +21,17 @@ from kiebitz.cli.sessions import is_several, since
 from kiebitz.cli.several import each_session, list_sessions
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import Styled, is_terminal, show_line, tell
-from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.severities import GRAVITY, in_words
-from kiebitz.cli.terminal.table import Column, Row
+from kiebitz.cli.terminal.table import Row
 from kiebitz.storage.alterations import count_alterations
 from kiebitz.storage.conditions import sql_condition
-from kiebitz.storage.culprits import blamed
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import DiagnosticRow, MessageRow, diagnostics
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
-
-_COLUMNS = tuple(
-    Column(key, key)
-    for key in (
-        "id",
-        "time",
-        "severity",
-        "group",
-        "code",
-        "blame",
-        "stream",
-        "client",
-        "server",
-        "dir",
-        "offset",
-        "length",
-        "msg",
-        "text",
-        "expected",
-        "clause",
-        "suggestion",
-        "offset_in_msg",
-        "bytes",
-        "hex",
-        "lines",
-        "resumed_offset",
-        "resumed_message",
-        "message",
-        "event",
-        "player",
-        "altered",
-    )
-)
 
 _MANY = 20
 """Of more flaws it is said how they are summed up."""
@@ -108,7 +74,7 @@ def check(
         raise click.UsageError("--at is about a message of one session: name one session")
     found = _Found(wanted, number)
     if is_summed or form is not None:
-        columns = SUMMED if is_summed else _COLUMNS
+        columns = SUMMED if is_summed else COLUMNS
         list_sessions(sessions, columns, lambda one: found.rows(one.timeline, is_summed), form, found.nothing)
     else:
         _show_blocks(sessions, found)
@@ -161,7 +127,7 @@ class _Found:
         if is_summed:
             return summary_rows(timeline, self.of(timeline))
         evidence = Evidence(timeline)
-        return (_row(evidence, flaw) for flaw in self.of(timeline))
+        return (flaw_row(flaw, _told(evidence, flaw)) for flaw in self.of(timeline))
 
     def show_how_it_stands(self, timeline: Timeline) -> None:
         """Where nothing is wrong with the one message, say what it told, and what is wrong elsewhere."""
@@ -222,37 +188,18 @@ def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
         tell(f"To see the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
 
 
-def _row(evidence: Evidence, flaw: DiagnosticRow) -> Row:
-    marked = evidence.marked(flaw)
+def _told(evidence: Evidence, flaw: DiagnosticRow) -> Told:
     numbers = evidence.timeline.numbers
-    return (
-        flaw.id,
+    altered = evidence.alteration(flaw)
+    return Told(
         since(evidence.timeline, flaw.ts_ns),
-        flaw.severity,
-        flaw.group,
-        flaw.code,
-        blamed(flaw),
         numbers.number("streams", flaw.stream_id),
-        *evidence.ends(flaw),
-        flaw.direction,
-        flaw.offset,
-        flaw.length,
-        flaw.message,
-        flaw.text,
-        flaw.expected,
-        flaw.clause,
-        flaw.suggestion,
-        None if flaw.message_offset is None else flaw.offset - flaw.message_offset,
-        None if marked is None else shown_bytes(marked),
-        None if marked is None else marked.hex(),
-        [
-            {"offset": line.offset, "text": line.text + line.line_end}
-            for line in evidence.excerpt(flaw)
-            if line.offset is not None
-        ],
-        *evidence.resumption(flaw),
+        evidence.ends(flaw),
+        evidence.marked(flaw),
+        evidence.lines(flaw),
+        evidence.resumption(flaw),
         numbers.number_if_any("messages", flaw.message_id),
         numbers.number_if_any("events", flaw.event_id),
         evidence.player(flaw),
-        None if (altered := evidence.alteration(flaw)) is None else altered.action,
+        None if altered is None else altered.action,
     )

@@ -28,7 +28,7 @@ def _told(event: Event) -> str:
     return event.sentence if event.altered is None else f"{event.sentence} · altered[{event.altered}]"
 
 
-_COLUMNS = (
+COLUMNS = (
     number(width=5),
     moment("time", "time", width=12),
     address("server", "server", of_tables=True),
@@ -63,7 +63,7 @@ def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None,
         warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
     nothing = "no events match" if wanted or player else f"there are no events in {these(sessions)}"
     is_one = not is_several(sessions)
-    list_sessions(sessions, _COLUMNS, lambda session: _rows(session, wanted, player, is_one), form, nothing)
+    list_sessions(sessions, COLUMNS, lambda session: _rows(session, wanted, player, is_one), form, nothing)
 
 
 def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: bool) -> Iterator[Row]:
@@ -72,20 +72,24 @@ def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: b
         check_player(session.timeline, player)
     elif player is not None and player not in known_players(session.timeline):
         # Of several sessions not all need have the player.
-        return
-    for event in session.events(wanted, player):
-        yield (
-            event.number,
-            event.time,
-            event.server,
-            event.game,
-            event.kind,
-            event.actor,
-            event.sentence,
-            event,
-            event.data,
-            event.table,
-            event.seq,
-            event.altered,
-            event.id,
-        )
+        return iter(())
+    return map(event_row, session.events(wanted, player))
+
+
+def event_row(event: Event) -> Row:
+    """The row of an event below `COLUMNS`."""
+    return (
+        event.number,
+        event.time,
+        event.server,
+        event.game,
+        event.kind,
+        event.actor,
+        event.sentence,
+        event,
+        event.data,
+        event.table,
+        event.seq,
+        event.altered,
+        event.id,
+    )

@@ -20,7 +20,7 @@ from kiebitz.cli.terminal.table import (
     seconds,
 )
 from kiebitz.storage.escaping import json_text
-from kiebitz.storage.session import Session
+from kiebitz.storage.session import Game, Session
 
 
 def result_words(value: Any) -> str:
@@ -40,7 +40,7 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-_COLUMNS = (
+COLUMNS = (
     number(width=4),
     Column("protocol", "protocol"),
     address("server", "server", of_tables=True),
@@ -67,22 +67,24 @@ def games(sessions: tuple[str, ...], form: Form | None) -> None:
       kiebitz games game.db
       kiebitz games 'game.db:*' other.pcap
     """
-    list_sessions(sessions, _COLUMNS, _rows, form, f"there are no games in {these(sessions)}")
+    list_sessions(sessions, COLUMNS, _rows, form, f"there are no games in {these(sessions)}")
 
 
 def _rows(session: Session) -> Iterator[Row]:
+    return map(game_row, session.games())
+
+
+def game_row(game: Game) -> Row:
+    """The row of a game below `COLUMNS`."""
     return (
-        (
-            game.number,
-            game.protocol,
-            game.server,
-            game.label,
-            game.started,
-            game.ended,
-            game.seconds,
-            game.result,
-            game.named_result,
-            game.id,
-        )
-        for game in session.games()
+        game.number,
+        game.protocol,
+        game.server,
+        game.label,
+        game.started,
+        game.ended,
+        game.seconds,
+        game.result,
+        game.named_result,
+        game.id,
     )

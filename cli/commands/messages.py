@@ -34,13 +34,10 @@ from kiebitz.cli.terminal.table import (
 from kiebitz.dissectors.records import Action
 from kiebitz.storage.escaping import field_words
 from kiebitz.storage.session import Alteration, Message, Session
-from kiebitz.storage.traffic import Bytes, FlawOfMessage, flaws_of_messages
+from kiebitz.storage.traffic import SHOWN, Bytes, FlawOfMessage, flaws_of_messages
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
-
-_SHOWN = 100
-"""So many bytes of a message without fields are shown."""
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -79,7 +76,7 @@ def _short_who(who: _Who) -> str:
     return who.name or short_address(who.client)
 
 
-_COLUMNS = (
+COLUMNS = (
     number(width=5),
     moment("time", "time", width=12),
     number("stream", "stream"),
@@ -148,13 +145,13 @@ def messages(
     elif following:
         path, _ = split_number(sessions[0])
         opened = Session(open_session(sessions[0]), path if is_database(path) else None)
-        columns = of_several(_COLUMNS, len(opened.timeline.tables()) > 1)
+        columns = of_several(COLUMNS, len(opened.timeline.tables()) > 1)
         show(columns, _followed(opened, _Listing(opened, wanted, form is None)), form, nothing)
     else:
         has_dropped = form is None
         list_sessions(
             sessions,
-            _COLUMNS,
+            COLUMNS,
             lambda session: _Listing(session, wanted, has_dropped).rows(0),
             form,
             nothing,
@@ -214,9 +211,15 @@ def _row_of_dropped(dropped: Alteration) -> Row:
 def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> Row:
     sent = None
     if not message.fields and any(flaw.severity != "note" for flaw in flaws):
-        end = message.offset + min(message.length, _SHOWN)
+        end = message.offset + min(message.length, SHOWN)
         stretches = recorded.between(stream_id, message.direction, message.offset, end)
-        sent = shown_bytes(b"".join(stretch.data or b"" for stretch in stretches))
+        sent = b"".join(stretch.data or b"" for stretch in stretches)
+    return message_row(message, flaws, sent)
+
+
+def message_row(message: Message, flaws: Sequence[FlawOfMessage], sent: bytes | None) -> Row:
+    """The row of a message below `COLUMNS`; `sent` are the first bytes of one that has none but flaws."""
+    shown = None if sent is None else shown_bytes(sent)
     return (
         message.number,
         message.time,
@@ -228,14 +231,14 @@ def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recor
         message.name,
         message.gloss,
         message.fields,
-        _Said(message.altered, flaws, message.gloss, message.fields, sent),
+        _Said(message.altered, flaws, message.gloss, message.fields, shown),
         message.offset,
         message.length,
         message.game,
         message.event,
         message.player,
         [msgspec.structs.asdict(flaw) for flaw in flaws],
-        sent,
+        shown,
         message.altered,
         message.id,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
@@ -15,9 +16,10 @@ from kiebitz.cli.sessions import is_database, open_database, session_of
 from kiebitz.cli.terminal.console import confirmed
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import Column, batches, milliseconds, number, seconds
+from kiebitz.cli.terminal.table import Column, Row, batches, milliseconds, number, seconds
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.session import between
+from kiebitz.storage.timeline import SessionRow
 from kiebitz.storage.timeline import sessions as rows_of
 
 
@@ -35,7 +37,7 @@ def _utc(ns: int | None) -> str | None:
     return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="microseconds")
 
 
-_COLUMNS = (
+COLUMNS = (
     number("id"),
     Column("name", "name", least=12, stays=True),
     Column("kind", "kind"),
@@ -132,17 +134,19 @@ def _list(database: str, form: Form | None) -> None:
         msgspec.structs.replace(column, title="")
         if column.key == "note" and all(row.note is None for row in found)
         else column
-        for column in _COLUMNS
+        for column in COLUMNS
     ]
-    listed = (
-        (
-            *(row.id, row.name, row.kind, _utc(row.started_ns), between(row.started_ns, row.ended_ns)),
-            *counts[row.id],
-            row.note,
-        )
-        for row in found
-    )
+    listed = (session_row(row, counts[row.id]) for row in found)
     show(columns, batches(listed), form, "there is no session in this database")
+
+
+def session_row(row: SessionRow, counts: Sequence[int]) -> Row:
+    """The row of a session below `COLUMNS`; `counts` are those of streams, messages, games and errors."""
+    return (
+        *(row.id, row.name, row.kind, _utc(row.started_ns), between(row.started_ns, row.ended_ns)),
+        *counts,
+        row.note,
+    )
 
 
 def _keep_in_order(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -115,19 +116,21 @@ def import_capture(
     on_progress: Callable[[int, int | None], None],
     is_full: Callable[[Recorder], bool] = lambda recorder: False,
     stand_ins: StandIns | None = None,
+    takes_second_core: bool = True,
 ) -> tuple[PacketRecording, str | None]:
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
 
-    Gives the recording, closed, and what is missing at the end of a file that is cut short. An interruption
-    leaves what has been read as a whole session, and so does the end of its room, when it `is_full`. With
-    `stand_ins` the session names nobody. Raises CaptureError and StorageError.
+    A large one is inspected in a second process, unless it is not to take another core. Gives the recording,
+    closed, and what is missing at the end of a file that is cut short. An interruption leaves what has been
+    read as a whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session
+    names nobody. Raises CaptureError and StorageError.
     """
     # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
     from kiebitz.proxy.capture_files import open_capture
 
     with open_capture(source) as capture, _Interrupts() as interrupts:
         is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
-        inspect = _elsewhere() if is_large else InspectionHere
+        inspect = _elsewhere() if is_large and takes_second_core else InspectionHere
         recorder = Recorder(
             database,
             "import",
@@ -173,7 +176,7 @@ def _elsewhere() -> Inspect:
 class _Interrupts:
     """As a context: SIGINT raises KeyboardInterrupt only where that is `allowed`, or when it next is.
 
-    In the middle of a batch it would leave that half recorded. Only in the main thread.
+    In the middle of a batch it would leave that half recorded. Other threads than the main one never see it.
     """
 
     def __init__(self) -> None:
@@ -181,11 +184,14 @@ class _Interrupts:
         self._has_come = False
 
     def __enter__(self) -> _Interrupts:
-        self._before = signal.signal(signal.SIGINT, self._note)
+        self._is_concerned = threading.current_thread() is threading.main_thread()
+        if self._is_concerned:
+            self._before = signal.signal(signal.SIGINT, self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        if self._is_concerned:
+            signal.signal(signal.SIGINT, self._before)
 
     @contextmanager
     def allowed(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -79,10 +79,13 @@ class Charts:
 
     def lines(self, table: TableStatistics) -> Iterator[Line]:
         """All that was counted at a table."""
-        title = heading(table, self._glyphs.dot)
+        return self.charts(heading(table, self._glyphs.dot), table.statistics)
+
+    def charts(self, title: str, statistics: Iterable[Result]) -> Iterator[Line]:
+        """Statistics below a title."""
         known = without_accents(title) if self._glyphs is ASCII else title
         yield [Styled(self._words(known, self._width), bold=True)]
-        for result in table.statistics:
+        for result in statistics:
             yield [""]
             yield [Styled(self._words(result.title, self._width), bold=True)]
             for line in self._chart(result):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kiebitz.storage.filters import predicate as _predicate
 from kiebitz.storage.filters import sql as _sql
+from kiebitz.storage.filters.dialects import DUCKDB, SQLITE, Dialect
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.fields import Column, FieldCatalog, StateField, complete
 from kiebitz.storage.filters.meaning import Condition, Meaning, meaning, of_rows
@@ -22,6 +23,7 @@ from kiebitz.storage.filters.syntax import Value
 from kiebitz.storage.numbers import Numbers
 
 __all__ = [
+    "DUCKDB",
     "FieldCatalog",
     "Filter",
     "FilterError",
@@ -43,14 +45,14 @@ class Filter:
     text: str
     meaning: Meaning
 
-    def sql(self, target: Target, numbers: Numbers) -> tuple[str, Parameters]:
+    def sql(self, target: Target, numbers: Numbers, dialect: Dialect = SQLITE) -> tuple[str, Parameters]:
         """A condition for WHERE and its parameters, in order; `numbers` are those of the rows' session.
 
         The row's table must have the alias m (messages), e (events) or d (diagnostics) and the connection the
         functions of `register_functions`; `reason_of` explains what one of them has raised. NULL counts as
         false, so do not negate the whole.
         """
-        condition, parameters = _sql.condition(of_rows(self.meaning, target, numbers), target)
+        condition, parameters = _sql.condition(of_rows(self.meaning, target, numbers), target, dialect)
         return f"({condition})", parameters
 
     def asks(self, column: str) -> bool:

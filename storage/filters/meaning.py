@@ -211,20 +211,21 @@ def _opposite(term: Meaning) -> Meaning:
 def _test(subject: Subject, question: Question, values: tuple[Value, ...]) -> Test:
     if not isinstance(subject, Column) or COLUMNS[subject.name] == "text":
         return Test(question, values)
-    numbers = cast(tuple[int | float, ...], values)
-    if subject.name == "time":
-        return _in_nanoseconds(question, numbers)
-    return Test(question, tuple(map(_within_column, numbers)))
+    return _whole(question, cast(tuple[int | float, ...], values), 10**9 if subject.name == "time" else 1)
 
 
-def _in_nanoseconds(question: Question, seconds: tuple[int | float, ...]) -> Test:
-    """The same question with whole nanoseconds, so that no rounding can move a row over the border."""
-    exact = [Fraction(repr(value)) * 10**9 for value in seconds]
+def _whole(question: Question, values: tuple[int | float, ...], unit: int) -> Test:
+    """The same question in whole numbers, as columns have them; of times in nanoseconds.
+
+    So no rounding can move a row over the border, whatever engine compares.
+    """
+    exact = [Fraction(repr(value)) * unit for value in values]
     if question == "in":
         whole = [int(value) for value in exact if value.denominator == 1]
-    else:
-        whole = [math.ceil(value) if question in ("<", ">=") else math.floor(value) for value in exact]
-    return Test(question, tuple(map(_within_column, whole)))
+        return Test(question, tuple(value for value in whole if _within_column(value) == value))
+    up = question in ("<", ">=")
+    bounds = (math.ceil(value) if up else math.floor(value) for value in exact)
+    return Test(question, tuple(map(_within_column, bounds)))
 
 
 def _within_column(value: int | float) -> int | float:

@@ -2,6 +2,7 @@
 
 The row's table has the alias m (messages), e (events) or d (diagnostics). A condition may be NULL where a row
 has no such value; that counts as false, and a `not` is written `IS NOT TRUE`: NULL never passes for true.
+SQLite and DuckDB read the same conditions, but for what `dialects` has.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import functools
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.grammar import to_json
-from kiebitz.storage.alterations import OF_MESSAGE
+from kiebitz.storage.filters.dialects import Dialect
 from kiebitz.storage.filters.fields import AnyField, Column, MessageField, StateField
 from kiebitz.storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
 from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
@@ -35,61 +36,11 @@ _ALIASES: dict[Owner, str] = {
     "alteration": "a",
 }
 
-# From one record to another: the condition on the other goes into the braces.
-_STREAM_OF_MESSAGE = "m.stream_id IN (SELECT s.id FROM streams AS s WHERE {})"
-_STREAM_OF_DIAGNOSTIC = "d.stream_id IN (SELECT s.id FROM streams AS s WHERE {})"
-_EVENT_OF_MESSAGE = "EXISTS (SELECT 1 FROM events AS e WHERE e.id = m.event_id AND {})"
-_DIAGNOSTICS_OF_MESSAGE = "EXISTS (SELECT 1 FROM diagnostics AS d WHERE d.message_id = m.id AND {})"
-_MESSAGES_OF_EVENT = "EXISTS (SELECT 1 FROM messages AS m WHERE m.event_id = e.id AND {})"
-_TABLE_OF_EVENT = "EXISTS (SELECT 1 FROM tables AS t WHERE t.id = e.table_id AND {})"
-_MESSAGE_OF_DIAGNOSTIC = "EXISTS (SELECT 1 FROM messages AS m WHERE m.id = d.message_id AND {})"
-_ALTERATION_OF_MESSAGE = f"EXISTS (SELECT 1 FROM alterations AS a WHERE {OF_MESSAGE} AND {{}})"
-_SESSION = "EXISTS (SELECT 1 FROM sessions AS x WHERE x.id = s.session_id AND {})"
-_SESSION_OF_EVENT = "EXISTS (SELECT 1 FROM sessions AS x WHERE x.id = e.session_id AND {})"
 
-_WAYS: dict[Target, dict[Owner, str]] = {
-    "messages": {
-        "message": "{}",
-        "event": _EVENT_OF_MESSAGE,
-        "diagnostic": _DIAGNOSTICS_OF_MESSAGE,
-        "alteration": _ALTERATION_OF_MESSAGE,
-        "stream": _STREAM_OF_MESSAGE,
-        "session": _STREAM_OF_MESSAGE.format(_SESSION),
-    },
-    "events": {
-        "event": "{}",
-        "message": _MESSAGES_OF_EVENT,
-        "diagnostic": _MESSAGES_OF_EVENT.format(_DIAGNOSTICS_OF_MESSAGE),
-        "alteration": _MESSAGES_OF_EVENT.format(_ALTERATION_OF_MESSAGE),
-        "stream": _MESSAGES_OF_EVENT.format(_STREAM_OF_MESSAGE),
-        "table": _TABLE_OF_EVENT,
-        "session": _SESSION_OF_EVENT,
-    },
-    "diagnostics": {
-        "diagnostic": "{}",
-        "message": _MESSAGE_OF_DIAGNOSTIC,
-        "event": _MESSAGE_OF_DIAGNOSTIC.format(_EVENT_OF_MESSAGE),
-        "alteration": _MESSAGE_OF_DIAGNOSTIC.format(_ALTERATION_OF_MESSAGE),
-        "stream": _STREAM_OF_DIAGNOSTIC,
-        "session": _STREAM_OF_DIAGNOSTIC.format(_SESSION),
-    },
-}
-
-_SESSION_OF_STREAM = (
-    "(SELECT x.started_ns FROM sessions AS x JOIN streams AS s ON s.session_id = x.id"
-    " WHERE s.id = {}.stream_id)"
-)
-_STARTED: dict[Target, str] = {
-    "messages": _SESSION_OF_STREAM.format("m"),
-    "events": "(SELECT x.started_ns FROM sessions AS x WHERE x.id = e.session_id)",
-    "diagnostics": _SESSION_OF_STREAM.format("d"),
-}
-
-
-def condition(meaning: Meaning, target: Target) -> tuple[str, Parameters]:
+def condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
     """A condition on one row of a target, and its parameters in order; not yet in parentheses."""
     if isinstance(meaning, Condition):
-        sql, parameters = _single(meaning, target)
+        sql, parameters = _single(meaning, target, dialect)
         return (sql if meaning.wanted else f"({sql}) IS NOT TRUE"), parameters
     word, kept_together = (" AND ", (AllOf, AnyOf)) if isinstance(meaning, AllOf) else (" OR ", (AnyOf,))
     parts: list[str] = []
@@ -97,7 +48,7 @@ def condition(meaning: Meaning, target: Target) -> tuple[str, Parameters]:
     # SQLite's parser has a small stack: no more parentheses than needed, and the deepest term first, so that
     # it keeps one token a level and not three.
     for term in sorted(meaning.terms, key=_depth, reverse=True):
-        sql, of_term = condition(term, target)
+        sql, of_term = condition(term, target, dialect)
         parts.append(f"({sql})" if isinstance(term, kept_together) else sql)
         parameters += of_term
     return word.join(parts), parameters
@@ -111,10 +62,9 @@ def register_functions(
     `name_of` knows what the client of a stream calls itself.
     Whatever such a function raises, as FilterError, comes as an OperationalError: see `reason_of`.
     """
-    connection.create_function("kiebitz_field", 2, _keeping_reasons(_field_holds), deterministic=True)
-    connection.create_function("kiebitz_texts", 2, _keeping_reasons(_texts_hold), deterministic=True)
+    for name, function in FUNCTIONS.items():
+        connection.create_function(name, 2, _keeping_reasons(function), deterministic=True)
     connection.create_function("kiebitz_name", 1, _keeping_reasons(name_of), deterministic=True)
-    connection.create_function("kiebitz_matches", 2, _keeping_reasons(_matches), deterministic=True)
 
 
 _RAISED = "user-defined function raised exception"
@@ -152,59 +102,63 @@ def _depth(meaning: Meaning) -> int:
     return 0 if isinstance(meaning, Condition) else 1 + max(map(_depth, meaning.terms))
 
 
-def _single(single: Condition, target: Target) -> tuple[str, Parameters]:
+def _single(single: Condition, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
     subject, test = single.subject, single.test
     if isinstance(subject, Column):
-        ways = [_in_column(subject, test, where, target) for where in places(subject.name, target)]
+        ways = [_in_column(subject, test, where, target, dialect) for where in places(subject.name, target)]
         if len(ways) == 1:
             return ways[0]
         return f"({' OR '.join(sql for sql, _ in ways)})", [one for _, several in ways for one in several]
     if isinstance(subject, AnyField):
         where = JSON[target]
-        sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path)
-        return _WAYS[target][where.owner].format(sql), parameters
-    sql = "m.name = ? AND " + _STREAM_OF_MESSAGE.format("s.protocol = ?")
+        sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path, dialect)
+        return dialect.ways[target][where.owner].format(sql), parameters
+    sql = "m.name = ? AND " + dialect.ways["messages"]["stream"].format("s.protocol = ?")
     # No catalog for stored rows has a state.
     assert not isinstance(subject, StateField)
     message_parameters: Parameters = [subject.message, subject.protocol]
     if isinstance(subject, MessageField):
-        inside, parameters = _inside("m.fields", test, subject.path)
+        inside, parameters = _inside("m.fields", test, subject.path, dialect)
         sql += f" AND {inside}"
         message_parameters += parameters
-    return _WAYS[target]["message"].format(f"({sql})"), message_parameters
+    return dialect.ways[target]["message"].format(f"({sql})"), message_parameters
 
 
-def _in_column(column: Column, test: Test, where: Place, target: Target) -> tuple[str, Parameters]:
+def _in_column(
+    column: Column, test: Test, where: Place, target: Target, dialect: Dialect
+) -> tuple[str, Parameters]:
     if where.reading == "texts":
         value = f"{_ALIASES[where.owner]}.{where.column}"
-        return _WAYS[target][where.owner].format(f"kiebitz_texts({value}, ?)"), [_question(test)]
-    sql, parameters = _compared(_value(column, where, target), test)
-    return _WAYS[target][where.owner].format(sql), parameters
+        return dialect.ways[target][where.owner].format(f"kiebitz_texts({value}, ?)"), [_question(test)]
+    sql, parameters = _compared(_value(column, where, target, dialect), test, dialect)
+    return dialect.ways[target][where.owner].format(sql), parameters
 
 
-def _inside(value: str, test: Test, path: tuple[Step, ...]) -> tuple[str, Parameters]:
-    """A condition on a JSON object. Most have no such name, which SQLite sees sooner than Python."""
+def _inside(value: str, test: Test, path: tuple[Step, ...], dialect: Dialect) -> tuple[str, Parameters]:
+    """A condition on a JSON object. Most have no such name, which the engine sees sooner than Python."""
     name = next(step for step in path if isinstance(step, str))
-    return f"(instr({value}, ?) AND kiebitz_field({value}, ?))", [to_json(name), _question(test, path)]
+    has = dialect.contains.format(value)
+    return f"({has} AND kiebitz_field({value}, ?))", [to_json(name), _question(test, path)]
 
 
-def _value(column: Column, where: Place, target: Target) -> str:
-    sql = f"{_ALIASES[where.owner]}.{where.column}"
+def _value(column: Column, where: Place, target: Target, dialect: Dialect) -> str:
     if where.reading == "name":
-        return f"kiebitz_name({sql})"
-    return f"{sql} - {_STARTED[target]}" if column.name == "time" else sql
+        return dialect.called
+    sql = f"{_ALIASES[where.owner]}.{where.column}"
+    return f"{sql} - {dialect.started[target]}" if column.name == "time" else sql
 
 
-def _compared(value: str, test: Test) -> tuple[str, Parameters]:
+def _compared(value: str, test: Test, dialect: Dialect) -> tuple[str, Parameters]:
     parameters = list(test.values)
     if test.question == "has":
         return f"{value} IS NOT NULL", []
     if test.question == "contains":
-        return f"instr({value}, ?) > 0", parameters
+        return dialect.contains.format(value), parameters
     if test.question == "matches":
         return f"kiebitz_matches({value}, ?)", [_question(test)]
     if test.question == "in" and len(parameters) != 1:
-        return f"{value} IN ({', '.join('?' * len(parameters))})", parameters
+        # DuckDB reads no empty list.
+        return (f"{value} IN ({', '.join('?' * len(parameters))})" if parameters else "FALSE"), parameters
     return f"{value} {'=' if test.question == 'in' else test.question} ?", parameters
 
 
@@ -245,3 +199,11 @@ def _texts_hold(data: str | None, question: str) -> bool:
 @functools.lru_cache(maxsize=1000)
 def _matches(text: str | None, question: str) -> bool:
     return text is not None and _asked(question)(text)
+
+
+FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
+    "kiebitz_field": _field_holds,
+    "kiebitz_texts": _texts_hold,
+    "kiebitz_matches": _matches,
+}
+"""What the conditions call, each with a text or NULL and a question about it. They raise FilterError."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from kiebitz.dissectors.records import Direction
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.statistics.results import Counts, Rate, Result
 from kiebitz.storage.timeline import GameRow, TableRow, Timeline
@@ -18,6 +19,18 @@ _STRETCHES = 60
 
 _SECOND_NS = 1_000_000_000
 _DIRECTIONS = {"c2s": "by clients", "s2c": "by the server"}
+
+
+def messages_by_name(rows: Iterable[tuple[str, Direction, int]]) -> Counts | None:
+    """How often each message was sent, of rows of name, direction and number; None if there are none."""
+    lines: dict[str, dict[str, int]] = {}
+    left_out = 0
+    for name, direction, count in rows:
+        if name not in lines and len(lines) >= _MOST_NAMES:
+            left_out += count
+            continue
+        lines.setdefault(name, dict.fromkeys(_DIRECTIONS.values(), 0))[_DIRECTIONS[direction]] = count
+    return Counts("messages", "Messages", "message", lines, left_out) if lines else None
 
 
 class Said:
@@ -40,20 +53,11 @@ class Said:
 
     def results(self, table: TableRow) -> Iterator[Result]:
         """The messages of a table by name, and by the time."""
-        yield from self._by_name(table)
-        yield from self._by_time(table)
-
-    def _by_name(self, table: TableRow) -> Iterator[Counts]:
-        lines: dict[str, dict[str, int]] = {}
-        left_out = 0
         rows = self._ask("m.name, m.direction, count(*)", table, "GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2")
-        for name, direction, count in rows:
-            if name not in lines and len(lines) >= _MOST_NAMES:
-                left_out += count
-                continue
-            lines.setdefault(name, dict.fromkeys(_DIRECTIONS.values(), 0))[_DIRECTIONS[direction]] = count
-        if lines:
-            yield Counts("messages", "Messages", "message", lines, left_out)
+        by_name = messages_by_name(rows)
+        if by_name is not None:
+            yield by_name
+        yield from self._by_time(table)
 
     def _by_time(self, table: TableRow) -> Iterator[Rate]:
         ((first, last),) = self._ask("min(m.ts_ns), max(m.ts_ns)", table)

@@ -1,0 +1,204 @@
+"""`kiebitz corpus`: many captures, asked one question."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.corpus.extra import need_extra
+from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.status import FAILED, VIOLATIONS
+from kiebitz.cli.terminal.output import Form, output_options
+
+if TYPE_CHECKING:
+    from kiebitz.storage.corpus.engine import Engine
+    from kiebitz.storage.filters import Filter
+
+# What a corpus is read with is loaded where it is needed: it is an extra, and takes its time.
+
+_folder = click.argument("folder", metavar="DIR", type=click.Path())
+
+
+@click.group()
+def corpus() -> None:
+    """Ask thousands of captures one question.
+
+    A corpus is a folder of Parquet, in which stands what is in many captures. They are added on all cores of
+    this machine, or on those of a Dask cluster; DuckDB answers. Needs pip install 'kiebitz[corpus]'.
+
+    \b
+    Example:
+      kiebitz corpus add years 2016/ 2017/ more.pcap.gz
+      kiebitz corpus events years -Y 'kind == "lost" && maexchen.reason == "MIA"'
+      kiebitz corpus check years
+      kiebitz corpus query years 'select protocol, count(*) from games group by all'
+    """
+    need_extra()
+
+
+@corpus.command("add")
+@_folder
+@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Have the workers of this Dask scheduler do it, as in tcp://HOST:8786. They need the same Kiebitz, "
+    "and must see DIR and the captures by the same paths. Without it, all cores of this machine do it.",
+)
+def add(folder: str, captures: tuple[str, ...], scheduler: str | None) -> None:
+    """Add captures to the corpus in DIR, which is made if there is none.
+
+    CAPTURE is a file, a folder with all captures in it and below it, or a pattern. A capture that is in
+    already, by its content, is not added again: so run the same command again to go on. One that cannot be
+    read is told, and stops nobody; `kiebitz corpus check` lists it. The exit status is 1 then.
+
+    \b
+    Example:
+      kiebitz corpus add years 2016/ 2017/ 'more/**/*.pcapng.zst'
+      kiebitz corpus add /shared/years /shared/captures --scheduler tcp://lab1:8786
+    """
+    from kiebitz.cli.corpus.add import add_captures
+
+    if scheduler is not None and not re.fullmatch(r"(tcp|tls|wss?)://[^/]+:[0-9]+", scheduler):
+        raise click.UsageError(f"{scheduler} is no scheduler's address: write it as in tcp://HOST:8786")
+    if "-" in captures:
+        raise click.UsageError("a corpus is made of files: write what comes from a pipe into one")
+    if not add_captures(folder, captures, scheduler):
+        raise click.exceptions.Exit(FAILED)
+
+
+@corpus.command("sessions")
+@_folder
+@output_options
+def sessions(folder: str, form: Form | None) -> None:
+    """List the captures of a corpus, with how much is in each.
+
+    \b
+    Example:
+      kiebitz corpus sessions years
+    """
+    from kiebitz.cli.corpus.lists import list_sessions
+
+    with _engine(folder) as engine:
+        list_sessions(engine, form)
+
+
+@corpus.command("games")
+@_folder
+@output_options
+def games(folder: str, form: Form | None) -> None:
+    """List the games of a corpus, when each began and ended, and how.
+
+    \b
+    Example:
+      kiebitz corpus games years --csv
+    """
+    from kiebitz.cli.corpus.lists import list_games
+
+    with _engine(folder) as engine:
+        list_games(engine, form)
+
+
+@corpus.command("events")
+@_folder
+@filter_option
+@output_options
+def events(folder: str, wanted: Filter | None, form: Form | None) -> None:
+    """List what happened in the games of a corpus.
+
+    \b
+    Example:
+      kiebitz corpus events years -Y 'kind == "lost" && maexchen.reason == "MIA"'
+    """
+    from kiebitz.cli.corpus.lists import list_events
+
+    with _engine(folder) as engine:
+        list_events(engine, wanted, form)
+
+
+@corpus.command("messages")
+@_folder
+@filter_option
+@output_options
+def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
+    """List the messages of a corpus.
+
+    \b
+    Example:
+      kiebitz corpus messages years -Y 'chat contains "ü"'
+    """
+    from kiebitz.cli.corpus.lists import list_messages
+
+    with _engine(folder) as engine:
+        list_messages(engine, wanted, form)
+
+
+@corpus.command("check")
+@_folder
+@filter_option
+@output_options
+def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
+    """Show which captures are missing and why, then what is wrong in the others, summed up by code.
+
+    Programs get each capture that is missing, and each flaw. `kiebitz check CAPTURE` shows a flaw with its
+    bytes. The exit status is 3 if a capture is missing, or any error is shown.
+
+    \b
+    Example:
+      kiebitz corpus check years
+      kiebitz corpus check years -Y 'diag.severity == "error"' --nl
+    """
+    from kiebitz.cli.corpus.check import check_corpus
+
+    with _engine(folder) as engine:
+        if not check_corpus(engine, wanted, form):
+            raise click.exceptions.Exit(VIOLATIONS)
+
+
+@corpus.command("stats")
+@_folder
+@filter_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, with all lines and figures.")
+def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
+    """Count what happened in all games of a corpus, as `kiebitz stats` does in those of a session.
+
+    Points over time are left out, as games of different days have no time in common.
+
+    \b
+    Example:
+      kiebitz corpus stats years
+      kiebitz corpus stats years -Y 'player == "alice"'
+    """
+    from kiebitz.cli.corpus.stats import show_statistics
+
+    with _engine(folder) as engine:
+        show_statistics(engine, wanted, as_json)
+
+
+@corpus.command("query")
+@_folder
+@click.argument("query", metavar="SQL")
+@output_options
+def query(folder: str, query: str, form: Form | None) -> None:
+    """Ask a corpus in SQL, as DuckDB has it.
+
+    Its tables are sessions, streams, tables, games, events, messages and diagnostics, all with the columns
+    capture and, but for sessions, protocol. Nothing else can be read, and nothing written.
+
+    \b
+    Example:
+      kiebitz corpus query years 'select protocol, count(*) from games group by all'
+    """
+    from kiebitz.cli.corpus.lists import show_answer
+
+    with _engine(folder) as engine:
+        show_answer(engine.ask(query), form)
+
+
+def _engine(folder: str) -> Engine:
+    from kiebitz.storage.corpus.engine import Engine
+    from kiebitz.storage.corpus.layout import opened
+
+    return Engine(opened(folder))

@@ -1,0 +1,1 @@
+"""A corpus on the command line: captures go in on many cores or machines, and listings come out."""

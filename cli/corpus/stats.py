@@ -1,0 +1,57 @@
+"""What is counted of a corpus, as charts or as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kiebitz.cli.pictures.charts import Charts
+from kiebitz.cli.terminal.console import (
+    counted,
+    letters_of_output,
+    show_lines,
+    terminal_columns,
+    warn,
+    write_json,
+)
+from kiebitz.cli.terminal.screen import counting
+from kiebitz.storage.corpus import statistics
+from kiebitz.storage.corpus.engine import Engine
+from kiebitz.storage.corpus.statistics import ProtocolStatistics
+from kiebitz.storage.sentences import game_title
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_COLUMNS = 80
+"""So wide it is where stdout is no terminal."""
+
+
+def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
+    """Show what is counted of what meets a filter, protocol by protocol. Raises CorpusError."""
+    ((events,),) = engine.rows("SELECT count(*) FROM events")
+    with counting("events") as progress:
+        bar = progress.add_task("stats", total=events)
+        found = statistics.counted(engine, wanted, lambda done: progress.update(bar, completed=done))
+    if as_json:
+        write_json({"protocols": msgspec.to_builtins(found)})
+    elif not found:
+        warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
+    else:
+        charts = Charts(terminal_columns() or _COLUMNS, letters_of_output())
+        for place, of_protocol in enumerate(found):
+            show_lines([[""]] if place else [])
+            show_lines(charts.charts(_heading(of_protocol), of_protocol.statistics))
+
+
+def _heading(of_protocol: ProtocolStatistics) -> str:
+    """Which protocol it is, and how much counts of it."""
+    counts = {
+        "capture": of_protocol.captures,
+        "game": of_protocol.games,
+        "message": of_protocol.messages,
+        "event": of_protocol.events,
+    }
+    told = ", ".join(counted(count, what) for what, count in counts.items())
+    return f"{game_title(of_protocol.protocol)}: {told}"

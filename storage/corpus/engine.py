@@ -1,0 +1,184 @@
+"""DuckDB over the files of a corpus: its tables as views, to be read and nothing else.
+
+The engine is in memory and has no way out: it reads no file but those of the corpus, and writes none. So a
+query of somebody else's, and a file of somebody else's, can do no more than give wrong answers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from kiebitz.storage.corpus.functions import Functions
+from kiebitz.storage.corpus.layout import Corpus, CorpusError
+from kiebitz.storage.corpus.tables import BY_CAPTURE, CAPTURE, COLUMNS, PROTOCOL, file_name
+
+_BATCH = 2_048
+"""Rows that are taken from the engine at once."""
+
+TYPES = {int: "BIGINT", str: "VARCHAR", bytes: "BLOB"}
+"""Types of values as DuckDB calls them."""
+
+_GLOB = re.compile(r"([*?\[])")
+
+T = TypeVar("T")
+
+
+class QueryError(CorpusError):
+    """A query that cannot be answered; `excerpt` has what the engine shows of its place."""
+
+    is_usage = True
+
+    def __init__(self, message: str, below: Sequence[str]) -> None:
+        super().__init__(message)
+        self._below = below
+
+    def excerpt(self) -> list[str]:
+        """The line of the query, and the caret below it, if there are any."""
+        return [*self._below]
+
+
+class Answer(NamedTuple):
+    """What a query gives: the names of its columns, and its rows, which are read once."""
+
+    names: list[str]
+    rows: Iterator[tuple[Any, ...]]
+
+
+class Engine:
+    """Answers queries about a corpus, one at a time, as a context. Ctrl-C ends one. Raises CorpusError."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+        self._spilt = tempfile.TemporaryDirectory(prefix="kiebitz-")
+        self._thread = ThreadPoolExecutor(1, "duckdb")
+        self._connection = duckdb.connect(":memory:")
+        try:
+            self._functions = Functions(self._connection)
+            self._prepare(os.path.abspath(corpus.path))
+        except duckdb.Error as error:
+            self.close()
+            raise self._meant(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        self._thread.shutdown()
+        self._connection.close()
+        self._spilt.cleanup()
+
+    def captures(self) -> int:
+        """How many captures are in it."""
+        ((count,),) = self.rows("SELECT count(*) FROM sessions")
+        return int(count)
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query of ours."""
+        return self._answer(query, parameters).rows
+
+    def ask(self, query: str) -> Answer:
+        """The answer to somebody's query: one SELECT, or what stands for one. Raises QueryError."""
+        try:
+            statements = self._connection.extract_statements(query)
+        except duckdb.Error as error:
+            raise _of_query(error) from error
+        if len(statements) != 1 or statements[0].type not in _READING:
+            raise QueryError("a corpus is only read: ask with one SELECT", ())
+        try:
+            return self._answer(query, ())
+        except CorpusError as error:
+            if isinstance(error.__cause__, duckdb.Error):
+                raise _of_query(error.__cause__) from error.__cause__
+            raise
+
+    def _answer(self, query: str, parameters: Sequence[Any]) -> Answer:
+        # An open answer keeps its connection busy.
+        cursor = self._connection.cursor()
+        try:
+            reader = self._aside(
+                cursor, lambda: cursor.sql(query, params=list(parameters)).to_arrow_reader(_BATCH)
+            )
+        except BaseException:
+            cursor.close()
+            raise
+        return Answer(reader.schema.names, self._read(cursor, reader))
+
+    def _read(self, cursor: DuckDBPyConnection, reader: Any) -> Iterator[tuple[Any, ...]]:
+        try:
+            while (batch := self._aside(cursor, lambda: next(reader, None))) is not None:
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        finally:
+            cursor.close()
+
+    def _aside(self, cursor: DuckDBPyConnection, work: Callable[[], T]) -> T:
+        """Do what takes long in a thread, as DuckDB does not see Ctrl-C itself. Raises CorpusError."""
+        future = self._thread.submit(work)
+        try:
+            return future.result()
+        except (duckdb.Error, OSError) as error:
+            # The second is how Arrow tells the first.
+            raise self._meant(error) from error
+        except BaseException:
+            while not future.done():
+                cursor.interrupt()
+                wait([future], 0.1)
+            raise
+
+    def _prepare(self, folder: str) -> None:
+        """Make a view of each table, and close all doors. Raises duckdb.Error."""
+        # A name in a pattern stands for itself in brackets.
+        inside = _GLOB.sub(r"[\1]", folder)
+        for table, columns in COLUMNS.items():
+            by = [CAPTURE] if table == BY_CAPTURE else [CAPTURE, PROTOCOL]
+            pattern = os.path.join(inside, *(f"{key}=*" for key in by), file_name(table))
+            found = self._connection.execute("SELECT 1 FROM glob(?) LIMIT 1", [pattern]).fetchone()
+            if found is None:
+                typed = [f"{key} VARCHAR" for key in by]
+                typed += [f'"{column}" {TYPES[kind]}' for column, kind in columns.items()]
+                self._connection.execute(f"CREATE TABLE {table} ({', '.join(typed)})")
+                continue
+            names = ", ".join([*by, *(f'"{column}"' for column in columns)])
+            parted = ", ".join(f"{key}: VARCHAR" for key in by)
+            quoted = pattern.replace("'", "''")
+            self._connection.execute(
+                f"CREATE VIEW {table} AS SELECT {names} FROM read_parquet('{quoted}',"
+                f" hive_partitioning = true, hive_types = {{{parted}}})"
+            )
+        settings: dict[str, str | list[str] | bool] = {
+            "temp_directory": self._spilt.name,
+            # The pattern is looked at, too, as if it were a path.
+            "allowed_directories": [os.path.join(folder, ""), os.path.join(inside, "")],
+            "enable_external_access": False,
+            "lock_configuration": True,
+        }
+        for setting, value in settings.items():
+            self._connection.execute(f"SET {setting} = ?", [value])
+
+    def _meant(self, error: Exception) -> Exception:
+        raised, self._functions.raised = self._functions.raised, None
+        if raised is not None and isinstance(raised, Exception):
+            return raised
+        return CorpusError(f"{self.corpus.path}: {str(error).splitlines()[0]}")
+
+
+_READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+
+
+def _of_query(error: duckdb.Error) -> QueryError:
+    first, *rest = str(error).splitlines()
+    return QueryError(first.partition(" Error: ")[2] or first, [line for line in rest if line.strip()])

@@ -1,0 +1,217 @@
+"""What is in a corpus, capture by capture in order of time, as the records that a session gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from kiebitz.dissectors.records import Blame, Severity
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.corpus.engine import Engine
+from kiebitz.storage.numbers import FROM_ONE
+from kiebitz.storage.session import Event, Game, Message, between
+from kiebitz.storage.timeline import SessionRow
+from kiebitz.storage.traffic import DiagnosticRow, FlawOfMessage
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter, Target
+
+
+class Origin(NamedTuple):
+    """Which capture a record is of: what it is called in the corpus, and where its file was."""
+
+    capture: str
+    source: str
+
+
+class MessageInCorpus(NamedTuple):
+    """A message, what is wrong with it, and the first of its bytes where it has flaws and no fields."""
+
+    message: Message
+    flaws: Sequence[FlawOfMessage]
+    sent: bytes | None
+
+
+class FlawInCorpus(NamedTuple):
+    """A diagnostic with what belongs to it; `seconds` counts from the beginning of its session.
+
+    `lines` are those around its place: the offset and the text of each.
+    """
+
+    flaw: DiagnosticRow
+    seconds: float
+    client: str
+    player: str | None
+    server: str
+    marked: bytes | None
+    lines: list[dict[str, Any]]
+    resumed_offset: int | None
+    resumed_message: str | None
+
+
+_ORIGIN = "x.capture, x.source"
+_OF_STREAM = "JOIN streams AS s ON s.capture = {0}.capture AND s.id = {0}.stream_id"
+_OF_SESSION = "JOIN sessions AS x ON x.capture = {0}.capture"
+_IN_ORDER = "ORDER BY x.started_ns, x.capture"
+
+
+def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
+    """The sessions, one of each capture, with how many streams, messages, games and errors each has.
+
+    Raises CorpusError, as all here.
+    """
+    counted = [
+        f"(SELECT count(*) FROM {table} AS c WHERE c.capture = x.capture{also})"
+        for table, also in (
+            ("streams", ""),
+            ("messages", ""),
+            ("games", ""),
+            ("diagnostics", " AND c.severity = 'error'"),
+        )
+    ]
+    rows = engine.rows(
+        f"SELECT x.capture, x.id, x.name, x.kind, x.source, x.started_ns, x.ended_ns, x.kiebitz_version,"
+        f" x.note, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
+    )
+    for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
+        row = SessionRow(number, name, kind, source, started, ended, version, False, note, None)
+        yield Origin(capture, source), row, counts
+
+
+def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
+    """The games."""
+    rows = engine.rows(
+        f"SELECT {_ORIGIN}, x.started_ns, g.id, g.protocol, t.server, g.label, g.started_ns, g.ended_ns,"
+        " g.result, g.named_result FROM games AS g"
+        " JOIN tables AS t ON t.capture = g.capture AND t.id = g.table_id"
+        f" {_OF_SESSION.format('g')} {_IN_ORDER}, g.id"
+    )
+    for capture, source, began, number, protocol, server, label, started, ended, result, named in rows:
+        yield (
+            Origin(capture, source),
+            Game(
+                number,
+                number,
+                protocol,
+                server,
+                label,
+                (started - began) / 1e9,
+                None if ended is None else (ended - began) / 1e9,
+                between(started, ended),
+                _decoded(result),
+                _decoded(named),
+            ),
+        )
+
+
+def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Event]]:
+    """The events that a filter lets through."""
+    condition, parameters = sql_condition(wanted, "events")
+    rows = engine.rows(
+        f"SELECT {_ORIGIN}, e.id, (e.ts_ns - x.started_ns) / 1e9, e.ts_ns, e.table_id, t.server, e.game_id,"
+        " e.kind, e.actor, e.sentence, e.data, e.seq FROM events AS e"
+        " JOIN tables AS t ON t.capture = e.capture AND t.id = e.table_id"
+        f" {_OF_SESSION.format('e')} WHERE {condition} {_IN_ORDER}, e.id",
+        parameters,
+    )
+    for capture, source, number, time, ts_ns, table, server, game, kind, actor, sentence, data, seq in rows:
+        fields = msgspec.json.decode(data)
+        event = Event(
+            number, number, time, ts_ns, table, server, game, kind, actor, sentence, fields, seq, None
+        )
+        yield Origin(capture, source), event
+
+
+def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, MessageInCorpus]]:
+    """The messages that a filter lets through."""
+    condition, parameters = sql_condition(wanted, "messages")
+    rows = engine.rows(
+        f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, (m.ts_ns - x.started_ns) / 1e9,"
+        " m.ts_ns, m.stream_id, m.direction, s.client, s.player, s.server, m.name, m.offset, m.length,"
+        " m.game_id, m.event_id FROM messages AS m"
+        f" {_OF_STREAM.format('m')} {_OF_SESSION.format('m')} LEFT JOIN"
+        " (SELECT capture, message_id, list({'id': id, 'severity': severity, 'code': code, 'text': text}"
+        " ORDER BY id) AS flaws FROM diagnostics WHERE message_id IS NOT NULL GROUP BY ALL) AS f"
+        f" ON f.capture = m.capture AND f.message_id = m.id WHERE {condition} {_IN_ORDER}, m.id",
+        parameters,
+    )
+    for capture, source, protocol, told, sent, flaws, *row in rows:
+        number, time, ts_ns, stream, direction, client, player, server, name, *place = row
+        offset, length, game, event = place
+        fields = msgspec.json.decode(told)
+        dissector = None if protocol is None else dissector_of(protocol)
+        gloss = None if dissector is None else dissector.gloss(name, direction, fields)
+        message = Message(
+            *(number, number, time, ts_ns, stream, direction, client, player, server, name, gloss, fields),
+            *(offset, length, game, event, None),
+        )
+        known = [FlawOfMessage(**flaw) for flaw in flaws or ()]
+        yield Origin(capture, source), MessageInCorpus(message, known, sent)
+
+
+def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, FlawInCorpus]]:
+    """The diagnostics that a filter lets through."""
+    condition, parameters = sql_condition(wanted, "diagnostics")
+    rows = engine.rows(
+        f"SELECT {_ORIGIN}, d.id, d.stream_id, d.direction, d.message_id, d.ts_ns, d.severity, d.grp, d.code,"
+        " d.text, d.offset, d.length, d.expected, d.clause, d.blame, about.name, about.offset, about.length,"
+        " about.event_id, (d.ts_ns - x.started_ns) / 1e9, s.client, s.player, s.server, d.marked, d.lines,"
+        " d.resumed_offset, d.resumed_message FROM diagnostics AS d"
+        f" {_OF_STREAM.format('d')} {_OF_SESSION.format('d')}"
+        " LEFT JOIN messages AS about ON about.capture = d.capture AND about.id = d.message_id"
+        f" WHERE {condition} {_IN_ORDER}, d.ts_ns, d.id",
+        parameters,
+    )
+    for capture, source, *row in rows:
+        flaw = DiagnosticRow(*row[:18])
+        seconds, client, player, server, marked, lines, *resumed = row[18:]
+        told = msgspec.json.decode(lines)
+        yield (
+            Origin(capture, source),
+            FlawInCorpus(flaw, seconds, client, player, server, marked, told, *resumed),
+        )
+
+
+class FlawsOfCode(NamedTuple):
+    """How often something is wrong in a corpus, in how many captures, and the first place of it."""
+
+    times: int
+    severity: Severity
+    code: str
+    protocol: str | None
+    blame: Blame
+    captures: int
+    source: str
+    message: int | None
+
+
+def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode]:
+    """The diagnostics that a filter lets through, summed up: the gravest first, then the most frequent."""
+    condition, parameters = sql_condition(wanted, "diagnostics")
+    first = "arg_min({}, (x.started_ns, x.capture, d.ts_ns, d.id))"
+    rows = engine.rows(
+        "SELECT count(*) AS times, d.severity, d.code, d.protocol, d.blame, count(DISTINCT d.capture),"
+        f" {first.format('x.source')}, nullif({first.format('coalesce(d.message_id, 0)')}, 0)"
+        f" FROM diagnostics AS d {_OF_SESSION.format('d')} WHERE {condition}"
+        " GROUP BY d.severity, d.code, d.protocol, d.blame"
+        " ORDER BY list_position(['error', 'warning', 'note'], d.severity), times DESC, d.code, d.protocol,"
+        " d.blame",
+        parameters,
+    )
+    return map(FlawsOfCode._make, rows)
+
+
+def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]]:
+    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
+    if wanted is None:
+        return "TRUE", []
+    from kiebitz.storage.filters import DUCKDB
+
+    condition, parameters = wanted.sql(target, FROM_ONE, DUCKDB)
+    return condition, [*parameters]
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

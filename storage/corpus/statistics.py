@@ -1,0 +1,137 @@
+"""What is counted of a whole corpus, protocol by protocol: one way through all events, in bounded memory.
+
+A reader belongs to one table of one capture, what it counts to all. Points over time are left out: games of
+different days have no time in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kiebitz.dissectors.records import Direction, Event
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.statistics import Course, Read, Statistic, statistics_of
+from kiebitz.storage.corpus.engine import Engine
+from kiebitz.storage.corpus.reading import sql_condition
+from kiebitz.storage.statistics.results import Result
+from kiebitz.storage.statistics.said import messages_by_name
+from kiebitz.storage.statistics.tallies import Tally, tally_of
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_TOLD_EVERY = 1000
+"""Events after which it is told how many are read."""
+
+
+class ProtocolStatistics(msgspec.Struct, frozen=True):
+    """What was counted of a protocol, in how many captures, games, messages and events that count."""
+
+    protocol: str
+    captures: int
+    games: int
+    messages: int
+    events: int
+    statistics: list[Result]
+
+
+class _Protocol:
+    """What is counted of one protocol."""
+
+    def __init__(self, protocol: str) -> None:
+        dissector = dissector_of(protocol)
+        rows = () if dissector is None else statistics_of(dissector)
+        self._counted: list[tuple[Statistic, Tally[Any]]] = [
+            (row, tally_of(row)) for row in rows if not isinstance(row, Course)
+        ]
+        self._readers: list[tuple[Read, Tally[Any]]] = []
+        self._state: State = {}
+
+    def begin(self) -> None:
+        """The next events are of another table."""
+        self._readers = [(row.reads(), tally) for row, tally in self._counted]
+        self._state = {}
+
+    def take(self, event: Event, counts: bool) -> None:
+        """Read an event, and count it or not."""
+        apply(self._state, event.changes)
+        for read, tally in self._readers:
+            # Whether it counts or not, the reader must get to its end, and remember.
+            for sample in read(event, self._state):
+                if counts:
+                    tally.add(sample, 0.0)
+
+    def results(self) -> Iterator[Result]:
+        """What it comes to, of which there is anything."""
+        for _, tally in self._counted:
+            result = tally.result()
+            if result is not None:
+                yield result
+
+
+def counted(
+    engine: Engine, wanted: Filter | None, on_progress: Callable[[int], None] = lambda done: None
+) -> list[ProtocolStatistics]:
+    """What there is to count of a corpus, of what meets a filter; the protocol with the most events first.
+
+    `on_progress` is told now and then how many events are read. Raises CorpusError.
+    """
+    protocols: dict[str, _Protocol] = {}
+    table: tuple[str, int] | None = None
+    for done, (protocol, at, event, counts) in enumerate(_events(engine, wanted)):
+        if done % _TOLD_EVERY == 0:
+            on_progress(done)
+        of_protocol = protocols.get(protocol) or protocols.setdefault(protocol, _Protocol(protocol))
+        if at != table:
+            table = at
+            of_protocol.begin()
+        of_protocol.take(event, counts)
+    return [*_results(engine, wanted, protocols)]
+
+
+def _events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[str, tuple[str, int], Event, bool]]:
+    """All events, table by table: the protocol, the table, the event, and whether it counts."""
+    condition, parameters = sql_condition(wanted, "events")
+    rows = engine.rows(
+        "SELECT e.protocol, e.capture, e.table_id, e.id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data,"
+        f" e.changes, ({condition}) IS TRUE FROM events AS e ORDER BY e.capture, e.table_id, e.seq",
+        parameters,
+    )
+    for protocol, capture, table, number, game, seq, ts_ns, kind, actor, data, changes, counts in rows:
+        decoded = msgspec.json.decode(data), msgspec.json.decode(changes)
+        event = Event(number, table, game, seq, ts_ns, kind, actor, *decoded)
+        yield protocol, (capture, table), event, counts
+
+
+def _results(
+    engine: Engine, wanted: Filter | None, protocols: dict[str, _Protocol]
+) -> Iterator[ProtocolStatistics]:
+    condition, parameters = sql_condition(wanted, "messages")
+    said: dict[str, list[tuple[str, Direction, int]]] = {}
+    for protocol, name, direction, count in engine.rows(
+        "SELECT m.protocol, m.name, m.direction, count(*) FROM messages AS m"
+        f" WHERE m.protocol IS NOT NULL AND {condition} GROUP BY ALL"
+        " ORDER BY count(*) DESC, m.name, m.direction",
+        parameters,
+    ):
+        said.setdefault(protocol, []).append((name, direction, count))
+    condition, parameters = sql_condition(wanted, "events")
+    happened = {
+        protocol: counts
+        for protocol, *counts in engine.rows(
+            "SELECT e.protocol, count(*), count(DISTINCT e.capture), count(DISTINCT (e.capture, e.game_id))"
+            f" FILTER (e.game_id IS NOT NULL) FROM events AS e WHERE {condition} GROUP BY ALL",
+            parameters,
+        )
+    }
+    for protocol in sorted({*said, *happened}, key=lambda one: (-happened.get(one, [0])[0], one)):
+        events, captures, games = happened.get(protocol, (0, 0, 0))
+        by_name = messages_by_name(said.get(protocol, []))
+        results = [*(protocols[protocol].results() if protocol in protocols else ())]
+        results += [by_name] if by_name is not None else []
+        messages = sum(count for _, _, count in said.get(protocol, ()))
+        yield ProtocolStatistics(protocol, captures, games, messages, events, results)

@@ -1,0 +1,204 @@
+"""A session as the Parquet files of one capture, written row by row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from kiebitz.dissectors.grammar import to_json
+from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
+from kiebitz.storage.results import named_result
+from kiebitz.storage.schema import TABLES
+from kiebitz.storage.session import Session
+from kiebitz.storage.traffic import SHOWN, Bytes, DiagnosticRow, diagnostics, streams
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
+    from pyarrow.parquet import ParquetWriter
+
+    from kiebitz.storage.timeline import Timeline
+
+ROW_GROUP = 20_000
+"""Rows that are in memory at once."""
+
+_NO_PROTOCOL = "__HIVE_DEFAULT_PARTITION__"
+"""What stands for NULL in the name of a folder."""
+
+_Row = tuple[Any, ...]
+_Rows = Iterator[tuple[str | None, _Row]]
+"""Each row with its protocol."""
+
+
+class Place(NamedTuple):
+    """What a diagnostic points at: the bytes, the lines around them as JSON, and where reading went on."""
+
+    marked: bytes | None
+    lines: str
+    resumed_offset: int | None
+    resumed_message: str | None
+
+
+class Source(NamedTuple):
+    """What is known of a capture beside its session: its packets, its size in bytes, what it lacks."""
+
+    packets: int
+    bytes: int
+    lacks: str | None
+
+
+def write_capture(
+    session: Session, source: Source, place_of: Callable[[DiagnosticRow], Place], folder: str
+) -> None:
+    """Write the files of a session into a folder. Raises OSError."""
+    timeline = session.timeline
+    own = next(iter(_stored(timeline, BY_CAPTURE, "id = ?")))
+    with _Parts(BY_CAPTURE, folder) as parts:
+        parts.add(None, (*own[1], *source))
+    rows: dict[str, _Rows] = {
+        "streams": _streams(timeline),
+        "tables": _stored(timeline, "tables", "session_id = ?"),
+        "games": _games(timeline),
+        "events": _events(session),
+        "messages": _messages(timeline),
+        "diagnostics": _diagnostics(timeline, place_of),
+    }
+    for table, of_table in rows.items():
+        with _Parts(table, folder) as parts:
+            for protocol, row in of_table:
+                parts.add(protocol, row)
+
+
+class _Parts:
+    """The files of one table, one for each protocol, as a context. Raises OSError."""
+
+    def __init__(self, table: str, folder: str) -> None:
+        import pyarrow as pa
+
+        types = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+        self._table = table
+        self._folder = folder
+        self._schema: Schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS[table].items()])
+        self._waiting: dict[str | None, list[_Row]] = {}
+        self._writers: dict[str | None, ParquetWriter] = {}
+
+    def __enter__(self) -> _Parts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        try:
+            if kind is None:
+                for protocol in [*self._waiting]:
+                    self._write(protocol)
+        finally:
+            for writer in self._writers.values():
+                writer.close()
+
+    def add(self, protocol: str | None, row: _Row) -> None:
+        """One more row."""
+        waiting = self._waiting.setdefault(protocol, [])
+        waiting.append(row)
+        if len(waiting) == ROW_GROUP:
+            self._write(protocol)
+
+    def _write(self, protocol: str | None) -> None:
+        import pyarrow as pa
+
+        rows = self._waiting.pop(protocol)
+        writer = self._writers.get(protocol) or self._open(protocol)
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(column, type) for column, type in zip(columns, self._schema.types, strict=True)]
+        writer.write_table(pa.table(arrays, self._schema))
+
+    def _open(self, protocol: str | None) -> ParquetWriter:
+        from pyarrow import parquet
+
+        folder = self._folder
+        if self._table != BY_CAPTURE:
+            name = _NO_PROTOCOL if protocol is None else quote(protocol, safe="")
+            folder = os.path.join(folder, f"{PROTOCOL}={name}")
+            # Its parents are not made: when they are gone, so is what was written before.
+            with suppress(FileExistsError):
+                os.mkdir(folder)
+        path = os.path.join(folder, file_name(self._table))
+        made = self._writers[protocol] = parquet.ParquetWriter(path, self._schema, compression="zstd")
+        return made
+
+
+def _columns(table: str, alias: str) -> str:
+    """The columns that the files of a table have from the database."""
+    return ", ".join(f'{alias}."{column}"' for column in TABLES[table] if column != PROTOCOL)
+
+
+def _stored(timeline: Timeline, table: str, condition: str) -> _Rows:
+    """The rows of a table as they are."""
+    protocol = "t.protocol" if PROTOCOL in TABLES[table] else "NULL"
+    query = f"SELECT {protocol}, {_columns(table, 't')} FROM {table} AS t WHERE t.{condition} ORDER BY t.id"
+    for of_protocol, *row in timeline.connection.execute(query, (timeline.session.id,)):
+        yield of_protocol, tuple(row)
+
+
+def _streams(timeline: Timeline) -> _Rows:
+    stored = _stored(timeline, "streams", "session_id = ?")
+    for (protocol, row), stream in zip(stored, streams(timeline), strict=True):
+        yield protocol, (*row, stream.messages, stream.bytes)
+
+
+def _games(timeline: Timeline) -> _Rows:
+    stored = _stored(timeline, "games", "session_id = ?")
+    for (protocol, row), game in zip(stored, timeline.games(), strict=True):
+        result = named_result(timeline, game)
+        yield protocol, (*row, None if result is None else to_json(result))
+
+
+def _events(session: Session) -> _Rows:
+    timeline = session.timeline
+    rows = timeline.connection.execute(
+        f"SELECT t.protocol, {_columns('events', 'e')} FROM events AS e JOIN tables AS t ON t.id = e.table_id"
+        " WHERE +e.session_id = ? ORDER BY e.id",
+        (timeline.session.id,),
+    )
+    place = [*COLUMNS["events"]].index("sentence")
+    for (protocol, *row), event in zip(rows, session.events(), strict=True):
+        # As listings tell it, which know to whom it was said.
+        row[place] = event.sentence
+        yield protocol, tuple(row)
+
+
+def _messages(timeline: Timeline) -> _Rows:
+    flawed = {
+        number
+        for (number,) in timeline.connection.execute(
+            "SELECT message_id FROM diagnostics WHERE message_id IS NOT NULL AND severity != 'note'"
+        )
+    }
+    recorded = Bytes(timeline.connection)
+    names = [*COLUMNS["messages"]]
+    place = {
+        name: names.index(name) for name in ("id", "stream_id", "direction", "fields", "offset", "length")
+    }
+    rows = timeline.connection.execute(
+        f"SELECT s.protocol, {_columns('messages', 'm')} FROM messages AS m"
+        " JOIN streams AS s ON s.id = m.stream_id WHERE +s.session_id = ? ORDER BY m.id",
+        (timeline.session.id,),
+    )
+    for protocol, *row in rows:
+        number, stream, direction, fields, offset, length = (row[at] for at in place.values())
+        sent = None
+        if fields == "{}" and number in flawed:
+            stretches = recorded.between(stream, direction, offset, offset + min(length, SHOWN))
+            sent = b"".join(stretch.data or b"" for stretch in stretches)
+        yield protocol, (*row, sent)
+
+
+def _diagnostics(timeline: Timeline, place_of: Callable[[DiagnosticRow], Place]) -> _Rows:
+    protocols = dict(timeline.connection.execute("SELECT id, protocol FROM streams").fetchall())
+    for flaw in diagnostics(timeline):
+        stored = (
+            *(flaw.id, flaw.stream_id, flaw.direction, flaw.message_id, flaw.ts_ns, flaw.severity),
+            *(flaw.group, flaw.code, flaw.text, flaw.offset, flaw.length, flaw.expected, flaw.clause),
+            flaw.blame,
+        )
+        yield protocols[flaw.stream_id], (*stored, *place_of(flaw))

@@ -1,0 +1,129 @@
+"""How two engines are asked the same: a session's SQLite, and the DuckDB of a corpus.
+
+There rows of many captures stand in one table, and an id counts within its capture: so each step from one
+record to another also compares `capture`. Each capture is one session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kiebitz.storage.alterations import OF_MESSAGE
+from kiebitz.storage.filters.rows import Owner, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What the conditions of an engine are made of.
+
+    `ways`: from a row to what belongs to it; the condition on that goes into the braces. `started`: when the
+    session of a row began. `contains`: whether the text in the braces has another one in it. `called`: what
+    the client of a stream (alias s) calls itself.
+    """
+
+    ways: Mapping[Target, Mapping[Owner, str]]
+    started: Mapping[Target, str]
+    contains: str
+    called: str
+
+
+class _Step(NamedTuple):
+    """From a record (alias `origin`) to others: those whose `key` is its `reference`."""
+
+    table: str
+    alias: str
+    key: str
+    origin: str
+    reference: str
+
+
+_To = Callable[[_Step], str]
+
+_SESSION_OF_STREAM = _Step("sessions", "x", "id", "s", "session_id")
+_MESSAGES_OF_EVENT = _Step("messages", "m", "event_id", "e", "id")
+_MESSAGE_OF_DIAGNOSTIC = _Step("messages", "m", "id", "d", "message_id")
+
+
+def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
+    """The ways from each kind of row; `alteration` is that from a message to what was done to it."""
+    stream = to(_Step("streams", "s", "id", "m", "stream_id"))
+    session = stream.format(to(_SESSION_OF_STREAM))
+    event = to(_Step("events", "e", "id", "m", "event_id"))
+    diagnostics = to(_Step("diagnostics", "d", "message_id", "m", "id"))
+    messages, message = to(_MESSAGES_OF_EVENT), to(_MESSAGE_OF_DIAGNOSTIC)
+    own_stream = to(_Step("streams", "s", "id", "d", "stream_id"))
+    return {
+        "messages": {
+            "message": "{}",
+            "event": event,
+            "diagnostic": diagnostics,
+            "alteration": alteration,
+            "stream": stream,
+            "session": session,
+        },
+        "events": {
+            "event": "{}",
+            "message": messages,
+            "diagnostic": messages.format(diagnostics),
+            "alteration": messages.format(alteration),
+            "stream": messages.format(stream),
+            "table": to(_Step("tables", "t", "id", "e", "table_id")),
+            "session": to(_Step("sessions", "x", "id", "e", "session_id")),
+        },
+        "diagnostics": {
+            "diagnostic": "{}",
+            "message": message,
+            "event": message.format(event),
+            "alteration": message.format(alteration),
+            "stream": own_stream,
+            "session": own_stream.format(to(_SESSION_OF_STREAM)),
+        },
+    }
+
+
+def _in_database(step: _Step) -> str:
+    table, alias, key, origin, reference = step
+    if table == "streams":
+        # There are few: SQLite finds them once, and not for each row.
+        return f"{origin}.{reference} IN (SELECT {alias}.{key} FROM {table} AS {alias} WHERE {{}})"
+    return f"EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{key} = {origin}.{reference} AND {{}})"
+
+
+def _in_capture(step: _Step) -> str:
+    table, alias, key, origin, reference = step
+    return (
+        f"EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{key} = {origin}.{reference}"
+        f" AND {alias}.capture = {origin}.capture AND {{}})"
+    )
+
+
+_STARTED_OF_STREAM = (
+    "(SELECT x.started_ns FROM sessions AS x JOIN streams AS s ON s.session_id = x.id"
+    " WHERE s.id = {}.stream_id)"
+)
+_STARTED_OF_CAPTURE = "(SELECT x.started_ns FROM sessions AS x WHERE x.capture = {}.capture)"
+
+SQLITE = Dialect(
+    _ways(_in_database, f"EXISTS (SELECT 1 FROM alterations AS a WHERE {OF_MESSAGE} AND {{}})"),
+    {
+        "messages": _STARTED_OF_STREAM.format("m"),
+        "events": "(SELECT x.started_ns FROM sessions AS x WHERE x.id = e.session_id)",
+        "diagnostics": _STARTED_OF_STREAM.format("d"),
+    },
+    "instr({}, ?) > 0",
+    "kiebitz_name(s.id)",
+)
+
+DUCKDB = Dialect(
+    # In a capture nothing is altered.
+    _ways(_in_capture, "EXISTS (SELECT 1 FROM (SELECT '' AS action WHERE FALSE) AS a WHERE {})"),
+    {
+        "messages": _STARTED_OF_CAPTURE.format("m"),
+        "events": _STARTED_OF_CAPTURE.format("e"),
+        "diagnostics": _STARTED_OF_CAPTURE.format("d"),
+    },
+    "contains({}, ?)",
+    "s.player",
+)
