@@ -70,7 +70,7 @@ VARIANTS: dict[str, list[list[str]]] = {
 }
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
-NO_SESSION = {"help", "relay", "sniff", "import", "probe", "protocols", "addon-path", "completion"}
+NO_SESSION = {"corpus", "help", "relay", "sniff", "import", "probe", "protocols", "addon-path", "completion"}
 """Commands that show none. What relay, sniff, import and probe show of peers is tested where they are."""
 
 WITH_KEYS = {"watch"}
