@@ -54,21 +54,29 @@ def pages() -> dict[str, str]:
 
 
 def command_page(name: str) -> str:
-    """A command's page: how it is called, what it does, an example, its options."""
+    """A command's page: how it is called, what it does, an example, its options, the commands below it."""
     context = click.Context(root, info_name="kiebitz", help_option_names=["-h", "--help"])
     command = root.get_command(context, name)
     assert command is not None
-    context = click.Context(command, context, name)
+    return "\n".join(_command(command, context, name, "#")) + "\n"
+
+
+def _command(command: click.Command, above: click.Context, name: str, heading: str) -> Iterator[str]:
+    """The lines of a command, and of those below it if it is a group."""
+    context = click.Context(command, above, name)
     usage = command.get_usage(context).removeprefix("Usage: ")
-    lines = [f"# kiebitz {name}", "", f"    {' '.join(usage.split())}", ""]
+    yield from (f"{heading} {context.command_path}", "", f"    {' '.join(usage.split())}", "")
     for paragraph in (command.help or "").split("\n\n"):
-        lines += [*_paragraph(paragraph), ""]
-    lines += ["| option | meaning |", "| --- | --- |"]
+        yield from (*_paragraph(paragraph), "")
+    yield from ("| option | meaning |", "| --- | --- |")
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None:
-            lines.append(f"| `{record[0]}` | {_plain(record[1])} |")
-    return "\n".join(lines) + "\n"
+            yield f"| `{record[0]}` | {_plain(record[1])} |"
+    if isinstance(command, click.Group):
+        for inner, below in command.commands.items():
+            yield ""
+            yield from _command(below, context, inner, f"{heading}#")
 
 
 def cases_page(dissector: Dissector) -> str:

@@ -13,9 +13,11 @@ from pathlib import Path
 from command import ROOT
 from live import PATIENCE_S, free_port, until
 
+import kiebitz
 from kiebitz.cli.corpus.adding import Outcome, Task, add
 from kiebitz.storage.corpus.layout import make
 from kiebitz.storage.corpus.runs import Run, Wanted
+from kiebitz.storage.corpus.writing import Place, Source, write_capture
 
 
 def add_here(folder: Path, captures: Iterable[Path]) -> list[Outcome]:
@@ -35,6 +37,18 @@ def add_here(folder: Path, captures: Iterable[Path]) -> list[Outcome]:
                 run.failed(task.path, str(outcome.failed))
             outcomes.append(outcome)
     return outcomes
+
+
+def put_sessions(folder: Path, databases: Iterable[str]) -> None:
+    """Make a corpus of sessions that no capture holds."""
+    corpus = make(str(folder))
+    with Run(corpus) as run:
+        for number, database in enumerate(databases):
+            digest = f"{number:064x}"
+            staged = corpus.stage(run.name, digest)
+            with kiebitz.open(database) as session:
+                write_capture(session, Source(0, 0, None), lambda flaw: Place(b"", "[]", None, None), staged)
+            corpus.put(staged, digest)
 
 
 class Cluster:

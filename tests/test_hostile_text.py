@@ -17,6 +17,7 @@ from xml.sax.saxutils import escape
 import pytest
 from altered import recorded
 from command import TINY, Done, kiebitz
+from corpora import put_sessions
 from strength import a_few
 from test_diff import replaced
 
@@ -125,6 +126,36 @@ def test_no_name_drives_a_pipe(
     assert done.status in (0, 3), done.err
     assert is_harmless(done.out)
     assert is_harmless(done.err)
+
+
+CORPUS = [
+    *(["games"], ["events"], ["messages"], ["messages", "--csv"], ["sessions"], ["check"], ["check", "--nl"]),
+    *(["stats"], ["query", "SELECT * FROM events"], ["query", "SELECT * FROM streams", "--tsv"]),
+]
+
+
+@pytest.mark.parametrize("command", a_few(CORPUS, CORPUS[1::3], " ".join))
+def test_no_name_in_a_corpus_drives_anything(
+    command: list[str],
+    corpus: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for columns in (None, "100"):
+        monkeypatch.setenv("COLUMNS", columns or "80")
+        show = kiebitz if columns is None else on_a_terminal
+        done = show("corpus", command[0], corpus, *command[1:])
+        assert done.status in (0, 3), done.err
+        assert is_harmless(RICHS_OWN.sub("", done.out))
+        assert is_harmless(done.err)
+
+
+@pytest.fixture(scope="module")
+def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """These sessions in one corpus, of each name and of each protocol some."""
+    folder = tmp_path_factory.mktemp("corpus") / "a\x1b[2J\u202e[b]'"
+    chosen = [path for at, path in sessions.items() if at[0] == "maexchen" or at[1] == "controls"]
+    put_sessions(folder, chosen)
+    return str(folder)
 
 
 class Terminal(io.TextIOWrapper):

@@ -63,6 +63,7 @@ RUNS: dict[str, list[list[str]]] = {
             *("--time", "1", "--report", "probe.html", "-w", "probe.db", "--keep", "probed"),
         ],
     ],
+    "corpus": [["add", "corpus", "tiny.pcap"], ["query", "corpus", "select 1"]],
     "export": [
         ["game.db", "-T", form, "-o", f"game.{form}"]
         for form in ("pcapng", "jsonl", "csv", "parquet", "datasette", "html")

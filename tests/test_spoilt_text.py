@@ -70,8 +70,21 @@ VARIANTS: dict[str, list[list[str]]] = {
 }
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
-NO_SESSION = {"help", "relay", "sniff", "import", "collect", "probe", "protocols", "addon-path", "completion"}
-"""Commands that show none. What those that record, and probe, show of peers is tested where they are."""
+NO_SESSION = {
+    *(
+        "corpus",
+        "help",
+        "relay",
+        "sniff",
+        "import",
+        "collect",
+        "probe",
+        "protocols",
+        "addon-path",
+        "completion",
+    )
+}
+"""Commands that show none. What those that record, probe and corpus show of peers is tested where they are."""
 
 WITH_KEYS = {"watch"}
 """What takes keys is in test_watch_hostile.py."""

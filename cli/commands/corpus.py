@@ -52,7 +52,7 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None) -> None:
 
     CAPTURE is a file, a folder with all captures in it and below it, or a pattern. A capture that is in
     already, by its content, is not added again: so run the same command again to go on. One that cannot be
-    read is told, and stops nobody; `kiebitz corpus check` lists it. The exit status is 1 then.
+    read is told, and stops nobody; kiebitz corpus check lists it. The exit status is 1 then.
 
     \b
     Example:
@@ -142,7 +142,7 @@ def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
 def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
     """Show which captures are missing and why, then what is wrong in the others, summed up by code.
 
-    Programs get each capture that is missing, and each flaw. `kiebitz check CAPTURE` shows a flaw with its
+    Programs get each capture that is missing, and each flaw. kiebitz check CAPTURE shows a flaw with its
     bytes. The exit status is 3 if a capture is missing, or any error is shown.
 
     \b
@@ -162,7 +162,7 @@ def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
 @filter_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, with all lines and figures.")
 def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
-    """Count what happened in all games of a corpus, as `kiebitz stats` does in those of a session.
+    """Count what happened in all games of a corpus, as kiebitz stats does in those of a session.
 
     Points over time are left out, as games of different days have no time in common.
 
