@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import ssl
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -54,6 +55,9 @@ class Link:
 
     async def open(self) -> JetStreamContext:
         """Connect. Raises TapError with a clause that says why that cannot be."""
+        for name in ("nats", "asyncio"):
+            # What is wrong is raised; a log would write to the terminal what a server says, as it came.
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         from nats.aio.client import Client
         from nats.errors import Error
 
