@@ -84,7 +84,7 @@ NO_SESSION = {
         "completion",
     )
 }
-"""Commands that show none. What those that record, probe and corpus show of peers is tested where they are."""
+"""Commands that show none, or others than a session; they are tested where they are."""
 
 WITH_KEYS = {"watch"}
 """What takes keys is in test_watch_hostile.py."""
