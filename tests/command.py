@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -42,6 +43,11 @@ def kiebitz(*arguments: str) -> Done:
         status = run(arguments)
         out.flush()
     return Done(status, written.getvalue().decode(), err.getvalue())
+
+
+def without_session(csv: str) -> str:
+    """An export as CSV without the column that says which session it is of, the third."""
+    return re.sub(r"^([^,\n]*,[^,\n]*),(?:session|\d+),", r"\1,", csv, flags=re.MULTILINE)
 
 
 def spawn(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:

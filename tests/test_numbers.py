@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import CAPTURES, ODD, TINY, Done, kiebitz
+from command import CAPTURES, ODD, TINY, Done, kiebitz, without_session
 from serving import serving
 from stored import stored
 from strength import GAMES, a_few
@@ -58,7 +58,7 @@ def _without_ids(value: Any) -> Any:
 
 def _said(done: Done, session: str) -> tuple[int, str, str]:
     err = "\n".join(line for line in done.err.splitlines() if "plug-in" not in line)
-    return done.status, done.out.replace(session, "SESSION"), err.replace(session, "SESSION")
+    return done.status, without_session(done.out.replace(session, "SESSION")), err.replace(session, "SESSION")
 
 
 @pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "catan"]))

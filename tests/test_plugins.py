@@ -193,7 +193,7 @@ def test_events_are_told_as_they_are_stored(orphan: str) -> None:
         (["state", "--as", "alice", "--json"], '"scores":{"alice":1}'),
         (["replay", "--speed", "0"], "registered name=alice\n"),
         (["export", "-T", "jsonl"], '"sentence":"registered name=alice"'),
-        (["export", "-T", "csv"], ",registered,registered name=alice,"),
+        (["export", "-T", "csv"], ",registered,alice,registered name=alice,"),
     ],
 )
 def test_what_is_stored_can_be_shown(orphan: str, arguments: list[str], shown: str) -> None:
