@@ -44,7 +44,7 @@ MISSING = "missing"
 def list_sessions(engine: Engine, form: Form | None) -> None:
     """Show the sessions. Each is the first of its capture, and called as that."""
     columns = [
-        structs.replace(column, title="") if column.key in ("id", "name", "note") else column
+        structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
         for column in SESSION_COLUMNS
     ]
     rows = ((origin, session_row(row, counts)) for origin, row, counts in reading.sessions(engine))

@@ -181,7 +181,7 @@ class FlawsOfCode(NamedTuple):
     severity: Severity
     code: str
     protocol: str | None
-    blame: Blame
+    blame: Blame | None
     captures: int
     source: str
     message: int | None
@@ -192,12 +192,14 @@ def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode
     condition, parameters = sql_condition(wanted, "diagnostics")
     first = "arg_min({}, (x.started_ns, x.capture, d.ts_ns, d.id))"
     rows = engine.rows(
-        "SELECT count(*) AS times, d.severity, d.code, d.protocol, d.blame, count(DISTINCT d.capture),"
+        # As in the listings a note blames nobody.
+        "SELECT count(*) AS times, d.severity, d.code, d.protocol,"
+        " CASE WHEN d.severity != 'note' THEN d.blame END AS blamed, count(DISTINCT d.capture),"
         f" {first.format('x.source')}, nullif({first.format('coalesce(d.message_id, 0)')}, 0)"
         f" FROM diagnostics AS d {_OF_SESSION.format('d')} WHERE {condition}"
-        " GROUP BY d.severity, d.code, d.protocol, d.blame"
+        " GROUP BY d.severity, d.code, d.protocol, blamed"
         " ORDER BY list_position(['error', 'warning', 'note'], d.severity), times DESC, d.code, d.protocol,"
-        " d.blame",
+        " blamed",
         parameters,
     )
     return map(FlawsOfCode._make, rows)

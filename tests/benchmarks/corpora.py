@@ -1,0 +1,264 @@
+"""How quickly captures get into a corpus with one worker and with two, and how it answers beside SQLite.
+
+    python tests/benchmarks/corpora.py [--captures 200] [--rounds 3] [--messages 10000000]
+
+The captures are one of a Schafkopf game, an hour later each, so that each is another one; workers are those
+of `dask worker`, with a core each. What is asked is asked of copies of one long capture: its rows again and
+again in SQLite, its files again and again in the corpus.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import click
+from report import Report
+from rich.table import Table
+from running import KIEBITZ, run
+
+from kiebitz.storage.conditions import field_catalog
+from kiebitz.storage.corpus.engine import Engine
+from kiebitz.storage.corpus.layout import opened
+from kiebitz.storage.filters import DUCKDB, compile_filter, register_functions
+from kiebitz.storage.numbers import FROM_ONE
+from kiebitz.storage.opening import open_existing
+
+CAPTURES = 200
+ROUNDS = 3
+MESSAGES = 10_000_000
+
+_RECORDED = Path(__file__).parents[2] / "captures"
+GAME = _RECORDED / "schafkopf-1.3-2humans.pcap"
+LONG = _RECORDED / "maexchen-old-20111003.pcap"
+HOUR_S = 3600
+LEAST_RATIO = 1.8
+
+FILTERS = (
+    'msg == "PLAYER ROLLS"',
+    'maexchen.dice == "2,1"',
+    'name matches "^PLAYER" && time < 5',
+    'kind == "lost"',
+    "diag",
+)
+GROUPED = "SELECT name, direction, count(*), sum(length) FROM messages GROUP BY name, direction"
+
+
+def later(capture: bytes, seconds: int) -> bytes:
+    """A pcap file of the same packets, so much later."""
+    made = bytearray(capture)
+    place = 24
+    while place < len(made):
+        moment, _, length = struct.unpack_from("<III", made, place)
+        struct.pack_into("<I", made, place, moment + seconds)
+        place += 16 + length
+    return bytes(made)
+
+
+@contextmanager
+def cluster(workers: int, folder: Path) -> Iterator[tuple[str, list[int]]]:
+    """A scheduler with so many workers: its address, and the workers' processes."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    dask = [sys.executable, "-m", "dask"]
+    worker = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory"]
+    commands = [["scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]]
+    commands += [[*worker, str(folder)] for _ in range(workers)]
+    with (folder / "dask.log").open("ab") as log:
+        processes = [subprocess.Popen([*dask, *one], stdout=log, stderr=log) for one in commands]
+    try:
+        until_there(address, workers)
+        yield address, [process.pid for process in processes[1:]]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def until_there(address: str, workers: int) -> None:
+    from distributed import Client
+
+    with Client(address, timeout=60, set_as_default=False) as client:
+        client.wait_for_workers(workers, timeout=60)
+
+
+def cpu_s(process: int) -> float:
+    times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mib(process: int) -> float:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def added(report: Report, captures: int, rounds: int) -> None:
+    """Measure how many captures a second one worker adds, and two."""
+    table = Table(title=f"{captures} captures of a Schafkopf game into a corpus", title_justify="left")
+    for heading in ("workers", "captures/s", "CPU s each", "MiB after half", "MiB at the end"):
+        table.add_column(heading, justify="right")
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        game = GAME.read_bytes()
+        for number in range(captures):
+            (folder / f"{number:04}.pcap").write_bytes(later(game, number * HOUR_S))
+        files = [str(path) for path in sorted(folder.glob("*.pcap"))]
+        for turn in range(rounds):
+            for workers, of_workers in rates.items():
+                corpus = folder / f"corpus-{turn}-{workers}"
+                with cluster(workers, folder) as (address, processes):
+                    # What everything takes to load, and the second half of it is the measure.
+                    add(corpus, files[: captures // 2], address)
+                    half = [memory_mib(process) for process in processes]
+                    before = sum(map(cpu_s, processes))
+                    nothing = add(corpus, files[:1], address)
+                    took = add(corpus, files[captures // 2 :], address) - nothing
+                    count = captures - captures // 2
+                    of_workers.append(count / took)
+                    each = (sum(map(cpu_s, processes)) - before) / count
+                    end = [memory_mib(process) for process in processes]
+                table.add_row(
+                    str(workers), f"{count / took:.2f}", f"{each:.2f}", f"{max(half):.0f}", f"{max(end):.0f}"
+                )
+    report.show(table)
+    one, two = (statistics.median(of_workers) for of_workers in rates.values())
+    aim = f"at least {LEAST_RATIO} ×"
+    report.promise(
+        "Captures a second into a corpus, with two workers and with one",
+        f"{two:.2f}",
+        f"{one:.2f}",
+        f"{two / one:.2f} ×",
+        aim,
+        two / one >= LEAST_RATIO,
+    )
+
+
+def add(corpus: Path, files: Sequence[str], address: str) -> float:
+    """Seconds that adding takes."""
+    return run([*KIEBITZ, "corpus", "add", str(corpus), *files, "--scheduler", address]).wall
+
+
+def asked(report: Report, messages: int) -> None:
+    """Ask as many messages the same in SQLite and in DuckDB."""
+    table = Table(title=f"{messages:,} messages, counted by what a filter lets through", title_justify="left")
+    for heading in ("", "SQLite s", "DuckDB s", "rows"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        database, corpus, copies = made(folder, messages)
+        size = sum(path.stat().st_size for path in corpus.rglob("*.parquet"))
+        report.show(
+            f"{copies:,} captures: {database.stat().st_size / 1e9:.2f} GB of SQLite without the bytes,"
+            f" {size / 1e9:.2f} GB of Parquet"
+        )
+        with closing(open_existing(str(database))) as connection, Engine(opened(str(corpus))) as engine:
+            register_functions(connection)
+            for text in FILTERS:
+                wanted = compile_filter(text, field_catalog())
+                sql, parameters = wanted.sql("messages", FROM_ONE)
+                query = "SELECT count(*) FROM messages AS m WHERE {}"
+                begin = time.perf_counter()
+                ((found,),) = connection.execute(query.format(sql), parameters)
+                middle = time.perf_counter()
+                sql, parameters = wanted.sql("messages", FROM_ONE, DUCKDB)
+                ((same,),) = engine.rows(query.format(sql), parameters)
+                end = time.perf_counter()
+                if found != same:
+                    raise RuntimeError(f"{text}: {found} rows in SQLite, {same} in DuckDB")
+                table.add_row(text, f"{middle - begin:.2f}", f"{end - middle:.2f}", f"{found:,}")
+            begin = time.perf_counter()
+            by_name = len(connection.execute(GROUPED).fetchall())
+            middle = time.perf_counter()
+            same = len([*engine.rows(GROUPED)])
+            end = time.perf_counter()
+            if by_name != same:
+                raise RuntimeError(f"{by_name} rows in SQLite, {same} in DuckDB")
+            table.add_row(
+                "count and bytes by name", f"{middle - begin:.2f}", f"{end - middle:.2f}", str(same)
+            )
+    report.show(table)
+
+
+def made(folder: Path, messages: int) -> tuple[Path, Path, int]:
+    """A database and a corpus with as many messages: copies of one capture, in the second as files."""
+    database, corpus = folder / "many.db", folder / "corpus"
+    run([*KIEBITZ, "import", str(LONG), "-w", str(database)])
+    run([*KIEBITZ, "corpus", "add", str(corpus), str(LONG)])
+    (first,) = corpus.glob("capture=*")
+    with closing(sqlite3.connect(database)) as connection:
+        ((each,),) = connection.execute("SELECT count(*) FROM messages")
+        copies = -(-messages // each)
+        connection.execute("DELETE FROM chunks")
+        copy_rows(connection, copies)
+        connection.execute("ANALYZE")
+    for number in range(1, copies):
+        # The rows are the same; links are as many files to be opened and read.
+        shutil.copytree(first, corpus / f"capture={number:064x}", copy_function=os.link)
+    return database, corpus, copies
+
+
+def copy_rows(connection: sqlite3.Connection, copies: int) -> None:
+    """Have each row so often, in sessions of their own."""
+    keys = {
+        "sessions": ("id",),
+        "streams": ("id", "session_id"),
+        "tables": ("id", "session_id"),
+        "games": ("id", "table_id", "session_id"),
+        "events": ("id", "table_id", "game_id", "session_id"),
+        "messages": ("id", "stream_id", "game_id", "event_id"),
+        "diagnostics": ("id", "stream_id", "message_id"),
+    }
+    steps = {}
+    of_key = {
+        key: key.removesuffix("_id") + "s" for keys_of in keys.values() for key in keys_of if key != "id"
+    }
+    for table in keys:
+        ((steps[table],),) = connection.execute(f"SELECT max(id) FROM {table}")
+    connection.execute(
+        f"CREATE TEMP TABLE copies AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c"
+        f" WHERE n < {copies - 1}) SELECT n FROM c"
+    )
+    with connection:
+        for table, shifted in keys.items():
+            names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            values = [
+                f'"{name}" + n * {steps[table if name == "id" else of_key[name]]}'
+                if name in shifted
+                else f'"{name}"'
+                for name in names
+            ]
+            connection.execute(
+                f"INSERT INTO {table} SELECT {', '.join(values)} FROM {table}, copies ORDER BY n, id"
+            )
+
+
+@click.command()
+@click.option("--captures", default=CAPTURES, show_default=True)
+@click.option("--rounds", default=ROUNDS, show_default=True)
+@click.option("--messages", default=MESSAGES, show_default=True, help="0 leaves the questions out.")
+def main(captures: int, rounds: int, messages: int) -> None:
+    """Measure a corpus."""
+    report = Report()
+    if rounds:
+        added(report, captures, rounds)
+    if messages:
+        asked(report, messages)
+    report.console.print(report.summary(), highlight=False)
+
+
+if __name__ == "__main__":
+    main()
