@@ -34,6 +34,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "relay": ("cli.commands.relay:relay", "Stand between players and their server, and record."),
         "sniff": ("cli.commands.sniff:sniff", "Record what passes a network interface."),
         "import": ("cli.commands.import_:import_command", "Read capture files into a database."),
+        "collect": ("cli.commands.collect:collect", "Record what taps on other machines publish."),
     },
     "See what happened": {
         "watch": ("cli.commands.watch:watch", "The table on the terminal, live or recorded."),

@@ -25,7 +25,7 @@ from struct import Struct
 
 import msgspec
 
-from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
 from kiebitz.proxy.altering import Mark
 
 MAX_PAYLOAD = 1 << 20
@@ -39,12 +39,14 @@ HEAD = Struct("<BBxxIIqQ")
 """A record's head."""
 
 LENGTH = Struct("<Q")
-"""A gap's payload: how many bytes are missing."""
+"""A gap's payload: how many bytes are missing; nothing where nobody knows."""
 
-OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED = range(1, 8)
+OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED, CUT, FLAW = range(1, 10)
 """The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more.
 
-The last kind says what Kiebitz has done to a message. To a reader from before it, that is damage.
+Then what Kiebitz has done to a message. What only a capture has comes last: a datagram that was cut, with
+how much of it is missing before its bytes, and a fault with all that is known of it. To a reader from before
+a kind, it is damage.
 """
 
 MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)
@@ -52,6 +54,18 @@ MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)
 
 _LONGEST_RULE = 4096
 _LONGEST_NAME = 1024
+
+
+class Flaw(msgspec.Struct, array_like=True):
+    """What a capture shows to be wrong with a stream, as a `Fault` has it."""
+
+    code: str
+    text: str
+    length: int
+    group: Group
+    blame: Blame
+    expected: str | None
+    severity: Severity
 
 
 class _Head(msgspec.Struct):
@@ -189,6 +203,21 @@ class JournalWriter:
         if len(buffer) >= FLUSH_BYTES:
             self.flush()
 
+    def cut(
+        self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes, missing: int
+    ) -> None:
+        """Write a datagram of which a capture lacks the last `missing` bytes."""
+        self._put(CUT, direction == "s2c", number, ts_ns, offset, LENGTH.pack(missing) + data)
+
+    def gap(self, number: int, direction: Direction, ts_ns: int, offset: int, length: int | None) -> None:
+        """Write that bytes are missing; None where nobody knows how many."""
+        payload = b"" if length is None else LENGTH.pack(length)
+        self._put(GAP, direction == "s2c", number, ts_ns, offset, payload)
+
+    def flaw(self, number: int, direction: Direction, ts_ns: int, offset: int, flaw: Flaw) -> None:
+        """Write a fault with all that is known of it."""
+        self._put(FLAW, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(flaw))
+
     def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
         """Write what the network said about a stream."""
         self._put(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
@@ -302,7 +331,7 @@ class JournalWriter:
 
     def _lose(self, data: bytearray, written: int) -> None:
         for head in _heads(data):
-            if head.end <= written or head.kind in (FAULT, STOP):
+            if head.end <= written or head.kind in (FAULT, FLAW, STOP):
                 continue
             loss = self._lost.setdefault(head.number, _Loss())
             if head.kind == OPEN:
@@ -314,7 +343,10 @@ class JournalWriter:
             else:
                 if head.kind == CHUNK:
                     length = head.end - head.body
-                elif head.kind == ALTERED:
+                elif head.kind == CUT:
+                    (missing,) = LENGTH.unpack_from(data, head.body)
+                    length = head.end - head.body - LENGTH.size + missing
+                elif head.kind == ALTERED or head.end == head.body:
                     # Nobody is to be blamed for what follows: a hole says so, even if it is of no bytes.
                     length = 0
                 else:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from struct import error as StructError
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ from kiebitz.dissectors.records import (
     Action,
     Altered,
     Chunk,
+    Direction,
     End,
     Fault,
     Gap,
@@ -37,7 +38,10 @@ from kiebitz.dissectors.records import (
 from kiebitz.proxy.journal import (
     ALTERED,
     CHUNK,
+    CUT,
+    END,
     FAULT,
+    FLAW,
     GAP,
     HEAD,
     LENGTH,
@@ -47,6 +51,7 @@ from kiebitz.proxy.journal import (
     OPEN,
     START,
     STOP,
+    Flaw,
     is_journal_file,
     segment_name,
 )
@@ -69,6 +74,8 @@ _ALTERED = msgspec.msgpack.Decoder(
 """As `JournalWriter.altered` writes it."""
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+_FLAW = msgspec.msgpack.Decoder(Flaw)
 
 
 class JournalError(KiebitzError):
@@ -93,7 +100,8 @@ class JournalReader:
     A reader that died is followed by one that passes over the first `skip` items of the journal, as they are
     safe elsewhere, and goes on with the streams that are `known` from there. `identity` is the folder's, as
     the writer has it. Raises JournalError if another one is in its place, or if what the first reader left
-    cannot be read, or lacks items that are not to be skipped.
+    cannot be read, or lacks items that are not to be skipped. With None, what was released before is skipped:
+    `items_before` items.
     """
 
     def __init__(
@@ -101,7 +109,7 @@ class JournalReader:
         directory: Path,
         base: int = 0,
         *,
-        skip: int = 0,
+        skip: int | None = 0,
         known: Iterable[Stream] = (),
         identity: tuple[int, int] | None = None,
     ) -> None:
@@ -119,8 +127,8 @@ class JournalReader:
         self._folder = self._open_folder(identity)
         self._start = self._read_start()
         self._number = self._start.segment
-        self._items = self._start.items
-        self._skip = skip - self._items
+        self._items = self.items_before = self._start.items
+        self._skip = 0 if skip is None else skip - self._items
         if self._skip < 0:
             raise JournalError(f"The journal is damaged: {directory} begins after item {self._items}.")
         self._streams: dict[int, Stream] = {}
@@ -213,7 +221,7 @@ class JournalReader:
                 body = at + head_size
                 end = body + length
                 longest = MAX_PAYLOAD if kind != ALTERED else MAX_ALTERED
-                if not OPEN <= kind <= ALTERED or direction > 1 or length > longest or offset > _MAX_OFFSET:
+                if not OPEN <= kind <= FLAW or direction > 1 or length > longest or offset > _MAX_OFFSET:
                     raise JournalError(self._damage(at))
                 if end > len(window):
                     return
@@ -226,38 +234,11 @@ class JournalReader:
                 elif kind == OPEN:
                     transport, client, server = window[body:end].decode().split("\0")
                     self._open(number, "tcp" if transport == "tcp" else "udp", client, server, ts_ns)
-                elif kind == GAP:
-                    (missing,) = LENGTH.unpack(window[body:end])
-                    if missing > _MAX_OFFSET:
-                        raise JournalError(self._damage(at))
-                    items.append(Gap(self._streams[number], DIRECTIONS[direction], ts_ns, offset, missing))
-                elif kind == FAULT:
-                    code, text = window[body:end].decode().split("\0")
-                    stream = self._streams[number]
-                    items.append(Fault(stream, DIRECTIONS[direction], ts_ns, offset, code, text))
-                elif kind == ALTERED:
-                    passed_on, action, rule, sent_ns, original, name, fields = _ALTERED.decode(
-                        window[body:end]
-                    )
-                    if fields is not None:
-                        _FIELDS.decode(fields)
-                    items.append(
-                        Altered(
-                            self._streams[number],
-                            DIRECTIONS[direction],
-                            ts_ns,
-                            offset,
-                            passed_on,
-                            action,
-                            rule,
-                            sent_ns,
-                            original,
-                            name,
-                            fields,
-                        )
-                    )
-                else:
+                elif kind == END:
                     items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
+                else:
+                    stream = self._streams[number]
+                    items.append(_rare(kind, stream, DIRECTIONS[direction], ts_ns, offset, window[body:end]))
                 at = end
         except (KeyError, ValueError, StructError, msgspec.MsgspecError) as error:
             raise JournalError(self._damage(at)) from error
@@ -372,3 +353,32 @@ class JournalReader:
         with open(descriptor, "wb") as file:
             file.write(msgspec.json.encode(self._start))
         os.replace(NEW_START, START, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+
+def _rare(kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: int, payload: bytes) -> Item:
+    """The item of a record that hardly any stream has. Raises what a payload that no writer wrote raises."""
+    if kind == GAP:
+        length = LENGTH.unpack(payload)[0] if payload else None
+        return Gap(stream, direction, ts_ns, offset, _within(length))
+    if kind == CUT:
+        (missing,) = LENGTH.unpack_from(payload)
+        return Chunk(stream, direction, ts_ns, offset, payload[LENGTH.size :], _within(missing))
+    if kind == FAULT:
+        code, text = payload.decode().split("\0")
+        return Fault(stream, direction, ts_ns, offset, code, text)
+    if kind == FLAW:
+        return Fault(stream, direction, ts_ns, offset, *msgspec.structs.astuple(_FLAW.decode(payload)))
+    passed_on, action, rule, sent_ns, original, name, fields = _ALTERED.decode(payload)
+    if fields is not None:
+        _FIELDS.decode(fields)
+    return Altered(stream, direction, ts_ns, offset, passed_on, action, rule, sent_ns, original, name, fields)
+
+
+L = TypeVar("L", int, None)
+
+
+def _within(length: L) -> L:
+    """A number of bytes that a database holds. Raises ValueError."""
+    if length is not None and length > _MAX_OFFSET:
+        raise ValueError("no stream is so long")
+    return length

@@ -1,8 +1,8 @@
 """The formats of databases: an older one is read as it is, and brought up to date before it is written to.
 
 1: no `alterations`, as nothing was altered. 2: in `sessions` no `continues`, no `note` and no numbers before,
-in `streams` no `player`, in `events` no `sentence`, no references, and no views. 3: today's, as in
-`storage/schema.py`.
+in `streams` no `player`, in `events` no `sentence`, no references, no views, and no `taps` and `tapped`.
+3: today's, as in `storage/schema.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kiebitz.storage.schema import (
 )
 from kiebitz.storage.views import make_views
 
-_TABLES_SINCE = {"alterations": 2}
+_TABLES_SINCE = {"alterations": 2, "taps": 3, "tapped": 3}
 _COLUMNS_SINCE = {
     ("sessions", "continues"): 3,
     ("sessions", "note"): 3,

@@ -23,7 +23,7 @@ from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.numbers import NUMBERED, Numbers
 from kiebitz.storage.opening import open_for_writing, settle
-from kiebitz.storage.rows import INSERT_SESSION, INSERTS, SEVERITY, no_rows, session_row
+from kiebitz.storage.rows import INSERT_SESSION, INSERTS, SEVERITY, Row, no_rows, session_row
 from kiebitz.storage.schema import MEMORY, StorageError, create_indexes, sentence
 from kiebitz.storage.timeline import SessionRow, Timeline
 
@@ -48,7 +48,7 @@ _LOOK_S = 0.05
 ANONYMIZED = "anonymized"
 """The source of a session that names nobody."""
 
-SessionKind = Literal["relay", "sniff", "import", "replay"]
+SessionKind = Literal["relay", "sniff", "import", "replay", "collect"]
 
 
 class Recorder:
@@ -198,6 +198,10 @@ class Recorder:
             if item.ts_ns > self._latest_ns:
                 self._latest_ns = item.ts_ns
             self._pending += 1
+
+    def note(self, table: Literal["taps", "tapped"], row: Row) -> None:
+        """Have the next `write` commit what the source keeps of itself, together with its items."""
+        self._rows[table].append(row)
 
     def gather(self) -> Findings:
         """What has been found since the last time; its rows are written by the next `write`."""

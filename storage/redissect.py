@@ -22,7 +22,7 @@ from kiebitz.storage.rows import INSERTS, no_rows
 from kiebitz.storage.schema import OF_SESSION, StorageError
 from kiebitz.storage.timeline import Timeline, sessions
 
-_KEPT = ("chunks", "alterations", "streams")
+_KEPT = ("chunks", "alterations", "tapped", "taps", "streams")
 
 
 def redissect(

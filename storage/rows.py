@@ -32,6 +32,9 @@ INSERTS = {
     "diagnostics": "INSERT INTO diagnostics VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?)",
     "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
+    "taps": "INSERT INTO taps VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "items = excluded.items, origin_ns = excluded.origin_ns, sequence = excluded.sequence",
+    "tapped": "INSERT INTO tapped VALUES (?,?,?)",
 }
 """Table -> the statement that writes one of its rows."""
 

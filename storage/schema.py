@@ -1,7 +1,8 @@
 """The session database: its tables and indexes, and what is said of it when something fails.
 
 Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
-the truth, and `alterations` beside them; every other table but `sessions` can be made again from these.
+the truth, and `alterations` beside them; every other table but `sessions` can be made again from these, and
+but `taps` and `tapped`, which say where a collected session came from.
 Databases of older formats are those of `storage/formats.py`.
 """
 
@@ -126,6 +127,17 @@ TABLES: Tables = {
         "blame": str,
     },
     "snapshots": {"table_id": int, "seq": int, "ts_ns": int, "state": str},
+    "taps": {
+        "id": int,
+        "session_id": int,
+        "name": str,
+        "run": str,
+        "items": int,
+        "clock_ns": int,
+        "origin_ns": int,
+        "sequence": int,
+    },
+    "tapped": {"id": int, "tap_id": int, "number": int},
 }
 
 _TO_STREAM = {"stream_id": "streams"}
@@ -141,6 +153,8 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
     "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
     "diagnostics": {**_TO_STREAM, "message_id": "messages"},
     "snapshots": {"table_id": "tables"},
+    "taps": _TO_SESSION,
+    "tapped": {"id": "streams", "tap_id": "taps"},
 }
 """Table -> column -> the table whose `id` it is. They are declared for who reads a database with other
 programs, and not enforced: rows are written in batches, in no order among tables."""
@@ -169,6 +183,8 @@ OF_SESSION = {
     "tables": "session_id = ?",
     "chunks": _OF_ITS_STREAMS,
     "alterations": _OF_ITS_STREAMS,
+    "tapped": "id IN (SELECT id FROM streams WHERE session_id = ?)",
+    "taps": "session_id = ?",
     "streams": "session_id = ?",
 }
 """Which rows of a table are a session's; from what refers to what is referred to."""

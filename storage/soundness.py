@@ -45,6 +45,9 @@ _NAMES = {"protocol", "kind", "code", "grp", "blame"}
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(%[\w.-]+)?\]|[^\s:\[\]@/]+):\d{1,5}", re.A)
 _NAME = re.compile(r"[\w.-]{1,100}")
 
+_SIGNED = {"clock_ns"}
+"""Columns with numbers below 0, too."""
+
 _OPTIONAL = {
     *(
         ("sessions", "started_ns"),
@@ -155,7 +158,7 @@ def _is_strange(table: str, column: str, kind: type) -> str:
     """An SQL condition that is true of a value that cannot stand in a column; all names are our own."""
     value = f'"{column}"'
     conditions = [f"typeof({value}) <> '{_TYPES[kind]}'"]
-    if kind is int:
+    if kind is int and column not in _SIGNED:
         conditions.append(f"{value} NOT BETWEEN 0 AND {_MOST}")
     if column in _JSON and kind is str:
         conditions.append(f"{value} GLOB '*{'[0-9]' * _MOST_DIGITS}*'")

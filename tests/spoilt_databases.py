@@ -34,6 +34,8 @@ COLUMNS: dict[str, dict[str, tuple[Kind, ...]]] = {
     "games": {"protocol": _TEXT, "label": _TEXT, "result": _JSON},
     "events": {"kind": _TEXT, "actor": _TEXT, "sentence": _TEXT, "data": _JSON, "changes": _JSON},
     "snapshots": {"state": _JSON},
+    "taps": dict.fromkeys(("name", "run"), _TEXT),
+    "tapped": {},
 }
 """Table -> column that holds a text -> what of it is spoilt."""
 

@@ -31,9 +31,15 @@ RUNS: dict[str, list[list[str]]] = {
         ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "served.db", "--serve", "127.0.0.1:{tcp}"],
         ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "altered.db", "-s", "a_hook.txt"],
         ["-m", "socks5@{tcp}", "-w", "proxied.db"],
+        [
+            *("-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "tapped.db"),
+            *("--publish", "nats://127.0.0.1:{tcp}/class"),
+        ],
     ],
     "sniff": [["-i", "-", "-w", "sniffed.db"]],
     "import": [["tiny.pcap", "-w", "imported.db"], [LARGE, "-w", "large.db"]],
+    # Nobody is there, so it tries again and again.
+    "collect": [["nats://127.0.0.1:{tcp}/class", "-w", "collected.db"]],
     "sessions": [["game.db"], ["game.db", "--note", "1", "played at noon"]],
     "streams": [["game.db"]],
     "games": [["game.db"]],
@@ -71,7 +77,7 @@ RUNS: dict[str, list[list[str]]] = {
 }
 """Command -> arguments, each list for a run of its own; `{udp}` and `{tcp}` are free ports."""
 
-ENDLESS = {"relay", "serve", "mitmdump"}
+ENDLESS = {"relay", "serve", "collect", "mitmdump"}
 QUICK = [["relay"], ["import"], ["state"], ["help"], []]
 """The commands of which `make test` has all runs; none is mitmdump."""
 
@@ -149,4 +155,6 @@ def test_nothing_in_the_folder_is_run(command: list[str], folder: Path) -> None:
 
 def _says_that_it_listens(folder: Path) -> bool:
     said = (folder / "log").read_text()
-    return any(words in said for words in ("listening on", "listening at", "Ctrl-C ends it"))
+    return any(
+        words in said for words in ("listening on", "listening at", "Ctrl-C ends it", "cannot be reached")
+    )

@@ -70,8 +70,8 @@ VARIANTS: dict[str, list[list[str]]] = {
 }
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
-NO_SESSION = {"help", "relay", "sniff", "import", "probe", "protocols", "addon-path", "completion"}
-"""Commands that show none. What relay, sniff, import and probe show of peers is tested where they are."""
+NO_SESSION = {"help", "relay", "sniff", "import", "collect", "probe", "protocols", "addon-path", "completion"}
+"""Commands that show none. What those that record, and probe, show of peers is tested where they are."""
 
 WITH_KEYS = {"watch"}
 """What takes keys is in test_watch_hostile.py."""
@@ -130,6 +130,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
                     "INSERT INTO alterations SELECT NULL, stream_id, direction, ts_ns, 0, offset, "
                     f"{length}, '{action}', '--{action}', ts_ns, name, fields, x'41' FROM messages LIMIT 2"
                 )
+            connection.execute("INSERT INTO taps VALUES (1, 1, 'lab', 'a1', 3, -5, 1, 1)")
+            connection.execute("INSERT INTO tapped SELECT id, 1, id FROM streams")
             connection.execute(
                 "INSERT INTO snapshots SELECT table_id, seq, ts_ns, ? FROM events"
                 " WHERE table_id = ? AND seq = 3",

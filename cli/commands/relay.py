@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -17,11 +17,14 @@ from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
+from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording.notices import Notices
 from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.terminal.console import errors_are_seen, tell, warn
+from kiebitz.cli.tapping.beside import tapped
+from kiebitz.cli.terminal.console import errors_are_seen, tell
 from kiebitz.cli.watch.beside import watch_option
 from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.endpoints import RelayError
@@ -31,10 +34,8 @@ from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, pars
 from kiebitz.proxy.processes import get_ready
 from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
+from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
-
-_NOTICE_EVERY_S = 5.0
-"""A trouble that repeats itself is told again after this time, with how often it came."""
 
 
 class _ModeType(click.ParamType[Mode]):
@@ -45,23 +46,6 @@ class _ModeType(click.ParamType[Mode]):
             return parse_mode(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-
-class _Notices:
-    """Tells on stderr what goes wrong without stopping the relay, and not a thousand times a second."""
-
-    def __init__(self) -> None:
-        self._told: dict[str, tuple[float, int]] = {}
-
-    def __call__(self, code: str, sentence: str) -> None:
-        last, missed = self._told.get(code, (0.0, 0))
-        now = time.monotonic()
-        if last and now - last < _NOTICE_EVERY_S:
-            self._told[code] = (last, missed + 1)
-            return
-        more = f" (and {missed} more like it)" if missed else ""
-        warn(f"{sentence}{more}")
-        self._told[code] = (now, 0)
 
 
 def _tell_where(listening: Listening, has_code: bool) -> None:
@@ -137,6 +121,7 @@ def _held_signals() -> Iterator[None]:
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
 @watch_option
 @serve_option
+@publish_options
 @altering_options
 @anonymize_option
 @click.option(
@@ -201,6 +186,9 @@ def relay(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
+    place_of_tap: Place | None,
+    tap_name: str | None,
+    credentials: Path | None,
     idle: float,
     max_connections: int,
     settings: tuple[str, ...],
@@ -237,15 +225,21 @@ def relay(
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
         raise click.BadParameter("none of the modes is mitmproxy's", param_hint="--set")
+    published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
     # The recorder's process tells nothing of it.
     tell_left_out()
-    notices = _Notices()
+    notices = Notices()
     get_ready()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
     with (
         companions(is_watched, place) as beside,
         _held_signals(),
-        RecorderProcess(database, on_trouble=lambda sentence: notices(sentence, sentence)) as recorder,
+        tapped(published, database) as tap,
+        RecorderProcess(
+            database,
+            on_trouble=lambda sentence: notices(sentence, sentence),
+            tap=tap.journal if tap is not None else None,
+        ) as recorder,
         ExitStack() as stack,
     ):
         altering = None
@@ -289,6 +283,8 @@ def relay(
                 max_size=max_size,
                 is_anonymized=is_anonymized,
             )
+            if tap is not None:
+                tap.start()
         except BaseException:
             forwarder.close()
             raise
@@ -296,10 +292,16 @@ def relay(
             altering.engine.streams_before = recorder.streams_before
         try:
             watched = [_Watched(one, recorder, forwarder) for one in beside]
-            run_relay(forwarder, recorder, *(altering.beside if altering is not None else ()), *watched)
+            others = [*(altering.beside if altering is not None else ()), *([tap] if tap is not None else [])]
+            run_relay(forwarder, recorder, *others, *watched)
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.
             recorder.finish()
+            if tap is not None:
+                tap.finish()
             raise
-        if not recorder.finish():
+        is_recorded = recorder.finish()
+        if tap is not None:
+            tap.finish()
+        if not is_recorded:
             raise click.exceptions.Exit(FAILED)

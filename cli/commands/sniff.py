@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,18 +16,23 @@ from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording.ending import Ending, leave, show
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
+from kiebitz.cli.tapping.beside import tapped
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.cli.watch.beside import watch_option
 from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.sniff import Sniffer
+from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare
 
 if TYPE_CHECKING:
+    from kiebitz.cli.tapping.tap_process import TapProcess
     from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
     from kiebitz.dissectors.dissector import Dissector
     from kiebitz.proxy.capture_pipe import CapturePipe
@@ -71,6 +75,7 @@ _DRAIN_S = 2.0
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
 @watch_option
 @serve_option
+@publish_options
 @anonymize_option
 def sniff(
     interface: str,
@@ -84,6 +89,9 @@ def sniff(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
+    place_of_tap: Place | None,
+    tap_name: str | None,
+    credentials: Path | None,
     is_anonymized: bool,
 ) -> None:
     """Record the game traffic on a network interface, without standing in its way.
@@ -103,27 +111,18 @@ def sniff(
     duration = ending.number if ending is not None else None
     forced = parse_decode_as(decode_as)
     filter_ = compile_wanted(wanted)
+    published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
     tell_left_out()
     room = RecordingRoom(max_size)
     spare(database)
     refuse_if_kept(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
-    with companions(is_watched, place) as beside:
+    with companions(is_watched, place) as beside, tapped(published, database) as tap:
         is_quiet = quiet or is_watched
         _sniff(
-            interface,
-            bpf_filter,
-            database,
-            name,
-            forced,
-            anonymizer,
-            duration,
-            count,
-            room,
-            filter_,
-            is_quiet,
-            beside,
+            *(interface, bpf_filter, database, name, forced, anonymizer, duration, count, room),
+            *(filter_, is_quiet, beside, tap),
         )
 
 
@@ -140,14 +139,15 @@ def _sniff(
     wanted: Filter | None,
     quiet: bool,
     beside: Sequence[Companion],
+    tap: TapProcess | None,
 ) -> None:
-    """Record until the end, and say what was recorded; `beside` shows it meanwhile, if it does."""
+    """Record until the end, and say what was recorded; `beside` shows it meanwhile, `tap` publishes it."""
     if interface == _PIPE:
         # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
         from kiebitz.proxy.capture_files import standard_input
         from kiebitz.proxy.capture_pipe import CapturePipe
 
-        end = _Ending(duration, _DRAIN_S)
+        end = Ending(duration, _DRAIN_S)
         with CapturePipe(standard_input()) as pipe:
             _await_capture(pipe, end)
             # Its time zero is that of its packets.
@@ -155,13 +155,14 @@ def _sniff(
                 database, "sniff", interface, name=name, decode_as=forced, anonymizer=anonymizer
             )
             tell(f"reading a capture from {pipe.name}")
-            recording = PacketRecording(recorder, forced)
+            recording = _recording(recorder, forced, tap)
             view = LiveView(recorder, wanted, quiet)
-            _show(beside, recorder, end)
-            is_whole = _record(pipe, recording, view, count, end, room)
-            _leave(beside, end)
+            show(beside, recorder, end)
+            is_whole = _record(pipe, recording, view, count, end, room, tap)
+            leave(beside, end)
         tell(f"{recording.packets} packets, {summary(recorder)}")
         tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
+        _finish(tap)
         room.tell_if_full()
         return
     with Sniffer(interface, bpf_filter) as sniffer:
@@ -176,32 +177,36 @@ def _sniff(
             anonymizer=anonymizer,
         )
         tell(f"capturing on {interface}")
-        recording = PacketRecording(recorder, forced)
+        recording = _recording(recorder, forced, tap)
         view = LiveView(recorder, wanted, quiet)
-        end = _Ending(duration, 0.0)
-        _show(beside, recorder, end)
-        _record(sniffer, recording, view, count, end, room)
-        _leave(beside, end)
+        end = Ending(duration, 0.0)
+        show(beside, recorder, end)
+        _record(sniffer, recording, view, count, end, room, tap)
+        leave(beside, end)
     tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
         warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
+    _finish(tap)
     room.tell_if_full()
 
 
-def _show(beside: Sequence[Companion], recorder: Recorder, end: _Ending) -> None:
-    """Show what is recorded from here on, if it is to be shown; who quits ends the recording."""
-    for one in beside:
-        one.start(f"{recorder.path}:{recorder.session_id}", end.come)
+def _recording(
+    recorder: Recorder, forced: dict[tuple[str, int], Dissector | None], tap: TapProcess | None
+) -> PacketRecording:
+    """From packets to `recorder`; what it records is published from here on, if it is to be."""
+    if tap is not None:
+        tap.start()
+    return PacketRecording(recorder, forced, tap.items if tap is not None else None)
 
 
-def _leave(beside: Sequence[Companion], end: _Ending) -> None:
-    """Where a signal has ended it, the picture ends, too; else that stays until somebody quits."""
-    if end.was_signal:
-        for one in beside:
-            one.stop()
+def _finish(tap: TapProcess | None) -> None:
+    """See that all is published, or kept for later."""
+    if tap is not None:
+        tap.journal.close()
+        tap.finish()
 
 
-def _await_capture(pipe: CapturePipe, ending: _Ending) -> None:
+def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
     """Wait until a capture begins, so that nothing is recorded where none does. Raises CaptureError."""
     from kiebitz.proxy.capture_files import CaptureError
 
@@ -217,8 +222,9 @@ def _record(
     recording: PacketRecording,
     view: LiveView,
     count: int | None,
-    ending: _Ending,
+    ending: Ending,
     room: RecordingRoom,
+    tap: TapProcess | None,
 ) -> bool:
     """Record and show what comes until it is to end; whether that was because nothing more comes."""
     recorder = recording.recorder
@@ -235,6 +241,8 @@ def _record(
         recording.take(packets)
         if not packets:
             recording.expire(source.now_ns())
+        if tap is not None:
+            tap.look()
         if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
             view.show(recorder.commit())
             committed = now
@@ -242,31 +250,3 @@ def _record(
                 break
     view.show(recording.close())
     return is_over
-
-
-class _Ending:
-    """When to end: after `duration` seconds, or by SIGINT or SIGTERM.
-
-    After the first signal there are `linger_s` seconds for what is still under way; a second one ends at
-    once.
-    """
-
-    def __init__(self, duration: float | None, linger_s: float) -> None:
-        self._at = math.inf if duration is None else time.monotonic() + duration
-        self._linger_s = linger_s
-        self.was_signal = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._note)
-
-    @property
-    def has_come(self) -> bool:
-        return time.monotonic() >= self._at
-
-    def come(self) -> None:
-        """Let it come now."""
-        self._at = -math.inf
-
-    def _note(self, _number: int, _frame: object) -> None:
-        self.was_signal = True
-        self._at = min(self._at, time.monotonic() + self._linger_s)
-        self._linger_s = 0.0

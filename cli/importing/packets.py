@@ -19,6 +19,7 @@ from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.conversations import UdpConversations
+from kiebitz.proxy.item_journal import ItemJournal
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.tcp_conversations import TcpConversations
 from kiebitz.proxy.tcp_order import TcpOrder
@@ -39,10 +40,11 @@ WORTH_A_PROCESS = 2_000_000
 
 
 class PacketRecording:
-    """Records the game traffic of captured packets into one session."""
+    """Records the game traffic of captured packets into one session, and writes its items into `tap`, too."""
 
-    def __init__(self, recorder: Recorder, forced: DecodeAs) -> None:
+    def __init__(self, recorder: Recorder, forced: DecodeAs, tap: ItemJournal | None = None) -> None:
         self.recorder = recorder
+        self._tap = tap
         self.packets = 0
         self.decoder = PacketDecoder()
         self._udp = UdpConversations(
@@ -89,6 +91,8 @@ class PacketRecording:
         return self.recorder.close()
 
     def _record(self) -> None:
+        if self._tap is not None:
+            self._tap.write(self._items)
         self.recorder.record(self._items)
         self._items.clear()
 

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,7 @@ from kiebitz.cli.terminal.console import tell
 from kiebitz.proxy.held_signals import LOOK_EVERY_S, Interrupted, look
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.processes import start_child
+from kiebitz.proxy.tapped_journal import TappedJournal
 from kiebitz.storage.room import may_wait_beside
 from kiebitz.storage.schema import StorageError
 
@@ -57,7 +59,8 @@ class RecorderProcess:
 
     `on_trouble` is told in a sentence when the journal cannot be written, and when it can again. With `tell`
     whatever else there is to say goes there; without, to stderr. `forwarder` is what goes on whatever
-    happens, in words. As a context it ends with `discard`. Raises StorageError.
+    happens, in words. What is journaled goes into `tap`, too. As a context it ends with `discard`. Raises
+    StorageError.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class RecorderProcess:
         on_trouble: Callable[[str], None],
         tell: Callable[[str], None] | None = None,
         forwarder: str = "the relay",
+        tap: JournalWriter | None = None,
     ) -> None:
         self._database = database
         self._own_tell = tell
@@ -85,7 +89,8 @@ class RecorderProcess:
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
-            self.journal = JournalWriter(
+            make = JournalWriter if tap is None else partial(TappedJournal, tap=tap)
+            self.journal: JournalWriter = make(
                 self._spool.journal,
                 on_trouble=on_trouble,
                 has_room=lambda: may_wait_beside(database),

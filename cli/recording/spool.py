@@ -91,11 +91,15 @@ class Spool:
 
     def keep(self, note: bytes) -> Path:
         """Let go of the folder without removing it; gives where it is. Raises OSError."""
+        self.note(note)
+        self._is_kept = True
+        return self.folder
+
+    def note(self, note: bytes) -> None:
+        """From here on, the folder outlives processes that are killed. Raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(_KEPT, flags, 0o600, dir_fd=self._held), "wb") as file:
             file.write(note)
-        self._is_kept = True
-        return self.folder
 
     def discard_journal(self) -> None:
         """Remove the journal: its reader is gone, and so is its writer's file."""

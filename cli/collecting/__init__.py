@@ -1,0 +1,1 @@
+"""What many taps have published is recorded as one session."""

@@ -1,0 +1,80 @@
+"""`kiebitz collect`: puts together live what taps on many machines publish."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from kiebitz.cli.options.beside import companions
+from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.options.taps import PlaceType, check_reachable, credentials_option
+from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording.ending import Ending, leave, show
+from kiebitz.cli.recording.live import LiveView
+from kiebitz.cli.recording.spool import refuse_if_kept
+from kiebitz.cli.terminal.console import tell
+from kiebitz.cli.watch.beside import watch_option
+from kiebitz.cli.web.beside import serve_option
+from kiebitz.proxy.taps.place import Place
+from kiebitz.storage.conditions import compile_wanted
+from kiebitz.storage.room import spare
+
+
+@click.command()
+@click.argument("source", type=PlaceType(), metavar="nats://HOST:4222/SUBJECT")
+@database_option
+@max_size_option
+@decode_as_option
+@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
+@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
+@watch_option
+@serve_option
+@credentials_option
+def collect(
+    source: Place,
+    database: str,
+    max_size: int | None,
+    decode_as: tuple[str, ...],
+    wanted: str | None,
+    quiet: bool,
+    is_watched: bool,
+    place: tuple[str, int] | None,
+    credentials: Path | None,
+) -> None:
+    """Record what taps publish (kiebitz relay --publish, kiebitz sniff --publish) as one session.
+
+    All of it is taken that is still in JetStream, and then what comes, until Ctrl-C. Started again on the
+    same database, it goes on where it was: nothing is lost, and nothing is there twice.
+
+    \b
+    Example:
+      kiebitz collect nats://127.0.0.1:4222/class -w class.db
+      kiebitz collect tls://nats.example.org/class --nats-creds teacher.creds -w class.db --watch
+    """
+    forced = parse_decode_as(decode_as)
+    filter_ = compile_wanted(wanted)
+    check_reachable(source, credentials)
+    tell_left_out()
+    room = RecordingRoom(max_size)
+    spare(database)
+    refuse_if_kept(database)
+    # Only who collects loads what reads and records.
+    from kiebitz.cli.collecting.collector import Collector
+    from kiebitz.storage.collected import Collection
+
+    with companions(is_watched, place) as beside:
+        name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        collection = Collection(database, str(source), name, forced)
+        recorder = collection.recorder
+        end = Ending()
+        goes_on = "" if collection.is_new else f", going on with session {recorder.session_id}"
+        tell(f"collecting from {source}{goes_on}")
+        view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
+        show(beside, recorder, end)
+        Collector(source, credentials, collection, view, room, end).run()
+        leave(beside, end)
+    tell(summary(recorder))
+    room.tell_if_full()

@@ -1,0 +1,102 @@
+"""The options with which a recording is published, and those by which a NATS server is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from kiebitz.proxy.taps.jetstream import check_installed
+from kiebitz.proxy.taps.place import Place, check_name, check_safe, own_name, parse_place, read_seed
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PlaceType(click.ParamType[Place]):
+    """Reads nats://HOST:PORT/SUBJECT."""
+
+    name = "place"
+
+    def convert(self, value: str | Place, param: click.Parameter | None, ctx: click.Context | None) -> Place:
+        if isinstance(value, Place):
+            return value
+        try:
+            return parse_place(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _NameType(click.ParamType[str]):
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return check_name(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Tapping(msgspec.Struct, frozen=True):
+    """Where a recording is published, as the tap of which name; `credentials` is a file, or None."""
+
+    place: Place
+    name: str
+    credentials: Path | None
+
+
+credentials_option = click.option(
+    "--nats-creds",
+    "credentials",
+    envvar="NATS_CREDS",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Who one is at the NATS server: credentials as nsc writes them, or the seed of an NKEY. The "
+    "environment's NATS_CREDS says the same.",
+)
+"""Gives the command `credentials`: Path, or None."""
+
+
+def publish_options(command: F) -> F:
+    """Give a command `place_of_tap`, `tap_name` and `credentials`; `tapping` makes one of them."""
+    command = credentials_option(command)
+    command = click.option(
+        "--tap",
+        "tap_name",
+        type=_NameType(),
+        metavar="NAME",
+        help="--publish: what this machine is called there; its host name unless it is given.",
+    )(command)
+    return click.option(
+        "--publish",
+        "place_of_tap",
+        type=PlaceType(),
+        metavar="nats://HOST:4222/SUBJECT",
+        help="Publish what is recorded to NATS JetStream, too, from where kiebitz collect records it.",
+    )(command)
+
+
+def tapping(
+    place: Place | None, name: str | None, credentials: Path | None, is_anonymized: bool
+) -> Tapping | None:
+    """What these options ask for together, if anything. Raises UsageError and TapError."""
+    if place is None:
+        if name is not None:
+            raise click.UsageError("--tap goes with --publish")
+        return None
+    if is_anonymized:
+        raise click.UsageError(
+            "--publish and --anonymize exclude each other: items are published as they come, names and all"
+        )
+    check_reachable(place, credentials)
+    return Tapping(place, name or own_name(), credentials)
+
+
+def check_reachable(place: Place, credentials: Path | None) -> None:
+    """Raise TapError where it is clear beforehand that nothing can be published or read there."""
+    check_safe(place, credentials)
+    if credentials is not None:
+        read_seed(credentials)
+    check_installed()

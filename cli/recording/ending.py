@@ -1,0 +1,53 @@
+"""When a recording that this process makes itself is to end, and what shows it meanwhile."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Sequence
+
+from kiebitz.cli.options.beside import Companion
+from kiebitz.storage.recorder import Recorder
+
+
+class Ending:
+    """When to end: after `duration` seconds, or by SIGINT or SIGTERM.
+
+    After the first signal there are `linger_s` seconds for what is still under way; a second one ends at
+    once.
+    """
+
+    def __init__(self, duration: float | None = None, linger_s: float = 0.0) -> None:
+        self._at = math.inf if duration is None else time.monotonic() + duration
+        self._linger_s = linger_s
+        self.was_signal = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    @property
+    def has_come(self) -> bool:
+        """Whether to end now."""
+        return time.monotonic() >= self._at
+
+    def come(self) -> None:
+        """Let it come now."""
+        self._at = -math.inf
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self.was_signal = True
+        self._at = min(self._at, time.monotonic() + self._linger_s)
+        self._linger_s = 0.0
+
+
+def show(beside: Sequence[Companion], recorder: Recorder, end: Ending) -> None:
+    """Show what is recorded from here on, if it is to be shown; who quits ends the recording."""
+    for one in beside:
+        one.start(f"{recorder.path}:{recorder.session_id}", end.come)
+
+
+def leave(beside: Sequence[Companion], end: Ending) -> None:
+    """Where a signal has ended it, the picture ends, too; else that stays until somebody quits."""
+    if end.was_signal:
+        for one in beside:
+            one.stop()

@@ -1,0 +1,145 @@
+"""One connection to a NATS server, and the JetStream stream of a place.
+
+A connection that is lost is not mended but made anew by whoever needs it: so whatever was on its way is known
+to be lost, and sent again in its order. nats-py is imported here alone, and only when this is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import ssl
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kiebitz.proxy.taps.form import TapError
+from kiebitz.proxy.taps.place import Place, read_seed
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.js.client import JetStreamContext
+
+DUPLICATES_S = 120
+"""So long JetStream remembers the id of a message, and takes no second one with it."""
+
+KEEP_S = 7 * 24 * 3600
+"""So long it keeps what was published, unless its administrator has made the stream otherwise."""
+
+ANSWER_S = 5.0
+"""So long an answer of the server is waited for."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CONNECT_S = 2
+_PING_EVERY_S = 2
+_LEAST_PAYLOAD = 1 << 20
+_NO_ANSWER = "it does not answer"
+
+
+def check_installed() -> None:
+    """Raise TapError where nats-py is missing."""
+    if importlib.util.find_spec("nats") is None:
+        raise TapError("taps need nats-py, which is not installed: pip install 'kiebitz[taps]'")
+
+
+class Link:
+    """A connection to the server of `place`, from `open` to `close`. Raises TapError."""
+
+    def __init__(self, place: Place, credentials: Path | None) -> None:
+        self._place = place
+        self._credentials = credentials
+        self._said: str | None = None
+        self._client: Client | None = None
+
+    async def open(self) -> JetStreamContext:
+        """Connect. Raises TapError with a clause that says why that cannot be."""
+        for name in ("nats", "asyncio"):
+            # What is wrong is raised; a log would write to the terminal what a server says, as it came.
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        from nats.aio.client import Client
+        from nats.errors import Error
+
+        client = self._client = Client()
+        seed = read_seed(self._credentials) if self._credentials is not None else None
+        try:
+            await asyncio.wait_for(
+                client.connect(
+                    self._place.server,
+                    error_cb=self._hear,
+                    allow_reconnect=False,
+                    connect_timeout=_CONNECT_S,
+                    ping_interval=_PING_EVERY_S,
+                    tls=ssl.create_default_context() if self._place.is_tls else None,
+                    user_credentials=None if seed or not self._credentials else str(self._credentials),
+                    nkeys_seed_str=seed,
+                ),
+                ANSWER_S,
+            )
+        except (TimeoutError, Error, OSError, ValueError) as error:
+            raise self.failure(error) from error
+        if client.max_payload < _LEAST_PAYLOAD:
+            raise TapError(
+                f"it takes messages of at most {client.max_payload} bytes: have it take 1MB (max_payload)"
+            )
+        return client.jetstream(timeout=ANSWER_S)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known to be wrong with it."""
+        return self._client is not None and self._client.is_connected
+
+    async def close(self) -> None:
+        """Give it up, whatever state it is in."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(Exception):
+                await asyncio.wait_for(client.close(), 1.0)
+
+    def failure(self, error: Exception) -> TapError:
+        """What an error of nats-py, of the system or of waiting means, as a clause."""
+        if isinstance(error, TapError):
+            return error
+        if self._said is not None:
+            return TapError(self._said)
+        if isinstance(error, OSError) and error.strerror:
+            return TapError(error.strerror)
+        reason = _NO_ANSWER if isinstance(error, asyncio.TimeoutError) else str(error).removeprefix("nats: ")
+        return TapError(reason or _NO_ANSWER)
+
+    async def _hear(self, error: Exception) -> None:
+        # What a server has against a message comes apart from any answer to it.
+        text = str(error).removeprefix("nats: ")
+        if text:
+            self._said = text
+
+
+async def make_stream(jetstream: JetStreamContext, place: Place) -> int:
+    """See that there is a stream for what is published at `place`; when it was made, in ns since 1970.
+
+    One that is there is left as it is. Raises errors of nats-py.
+    """
+    from nats.js.api import DiscardPolicy, StreamConfig
+    from nats.js.errors import NotFoundError
+
+    try:
+        info = await jetstream.stream_info(place.stream)
+    except NotFoundError:
+        info = await jetstream.add_stream(
+            StreamConfig(
+                name=place.stream,
+                description="what Kiebitz's taps have recorded",
+                subjects=[f"{place.subject}.*"],
+                # A full one refuses what comes, and taps keep it; else it would lose what nobody has read.
+                discard=DiscardPolicy.NEW,
+                max_age=KEEP_S,
+                duplicate_window=DUPLICATES_S,
+            )
+        )
+    return 0 if info.created is None else in_ns(info.created)
+
+
+def in_ns(moment: datetime) -> int:
+    """A moment as nanoseconds since 1970 UTC; nats-py has microseconds."""
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

@@ -1,0 +1,385 @@
+"""Taps and collectors at a real nats-server: nothing is lost and nothing is twice, whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from command import TINY, kiebitz
+from live import PATIENCE_S, Said, child_of, free_port, rows, speak, until
+from okey_script import Script
+from okey_talk import four
+from strength import a_few, times
+from tapped import (
+    GAMES,
+    Network,
+    Program,
+    Server,
+    Tap,
+    as_pcap,
+    collect,
+    count,
+    needs_nats,
+    network,
+    packets_of,
+    place_at,
+    publish,
+    runs_heard,
+    server,
+    until_recorded,
+)
+
+from kiebitz.proxy.taps.form import VERSION, Batch, encode
+
+
+@pytest.fixture(autouse=True)
+def _is_installed() -> None:
+    needs_nats()
+
+
+class Lab:
+    """Three taps, each of which records one server's game, and a collector, at a server behind a network."""
+
+    def __init__(self, folder: Path, nats: Server, way: Network) -> None:
+        self.folder = folder
+        self.nats = nats
+        self.way = way
+        self.database = folder / "class.db"
+        games = GAMES[: times(len(GAMES), quick=2)]
+        self.taps = [Tap(folder, f"tap-{number}", place_at(way.port)) for number in range(len(games))]
+        self.packets = [packets_of(game) for game in games]
+        self.collector = collect(folder, nats.port, self.database)
+
+    def give(self, part: int, of: int) -> None:
+        """Give each tap the next part of its game."""
+        for tap, packets in zip(self.taps, self.packets, strict=True):
+            size = -(-len(packets) // of)
+            tap.give(packets[part * size : (part + 1) * size])
+
+    def in_one_place(self) -> Path:
+        """The database of one program that has recorded all three."""
+        capture = self.folder / "all.pcap"
+        capture.write_bytes(as_pcap(sorted(packet for packets in self.packets for packet in packets)))
+        database = self.folder / "one.db"
+        assert kiebitz("import", str(capture), "-w", str(database)).status == 0
+        return database
+
+    def is_whole(self) -> None:
+        """End all, and see that what was collected is what one program would have recorded."""
+        one = self.in_one_place()
+        for tap in self.taps:
+            tap.finish()
+        until_recorded(self.database, count(one, "chunks"))
+        assert self.collector.end() == 0, self.collector.said
+        self.equals(self.database, one)
+
+    def equals(self, database: Path, one: Path) -> None:
+        diff = kiebitz("diff", str(one), str(database))
+        assert diff.status == 0, diff.out
+        for table in ("streams", "chunks", "messages", "games", "events"):
+            assert count(database, table) == count(one, table), table
+        bytes_of = "SELECT s.transport, s.server LIKE '%:9000', direction, sum(length) FROM chunks"
+        query = f"{bytes_of} JOIN streams AS s ON s.id = stream_id GROUP BY 1, 2, 3"
+        assert rows(database, query) == rows(one, query)
+
+    def kill(self) -> None:
+        for program in (*self.taps, self.collector):
+            program.kill()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with server(tmp_path) as nats, network(nats.port) as way:
+        one = Lab(tmp_path, nats, way)
+        try:
+            yield one
+        finally:
+            one.kill()
+
+
+def kill_server(lab: Lab) -> None:
+    lab.nats.kill()
+    lab.give(1, 3)
+    time.sleep(0.5)
+    lab.nats.start()
+
+
+def cut_network(lab: Lab) -> None:
+    lab.way.cut()
+    lab.give(1, 3)
+    lab.taps[0].until_says("cannot be reached")
+    lab.way.mend()
+
+
+def kill_publisher(lab: Lab) -> None:
+    for tap in lab.taps:
+        os.kill(child_of(tap.process.pid), signal.SIGKILL)
+    lab.give(1, 3)
+
+
+def kill_collector(lab: Lab) -> None:
+    lab.collector.kill()
+    lab.give(1, 3)
+    lab.collector = collect(lab.folder, lab.nats.port, lab.database)
+    lab.collector.until_says("going on with session 1")
+
+
+def all_of_it(lab: Lab) -> None:
+    lab.nats.kill()
+    kill_publisher(lab)
+    lab.collector.kill()
+    lab.nats.start()
+    lab.collector = collect(lab.folder, lab.nats.port, lab.database)
+
+
+FAULTS: dict[str, Callable[[Lab], None]] = {
+    "the server": kill_server,
+    "the network": cut_network,
+    "each tap's publisher": kill_publisher,
+    "the collector": kill_collector,
+    "all but the recorders": all_of_it,
+}
+
+
+@pytest.mark.parametrize("killed", a_few(FAULTS, ["all but the recorders"], str))
+def test_nothing_is_lost_and_nothing_is_twice(killed: str, lab: Lab) -> None:
+    lab.give(0, 3)
+    until(lambda: count(lab.database, "chunks") > 10, "the first part is collected")
+    FAULTS[killed](lab)
+    lab.give(2, 3)
+    lab.is_whole()
+
+
+@pytest.mark.full
+def test_players_behind_several_taps_are_at_one_table(tmp_path: Path) -> None:
+    """Each player's relay publishes; all of them pass through one more relay, which records in one place."""
+    names = ("ada", "ben", "cem", "dilek")
+    script = Script(11)
+    four(script, 1, *names)
+    script.play(script.tables[1], 5)
+    script.win(script.tables[1])
+    script.logout(*names)
+    said = [Said(step.client, step.direction, step.data) for step in script.steps]
+    database, one = tmp_path / "class.db", tmp_path / "one.db"
+    with ExitStack() as ending, socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PATIENCE_S)
+        nats = ending.enter_context(server(tmp_path))
+        inner = free_port("tcp")
+
+        def relay(name: str, port: int, to: int, *more: str) -> Program:
+            mode = f"reverse:tcp://127.0.0.1:{to}@{port}"
+            program = Program(tmp_path / f"{name}.log", "relay", "-q", "-m", mode, *more)
+            ending.callback(program.kill)
+            program.until_says("listening on")
+            return program
+
+        relays = [relay("one", inner, listener.getsockname()[1], "-w", str(one))]
+        ports = {}
+        for name in names:
+            ports[name] = free_port("tcp")
+            where = ("-w", str(tmp_path / f"{name}.db"), "--publish", place_at(nats.port), "--tap", "lab")
+            relays.append(relay(name, ports[name], inner, *where))
+        collector = collect(tmp_path, nats.port, database)
+        ending.callback(collector.kill)
+        until(lambda: len(runs_heard(nats.port)) == len(names), "all taps have begun")
+        first = iter(dict.fromkeys(step.client for step in said))
+
+        def connect() -> socket.socket:
+            return socket.create_connection(("127.0.0.1", ports[next(first)]), PATIENCE_S)
+
+        speak(said, listener, connect)
+        for program in reversed(relays):
+            assert program.end() == 0, program.said
+        until_recorded(database, count(one, "chunks"))
+        until(lambda: rows_open(database) == 0, "all streams are over")
+        assert collector.end() == 0
+    diff = kiebitz("diff", str(one), str(database))
+    assert diff.status == 0, diff.out
+    assert count(database, "tables") == 1
+    assert rows(database, "SELECT id FROM diagnostics WHERE severity != 'note'") == []
+
+
+def rows_open(database: Path) -> int:
+    """How many streams have not ended."""
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute("SELECT count(*) FROM streams WHERE closed_ns IS NULL").fetchone()[0])
+
+
+@pytest.mark.full
+def test_each_collector_gets_everything_and_goes_on_where_it_ended(lab: Lab) -> None:
+    second = lab.folder / "second.db"
+    lab.give(0, 2)
+    other = collect(lab.folder, lab.nats.port, second, name="second")
+    until(lambda: count(second, "chunks") > 30, "the first half is collected")
+    # Ended, not killed: what comes later is a session of its own, in the same database.
+    assert other.end() == 0, other.said
+    lab.give(1, 2)
+    other = collect(lab.folder, lab.nats.port, second, name="again")
+    lab.is_whole()
+    until_recorded(second, count(lab.database, "chunks"))
+    assert other.end() == 0, other.said
+    assert [kind for (kind,) in rows(second, "SELECT kind FROM sessions")] == ["collect", "collect"]
+    query = "SELECT direction, sum(length), count(*) FROM chunks WHERE data IS NOT NULL GROUP BY direction"
+    assert rows(second, query) == rows(lab.database, query)
+    # One who comes when all is over gets all of it, too.
+    late = collect(lab.folder, lab.nats.port, lab.folder / "late.db", name="late")
+    until_recorded(lab.folder / "late.db", count(lab.database, "chunks"))
+    assert late.end() == 0
+    lab.equals(lab.folder / "late.db", lab.folder / "one.db")
+
+
+@pytest.mark.full
+def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path) -> None:
+    packets = packets_of(GAMES[0])
+    with server(tmp_path) as nats:
+        nats.kill()
+        tap = Tap(tmp_path, "lab", place_at(nats.port))
+        tap.give(packets)
+        tap.finish()
+        assert "what is not published yet is kept in" in tap.said
+        (kept,) = tmp_path.glob(".tap-lab-spool-*")
+        nats.start()
+        tap = Tap(tmp_path, "lab", place_at(nats.port))
+        tap.give(packets_of(GAMES[1]))
+        tap.finish()
+        assert not kept.exists()
+        assert not [*tmp_path.glob(".tap-*")]
+        database = tmp_path / "class.db"
+        collector = collect(tmp_path, nats.port, database)
+        until_recorded(database, count(tmp_path / "lab.db", "chunks"))
+        assert collector.end() == 0
+    assert [*rows(database, "SELECT protocol FROM tables ORDER BY 1")] == [("maexchen",), ("okey",)]
+    assert count(database, "messages") == count(tmp_path / "lab.db", "messages")
+
+
+@pytest.mark.full
+def test_a_hostile_publisher_harms_nobody(tmp_path: Path) -> None:
+    packets = packets_of(GAMES[0])
+    database = tmp_path / "class.db"
+    forged = encode(Batch(VERSION, "lab", "r1", 0, 1, 0, [], []))
+    newer = encode(Batch(VERSION + 1, "mallory", "r1", 0, 1, 0, [], []))
+    hostile = [
+        b"",
+        b"\x1b[2Jgarbage\n",
+        forged,
+        newer,
+        *[os.urandom(1 << 20) for _ in range(1000)],
+        *[encode(Batch(VERSION, "mallory", "r2", number + 1, 1, 0, [], [])) for number in range(100)],
+    ]
+    with server(tmp_path) as nats, ExitStack() as ending:
+        collector = collect(tmp_path, nats.port, database)
+        ending.callback(collector.kill)
+        tap = Tap(tmp_path, "lab", place_at(nats.port))
+        ending.callback(tap.kill)
+        tap.give(packets[:30])
+        until(lambda: count(database, "chunks") > 10, "the first part is collected")
+        publish(nats.port, [("class.mallory", data) for data in hostile])
+        tap.give(packets[30:])
+        tap.finish()
+        until_recorded(database, count(tmp_path / "lab.db", "chunks"))
+        status = Path(f"/proc/{collector.process.pid}/status").read_text()
+        (peak_kb,) = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")]
+        assert collector.end() == 0
+    assert kiebitz("diff", str(tmp_path / "lab.db"), str(database)).status == 0
+    assert peak_kb < 250_000
+    said = collector.said
+    assert "a message under class.mallory is left out: it is no batch of items" in said
+    assert "\x1b" not in said
+    assert "Traceback" not in said
+    assert len(said) < 5000
+
+
+@pytest.mark.full
+def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
+    """Credentials are files; who may publish as alice may not as anybody else."""
+    nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
+    keys = {}
+    for name in ("teacher", "alice"):
+        seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+        keys[name] = nkeys.from_seed(seed).public_key.decode()
+        (tmp_path / f"{name}.nk").write_bytes(seed)
+    rights = {"teacher": '["$JS.API.>"]', "alice": '["class.alice"]'}
+    users = ", ".join(
+        f'{{ nkey: {keys[name]}, permissions: {{ publish: {rights[name]}, subscribe: ["_INBOX.>"] }} }}'
+        for name in keys
+    )
+    with server(tmp_path, f"authorization {{ users = [ {users} ] }}") as nats, ExitStack() as ending:
+        database = tmp_path / "class.db"
+        key = ("--nats-creds", str(tmp_path / "teacher.nk"))
+        collector = collect(tmp_path, nats.port, database, *key)
+        ending.callback(collector.kill)
+        taps = {}
+        for name in ("alice", "bob"):
+            taps[name] = Tap(tmp_path, name, place_at(nats.port), "--nats-creds", str(tmp_path / "alice.nk"))
+            ending.callback(taps[name].kill)
+            taps[name].give(packets_of(GAMES[0]))
+        taps["bob"].until_says("ermissions violation for publish")
+        for tap in taps.values():
+            tap.finish()
+        until_recorded(database, count(tmp_path / "alice.db", "chunks"))
+        nobody = Tap(tmp_path, "nobody", place_at(nats.port))
+        ending.callback(nobody.kill)
+        nobody.give(packets_of(GAMES[0]))
+        nobody.until_says("uthorization")
+        nobody.finish()
+        assert collector.end() == 0
+    assert rows(database, "SELECT DISTINCT name FROM taps") == [("alice",)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--publish", "nats://192.0.2.1:4222/class"], 1, "neither TLS nor credentials protect"),
+        (["--publish", "nats://me:secret@127.0.0.1/class"], 2, "no password stands in the address"),
+        (["--publish", "nats://127.0.0.1:4222/a.*"], 2, "is no subject"),
+        (["--publish", "http://127.0.0.1/class"], 2, "is no place to publish"),
+        (["--publish", "nats://127.0.0.1:99999/class"], 2, "99999 is no port"),
+        (["--publish", "nats://127.0.0.1/class", "--tap", "a.b"], 2, "is no name of a tap"),
+        (["--tap", "lab"], 2, "--tap goes with --publish"),
+        (["--publish", "nats://127.0.0.1/class", "--nats-creds", "/nonexistent"], 1, "cannot be read"),
+        (["--publish", "nats://127.0.0.1/class", "--nats-creds", TINY], 1, "credentials"),
+        (["--publish", "nats://127.0.0.1/class", "--anonymize"], 2, "exclude each other"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_recorded(
+    arguments: list[str], status: int, words: str, tmp_path: Path
+) -> None:
+    for command in (["relay", "-m", "reverse:udp://127.0.0.1:9@9001"], ["sniff", "-i", "lo"]):
+        done = kiebitz(*command, "-w", str(tmp_path / "game.db"), *arguments)
+        assert (done.status, words in done.err) == (status, True), done.err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_without_the_client_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for command in (
+        ["collect", "nats://127.0.0.1/class"],
+        ["sniff", "-i", "lo", "--publish", "nats://127.0.0.1/class"],
+    ):
+        done = kiebitz(*command, "-w", str(tmp_path / "game.db"))
+        assert done.status == 1
+        assert "pip install 'kiebitz[taps]'" in done.err
+
+
+@pytest.mark.full
+def test_it_is_followed_live(lab: Lab) -> None:
+    """Whoever watches the database sees what comes, as with any recording."""
+    lab.give(0, 2)
+    until(lambda: count(lab.database, "events") > 0, "something has happened")
+    follower = Program(lab.folder / "follower.log", "messages", "-F", str(lab.database))
+    try:
+        until(lambda: "REGISTER" in follower.said, "the first half is shown")
+        before = len(follower.said.splitlines())
+        lab.give(1, 2)
+        until(lambda: len(follower.said.splitlines()) > before, "the second half is shown")
+    finally:
+        follower.kill()

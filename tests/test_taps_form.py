@@ -1,0 +1,304 @@
+"""The form in which items go through JetStream, and how they are put together: without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from command import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strength import times
+from test_journal import plain
+
+from kiebitz.dissectors.records import Altered, Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.proxy.taps.consuming import Arrived, Position
+from kiebitz.proxy.taps.form import VERSION, Batch, Record, TapError, decode, encode, item_of, seen_from_afar
+from kiebitz.proxy.taps.merging import LOST_NS, MAX_HELD, WAIT_NS, Merger
+from kiebitz.proxy.taps.publishing import Batches
+
+NOON_NS = 1_795_000_000_000_000_000
+
+TIMES = st.integers(0, 1 << 61)
+OFFSETS = st.integers(0, 1 << 61)
+TEXTS = st.text(max_size=20)
+DIRECTIONS = st.sampled_from(["c2s", "s2c"])
+ADDRESSES = st.sampled_from(["127.0.0.1:9000", "[::1]:9000", "192.168.1.5:65535", "[fe80::1]:1"])
+STREAMS = st.builds(Stream, st.integers(1, 9), st.sampled_from(["tcp", "udp"]), ADDRESSES, ADDRESSES, TIMES)
+
+
+def _items(stream: Stream) -> st.SearchStrategy[Item]:
+    where: tuple[Any, ...] = (st.just(stream), DIRECTIONS, TIMES, OFFSETS)
+    fields = st.sampled_from([None, "{}", '{"dice":"2,1"}'])
+    return st.one_of(
+        st.builds(Chunk, *where, st.binary(max_size=50), OFFSETS),
+        st.builds(Gap, *where, st.none() | OFFSETS),
+        st.builds(
+            Fault,
+            *where,
+            st.from_regex(r"\A[a-z-]{1,20}\Z"),
+            TEXTS,
+            OFFSETS,
+            st.sampled_from(["network", "state"]),
+            st.sampled_from(["network", "client"]),
+            st.none() | TEXTS,
+            st.sampled_from(["note", "warning", "error"]),
+        ),
+        st.builds(
+            Altered,
+            *where,
+            OFFSETS,
+            st.sampled_from(["drop", "change"]),
+            TEXTS,
+            st.none() | TIMES,
+            st.none() | st.binary(max_size=50),
+            st.none() | TEXTS,
+            fields,
+        ),
+        st.builds(End, st.just(stream), TIMES, st.sampled_from(["closed", "reset", "idle", "end"])),
+    )
+
+
+@settings(max_examples=times(1000, quick=25))
+@given(STREAMS.flatmap(lambda stream: st.lists(_items(stream), min_size=1, max_size=8)))
+def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
+    (batch,) = Batches("lab", "r1", 5).of(items)
+    read = decode(encode(batch))
+    assert read == batch
+    assert read.first == 5
+    stream = items[0].stream
+    assert [plain(item_of(record, stream, 0)) for record in read.items] == [plain(item) for item in items]
+
+
+@settings(max_examples=times(3000, quick=60))
+@given(
+    st.binary(max_size=200)
+    | st.recursive(
+        st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.text() | st.binary(),
+        lambda inner: st.lists(inner, max_size=8),
+        max_leaves=20,
+    ).map(msgspec.msgpack.encode)
+)
+def test_whatever_comes_nothing_but_a_tap_error_is_raised(data: bytes) -> None:
+    try:
+        decode(data)
+    except TapError:
+        return
+
+
+SOUND: list[Any] = [
+    *(VERSION, "lab", "r1", 0, NOON_NS, 0),
+    [[1, "udp", "127.0.0.1:5", "127.0.0.1:9", NOON_NS]],
+    [[1, 1, 0, NOON_NS, 0, b"ROLL", 0]],
+]
+"""A batch as docs/taps.md has it."""
+
+
+def changed(*way: Any) -> bytes:
+    """The sound batch with what is at a path replaced by the last value."""
+    *path, last, value = way
+    batch = msgspec.msgpack.decode(msgspec.msgpack.encode(SOUND))
+    place = batch
+    for step in path:
+        place = place[step]
+    place[last] = value
+    return msgspec.msgpack.encode(batch)
+
+
+def test_the_form_is_what_is_documented() -> None:
+    batch = decode(msgspec.msgpack.encode(SOUND))
+    assert msgspec.msgpack.decode(encode(batch)) == SOUND
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (changed(0, 2), "version 2 of the form"),
+        (changed(1, "lab.other"), "no batch"),
+        (changed(1, "\x1b[2J"), "no batch"),
+        (changed(3, -1), "no batch"),
+        (changed(3, 1 << 63), "no batch"),
+        (changed(6, 0, 2, "localhost:5"), "an address is none"),
+        (changed(6, 0, 2, "999.0.0.1:5"), "no batch"),
+        (changed(6, 0, 3, "127.0.0.1:99999"), "a port is none"),
+        (changed(6, []), "of stream 1 nothing is said"),
+        (changed(6, [SOUND[6][0]] * 513), "no batch"),
+        (changed(7, SOUND[7] * 513), "no batch"),
+        (changed(7, 0, 0, 9), "no batch"),
+        (changed(7, 0, 5, b"x" * ((256 << 10) + 1)), "no batch"),
+        (changed(7, 0, [5, 1, NOON_NS, "bored"]), "a stream ends for no known reason"),
+        (changed(7, 0, [3, 1, 0, 1, 0, "NO CODE", "", 0, "network", "network", None, "note"]), "no batch"),
+        (changed(7, 0, [4, 1, 0, 1, 0, 0, "drop", "r", None, None, None, "[1]"]), "no batch"),
+        (b"\x91" * 100_000, "no batch"),
+    ],
+)
+def test_what_no_tap_writes_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(TapError, match=words):
+        decode(data)
+
+
+def test_loopback_is_another_one_on_each_machine() -> None:
+    assert seen_from_afar("127.0.0.1:9000", 0) == "127.0.0.1:9000"
+    assert seen_from_afar("127.0.0.1:9000", 3) == "127.0.3.1:9000"
+    assert seen_from_afar("[::1]:9000", 300) == "127.1.44.6:9000"
+    assert seen_from_afar("192.168.1.5:9000", 3) == "192.168.1.5:9000"
+
+
+# Putting together.
+
+
+class Desk:
+    """A merger, and what is told to it in a test; times are ms since noon by the server's clock."""
+
+    def __init__(self, **known: Any) -> None:
+        self.told: list[str] = []
+        self.merger = Merger(count(1), {}, [], lambda _, sentence: self.told.append(sentence))
+        self.sequence = 0
+
+    def take(self, batch: Batch, at_ms: float, ahead_ms: float = 0, tap: str | None = None) -> None:
+        """A batch comes; its tap's clock is ahead by so much."""
+        self.sequence += 1
+        stored_ns = NOON_NS + round(at_ms * 1e6)
+        sent = msgspec.structs.replace(batch, sent_ns=stored_ns + round(ahead_ms * 1e6))
+        position = Position(1, self.sequence)
+        self.merger.take(Arrived(position, tap or batch.tap, encode(sent), stored_ns, 0))
+
+    def ready(self, at_ms: float) -> list[str]:
+        """What is given out by then, as text."""
+        return shown(self.merger.ready(NOON_NS + round(at_ms * 1e6)))
+
+
+def shown(items: Iterable[Item]) -> list[str]:
+    return [item.data.decode() if isinstance(item, Chunk) else type(item).__name__.lower() for item in items]
+
+
+def said(tap: str, first: int, *words: tuple[float, str], until_ms: float = 0, offset: int = 0) -> Batch:
+    """A batch of words of one client, each at a time."""
+    stream = Stream(1, "udp", "10.0.0.1:1", "10.0.0.9:9", NOON_NS)
+    items: list[Item] = []
+    for at_ms, word in words:
+        items.append(Chunk(stream, "c2s", NOON_NS + round(at_ms * 1e6), offset, word.encode()))
+        offset += len(word)
+    until_ns = NOON_NS + round(until_ms * 1e6) if until_ms else 0
+    (batch,) = Batches(tap, "r1", first).of(items, until_ns)
+    return batch
+
+
+def test_items_of_several_taps_are_in_the_order_of_their_times() -> None:
+    desk = Desk()
+    desk.take(said("a", 0, until_ms=1), 5)
+    desk.take(said("b", 0, until_ms=1), 5)
+    desk.take(said("a", 0, (10, "one"), (30, "three"), until_ms=35), 40)
+    # What b has from before 30 may still come.
+    assert desk.ready(50) == []
+    desk.take(said("b", 0, (20, "two"), until_ms=45), 60)
+    assert desk.ready(61) == ["one", "two", "three"]
+
+
+def test_a_tap_that_is_not_heard_is_waited_for_but_not_for_ever() -> None:
+    desk = Desk()
+    desk.take(said("a", 0, until_ms=1), 5)
+    desk.take(said("b", 0, until_ms=1), 5)
+    desk.take(said("a", 0, (10, "one"), until_ms=11), 20)
+    wait_ms = WAIT_NS / 1e6
+    assert desk.ready(wait_ms) == []
+    assert desk.ready(10 + wait_ms) == ["one"]
+    # What comes late is put in where it comes.
+    desk.take(said("b", 0, (5, "late"), until_ms=wait_ms), 20 + wait_ms)
+    desk.take(said("a", 1, (30 + wait_ms, "two"), until_ms=40 + wait_ms, offset=3), 50 + wait_ms)
+    assert desk.ready(60 + wait_ms)[0] == "late"
+
+
+def test_clocks_that_differ_are_set_right() -> None:
+    desk = Desk()
+    for delay in (40, 2, 15):
+        desk.take(said("a", 0), delay, ahead_ms=5000 - delay)
+    desk.take(said("b", 0, until_ms=100), 1)
+    desk.take(said("a", 0, (5010, "one"), until_ms=5200), 20, ahead_ms=4980)
+    desk.take(said("b", 0, (15, "two"), until_ms=100), 25)
+    items = desk.merger.ready(NOON_NS + 30_000_000)
+    assert shown(items) == ["one", "two"]
+    assert (
+        "the clock of the tap a is 5.0 s ahead of the server's; its times are corrected by that" in desk.told
+    )
+    # By the message that was quickest.
+    assert items[0].ts_ns == NOON_NS + 12_000_000
+
+
+def test_what_comes_twice_or_in_parts_is_there_once() -> None:
+    desk = Desk()
+    desk.take(said("a", 0, (1, "one"), (2, "two")), 10)
+    desk.take(said("a", 0, (1, "one"), (2, "two")), 20)
+    desk.take(said("a", 1, (2, "two"), (3, "three"), offset=3), 30)
+    assert desk.ready(40) == ["one", "two", "three"]
+
+
+def test_what_comes_too_early_waits_for_what_is_before_it() -> None:
+    desk = Desk()
+    desk.take(said("a", 1, (2, "two"), offset=3), 10)
+    assert desk.ready(20) == []
+    assert desk.merger.recorded_to() == Position(1, 0)
+    desk.take(said("a", 0, (1, "one")), 30)
+    assert desk.ready(40) == ["one", "two"]
+    assert desk.merger.recorded_to() == Position(1, 2)
+
+
+def test_what_never_comes_is_a_gap_of_known_length() -> None:
+    desk = Desk()
+    desk.take(said("a", 0, (1, "one")), 10)
+    desk.take(said("a", 2, (3, "three"), offset=6), 20)
+    items = desk.merger.ready(NOON_NS + LOST_NS + 30_000_000)
+    assert shown(items) == ["one", "gap", "three"]
+    assert isinstance(items[1], Gap)
+    assert (items[1].offset, items[1].length) == (3, 3)
+    assert "of the tap a items 2 to 2 are lost: JetStream does not have them" in desk.told
+
+
+def test_little_waits_for_what_never_comes() -> None:
+    desk = Desk()
+    for number in range(MAX_HELD + 1):
+        desk.take(said("a", 2 * number + 1, (number, "x"), offset=2 * number + 1), 10)
+    assert desk.ready(20) == ["gap", "x"]
+
+
+def test_nobody_speaks_for_another_tap() -> None:
+    desk = Desk()
+    with pytest.raises(TapError, match="it says that it is of the tap a"):
+        desk.take(said("a", 0, (1, "one")), 10, tap="mallory")
+
+
+@settings(max_examples=times(300, quick=20))
+@given(st.data())
+def test_however_batches_come_each_item_is_given_out_once_and_in_order(data: st.DataObject) -> None:
+    """Cut anywhere, sent again from anywhere, with others' in between: each run comes out as it went in."""
+    words = {tap: [f"{tap}{number:03}" for number in range(data.draw(st.integers(1, 20)))] for tap in "abc"}
+    pending: list[Batch] = []
+    for tap, run in words.items():
+        first = 0
+        while first < len(run):
+            size = data.draw(st.integers(1, 5))
+            start = max(0, first - data.draw(st.integers(0, 3)))
+            part = [(number, run[number]) for number in range(start, min(len(run), first + size))]
+            pending.append(said(tap, start, *part, offset=4 * start))
+            first += size
+    desk = Desk()
+    given_out: list[str] = []
+    for at_ms, batch in enumerate(data.draw(st.permutations(pending))):
+        desk.take(batch, at_ms)
+        given_out += desk.ready(at_ms)
+    given_out += desk.ready(WAIT_NS / 1e6 + 1000)
+    for tap, run in words.items():
+        assert [word for word in given_out if word[0] == tap] == run
+
+
+def test_the_page_tells_of_each_record_and_of_each_of_its_parts() -> None:
+    page = (ROOT / "docs" / "taps.md").read_text().partition("## The form")[2]
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    batch = [row for row in rows if row[1] in ("integer", "text", "array")]
+    assert len(batch) == len(Batch.__struct_fields__)
+    told = {int(row[0]): len(row[2].split(", ")) for row in rows if row[0].isdecimal() and row not in batch}
+    kinds = {kind.__struct_config__.tag: kind for kind in get_args(Record)}
+    assert told == {tag: len(kind.__struct_fields__) for tag, kind in kinds.items()}
