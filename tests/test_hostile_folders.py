@@ -225,7 +225,7 @@ SEGMENTS = {
     "a length that is too long": STREAM + HEAD.pack(CHUNK, 0, 1, (1 << 32) - 1, 0, 0),
     "an offset that no database holds": STREAM + HEAD.pack(CHUNK, 0, 1, 1, 0, (1 << 64) - 1) + b"x",
     "a gap that no database holds": STREAM + HEAD.pack(GAP, 0, 1, 8, 0, 0) + LENGTH.pack((1 << 64) - 1),
-    "a gap without a length": STREAM + HEAD.pack(GAP, 0, 1, 0, 0, 0) + bytes(100),
+    "a gap with half a length": STREAM + HEAD.pack(GAP, 0, 1, 4, 0, 0) + bytes(100),
     "a stream that nobody opened": HEAD.pack(CHUNK, 0, 7, 1, 0, 0) + b"x",
     "a kind that there is not": HEAD.pack(9, 0, 1, 0, 0, 0),
 }

@@ -103,5 +103,7 @@ def test_each_reference_is_declared_and_holds() -> None:
         for table, references in REFERENCES.items():
             declared = connection.execute(f"PRAGMA foreign_key_list({table})")
             assert {row[3]: row[2] for row in declared} == references
-            assert {*references} == {c for c in TABLES[table] if c.endswith("_id") and c != "chunk_id"}
+            # A row of `tapped` is called by the id of its stream.
+            named = {c for c in TABLES[table] if c.endswith("_id") and c != "chunk_id"}
+            assert {*references} - {"id"} == named
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
