@@ -5,18 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import zstandard
 from command import CAPTURES, ROOT, Done, kiebitz, spawn
 from corpora import add_here
 from live import until
+from pyarrow import parquet
 from pyarrow.dataset import dataset
 from strength import GAMES
 from test_faults import small_disk
@@ -134,6 +138,11 @@ def test_others_read_it_without_kiebitz(corpus: Path) -> None:
 
 
 def test_no_column_is_forgotten() -> None:
+    page = (ROOT / "docs" / "corpus.md").read_text()
+    told = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
+    assert told == [
+        (table, column) for table in COLUMNS for column in COLUMNS[table] if column not in TABLES[table]
+    ]
     left_out = {"chunks", "alterations", "snapshots"}
     assert TABLES.keys() - COLUMNS.keys() == left_out
     for table, columns in COLUMNS.items():
@@ -238,14 +247,43 @@ def test_what_is_none_is_told(tmp_path: Path) -> None:
     assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
 
 
-def test_a_damaged_file_is_told(corpus: Path, tmp_path: Path) -> None:
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"PAR1 nonsense PAR1")
+
+
+def _no_columns(path: Path) -> None:
+    parquet.write_table(pa.table({"id": [1, 2]}), path)
+
+
+def _no_json(path: Path) -> None:
+    table = parquet.read_table(path, partitioning=None)
+    place = table.column_names.index("fields")
+    parquet.write_table(table.set_column(place, "fields", pa.array(["{"] * len(table))), path)
+
+
+def _no_numbers(path: Path) -> None:
+    table = parquet.read_table(path, partitioning=None)
+    place = table.column_names.index("ts_ns")
+    parquet.write_table(table.set_column(place, "ts_ns", pa.array(["soon"] * len(table))), path)
+
+
+@pytest.mark.parametrize("damage", [_garbage, _no_columns, _no_json, _no_numbers])
+def test_a_damaged_file_is_told(damage: Callable[[Path], None], corpus: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
     shutil.copytree(corpus, folder)
-    next(iter(folder.glob("capture=*/protocol=okey/messages.parquet"))).write_bytes(b"PAR1 nonsense PAR1")
-    done = ask("messages", str(folder))
-    assert done.status == 1
-    assert "messages.parquet" in done.err
-    assert "Traceback" not in done.err
+    for file in folder.glob("capture=*/protocol=*/messages.parquet"):
+        damage(file)
+    for command in ("messages", "stats", "check"):
+        done = ask(command, str(folder))
+        # Not every command looks at what is damaged.
+        assert done.status == 1 or command != "messages"
+        assert "Traceback" not in done.err
+        assert "fault of Kiebitz itself" not in done.err
+
+
+def test_a_mark_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "corpus.json")
+    assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
 
 
 # Adding.

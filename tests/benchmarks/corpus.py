@@ -1,6 +1,6 @@
 """How quickly captures get into a corpus with one worker and with two, and how it answers beside SQLite.
 
-    python tests/benchmarks/corpora.py [--captures 200] [--rounds 3] [--messages 10000000]
+    python tests/benchmarks/corpus.py [--captures 200] [--rounds 3] [--messages 10000000]
 
 The captures are one of a Schafkopf game, an hour later each, so that each is another one; workers are those
 of `dask worker`, with a core each. What is asked is asked of copies of one long capture: its rows again and
