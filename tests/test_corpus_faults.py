@@ -74,6 +74,7 @@ def assert_whole(folder: Path, captures: list[str], tmp_path: Path) -> None:
     assert "none missing" in kiebitz("corpus", "check", str(folder)).out
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     captures = [LARGER, *SMALL[:2]]
