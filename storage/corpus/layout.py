@@ -26,6 +26,7 @@ STAGING = ".staging"
 RUNS = "runs"
 
 _MARK = "corpus.json"
+_MOST = 10_000
 _CAPTURE = "capture="
 _THERE = (errno.ENOTEMPTY, errno.EEXIST)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -126,8 +127,10 @@ def _put_mark(path: str, mark: str) -> None:
 def opened(path: str) -> Corpus:
     """A corpus that is there. Raises CorpusError."""
     try:
-        with open(os.path.join(path, _MARK), "rb") as file:
-            mark = msgspec.json.decode(file.read(), type=_Mark)
+        # It may be somebody else's: no pipe is waited for, and no more is read than there can be.
+        descriptor = os.open(os.path.join(path, _MARK), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            mark = msgspec.json.decode(file.read(_MOST), type=_Mark)
     except FileNotFoundError:
         what = "this is no corpus" if os.path.exists(path) else "there is no such folder"
         raise CorpusError(f"{path}: {what}; kiebitz corpus add makes one") from None

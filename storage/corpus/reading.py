@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import Blame, Severity
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.corpus.engine import Engine
+from kiebitz.storage.corpus.layout import CorpusError
 from kiebitz.storage.numbers import FROM_ONE
 from kiebitz.storage.session import Event, Game, Message, between
 from kiebitz.storage.timeline import SessionRow
@@ -24,6 +27,29 @@ class Origin(NamedTuple):
 
     capture: str
     source: str
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def told_if_damaged(
+    read: Callable[Concatenate[Engine, P], Iterator[T]],
+) -> Callable[Concatenate[Engine, P], Iterator[T]]:
+    """Let a function that reads a corpus raise CorpusError where a row is none that Kiebitz has written."""
+
+    @wraps(read)
+    def reading(engine: Engine, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        try:
+            yield from read(engine, *args, **kwargs)
+        except (msgspec.MsgspecError, TypeError, ValueError, KeyError, RecursionError) as error:
+            if isinstance(error, KiebitzError):
+                raise
+            raise CorpusError(
+                f"{engine.corpus.path}: this corpus is damaged: a row in it is none of Kiebitz's ({error})"
+            ) from error
+
+    return reading
 
 
 class MessageInCorpus(NamedTuple):
@@ -57,6 +83,7 @@ _OF_SESSION = "JOIN sessions AS x ON x.capture = {0}.capture"
 _IN_ORDER = "ORDER BY x.started_ns, x.capture"
 
 
+@told_if_damaged
 def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
     """The sessions, one of each capture, with how many streams, messages, games and errors each has.
 
@@ -80,6 +107,7 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
         yield Origin(capture, source), row, counts
 
 
+@told_if_damaged
 def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
     """The games."""
     rows = engine.rows(
@@ -106,6 +134,7 @@ def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
         )
 
 
+@told_if_damaged
 def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Event]]:
     """The events that a filter lets through."""
     condition, parameters = sql_condition(wanted, "events")
@@ -124,6 +153,7 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
         yield Origin(capture, source), event
 
 
+@told_if_damaged
 def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, MessageInCorpus]]:
     """The messages that a filter lets through."""
     condition, parameters = sql_condition(wanted, "messages")
@@ -151,6 +181,7 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Me
         yield Origin(capture, source), MessageInCorpus(message, known, sent)
 
 
+@told_if_damaged
 def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, FlawInCorpus]]:
     """The diagnostics that a filter lets through."""
     condition, parameters = sql_condition(wanted, "diagnostics")

@@ -16,7 +16,7 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.statistics import Course, Read, Statistic, statistics_of
 from kiebitz.storage.corpus.engine import Engine
-from kiebitz.storage.corpus.reading import sql_condition
+from kiebitz.storage.corpus.reading import sql_condition, told_if_damaged
 from kiebitz.storage.statistics.results import Result
 from kiebitz.storage.statistics.said import messages_by_name
 from kiebitz.storage.statistics.tallies import Tally, tally_of
@@ -93,6 +93,7 @@ def counted(
     return [*_results(engine, wanted, protocols)]
 
 
+@told_if_damaged
 def _events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[str, tuple[str, int], Event, bool]]:
     """All events, table by table: the protocol, the table, the event, and whether it counts."""
     condition, parameters = sql_condition(wanted, "events")
