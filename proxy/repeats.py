@@ -9,6 +9,7 @@ something that is said again and again, as "alice rolls" is, and may be news.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ class Repeats:
     """Remembers the latest datagrams."""
 
     def __init__(self) -> None:
-        self._first_ns: dict[_Key, int] = {}
-        self._latest: dict[bytes, _Key] = {}
+        self._first_ns: OrderedDict[_Key, int] = OrderedDict()
+        self._latest: OrderedDict[bytes, _Key] = OrderedDict()
         """Of each flow its latest datagram."""
-        self._sent_often: dict[_Key, None] = {}
+        self._sent_often: OrderedDict[_Key, None] = OrderedDict()
         """Without an identification, and surely sent more than once."""
 
     def is_repeated(self, datagram: Datagram, ts_ns: int) -> bool:
@@ -65,9 +66,10 @@ class Repeats:
         return OFTEN_ALIKE_NS if key in self._sent_often else ALIKE_NS
 
 
-def _remember(known: dict[_Name, _Value], name: _Name, value: _Value) -> None:
+def _remember(known: OrderedDict[_Name, _Value], name: _Name, value: _Value) -> None:
     """Put a name last into what is known, and forget the oldest if that is too much."""
-    known.pop(name, None)
     known[name] = value
+    known.move_to_end(name)
     if len(known) > MOST_REMEMBERED:
-        del known[next(iter(known))]
+        # A plain dict would look through all places of those forgotten before.
+        known.popitem(last=False)
