@@ -77,7 +77,8 @@ def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
 def child_of(process: int) -> int:
     """The one process that a command of ours has started: a relay's recorder, an import's inspector."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    (child,) = [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+    # Python's own resource tracker is there beside it where a process is started anew.
+    (child,) = [pid for pid in children if "resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_text()]
     return int(child)
 
 

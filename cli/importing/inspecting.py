@@ -19,7 +19,7 @@ from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import installed
-from kiebitz.proxy.processes import start_child
+from kiebitz.proxy.processes import start_copy
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.rows import Row, Rows, no_rows
 from kiebitz.storage.schema import StorageError
@@ -39,15 +39,17 @@ class _Batch(NamedTuple):
 
 
 class InspectionElsewhere:
-    """An inspection in another process. Raises StorageError if that dies."""
+    """An inspection in another process. Raises StorageError if that dies.
 
-    def __init__(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> None:
-        ports: _Ports = {
-            server: dissector.protocol if dissector is not None else None
-            for server, dissector in decode_as.items()
-        }
+    Made before a database is opened, so that the other process, a copy of this one, has neither its file nor
+    the lock on it.
+    """
+
+    def __init__(self) -> None:
+        # Loaded once for both.
+        installed()
         self._connection, theirs = multiprocessing.Pipe()
-        self._process = start_child(_inspect, theirs, session_id, ids, ports)
+        self._process = start_copy(_inspect, theirs, self._connection)
         theirs.close()
         # Somebody has to listen while this process speaks, or both might wait for the other to do so.
         self._listener = ThreadPoolExecutor(1, "inspection")
@@ -55,6 +57,18 @@ class InspectionElsewhere:
         self._items: list[Item] = []
         self._is_finished = False
         self.feed = self._items.append
+
+    def begin(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> InspectionElsewhere:
+        """Inspect a session, as an `Inspect` does."""
+        ports: _Ports = {
+            server: dissector.protocol if dissector is not None else None
+            for server, dissector in decode_as.items()
+        }
+        try:
+            self._connection.send((session_id, ids, ports))
+        except OSError as error:
+            raise _death() from error
+        return self
 
     def gather(self, rows: Rows) -> Findings:
         """Send what was fed, and append to `rows` what has come back.
@@ -104,16 +118,23 @@ def _death() -> StorageError:
 
 @telling_faults
 @collecting_seldom()
-def _inspect(connection: Connection, session_id: int, ids: Ids, ports: _Ports) -> None:
-    """Answer each batch of items with rows, and None with the last ones; to be run by `start_child`."""
+def _inspect(connection: Connection, theirs: Connection) -> None:
+    """Answer each batch of items with rows, and None with the last ones; to be run by `start_copy`.
+
+    Before the first batch comes which session it is.
+    """
+    # In a copy their end is open, too, and would keep the pipe open when they are gone.
+    theirs.close()
     dissectors = installed().dissectors
-    decode_as = {
-        server: dissectors[protocol] if protocol is not None else None for server, protocol in ports.items()
-    }
-    inspection = InspectionHere(session_id, ids, decode_as)
     streams: dict[int, Stream] = {}
     # Whoever imports may be killed.
     with suppress(EOFError, OSError):
+        session_id, ids, ports = connection.recv()
+        decode_as = {
+            server: dissectors[protocol] if protocol is not None else None
+            for server, protocol in ports.items()
+        }
+        inspection = InspectionHere(session_id, ids, decode_as)
         while True:
             items: list[Item] | None = connection.recv()
             if items is None:

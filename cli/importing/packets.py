@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -128,9 +128,11 @@ def import_capture(
     # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
     from kiebitz.proxy.capture_files import open_capture
 
-    with open_capture(source) as capture, _Interrupts() as interrupts:
+    with ExitStack() as stack:
+        capture = stack.enter_context(open_capture(source))
+        interrupts = stack.enter_context(_Interrupts())
         is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
-        inspect = _elsewhere() if is_large and takes_second_core else InspectionHere
+        inspect = stack.enter_context(_elsewhere()) if is_large and takes_second_core else InspectionHere
         recorder = Recorder(
             database,
             "import",
@@ -166,11 +168,16 @@ def import_capture(
         return recording, capture.truncated
 
 
-def _elsewhere() -> Inspect:
+@contextmanager
+def _elsewhere() -> Iterator[Inspect]:
     # It loads what small captures, and a sniff, do without.
     from kiebitz.cli.importing.inspecting import InspectionElsewhere
 
-    return InspectionElsewhere
+    inspection = InspectionElsewhere()
+    try:
+        yield inspection.begin
+    finally:
+        inspection.close()
 
 
 class _Interrupts:
