@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache
 from string import Formatter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -256,7 +256,7 @@ class Dissector(ABC):
     def describe(self, event: Event) -> str:
         """A sentence that says what happened; what is not known is a question mark."""
         kind = self.grammar.events[event.kind]
-        sentence = self._sentence.vformat(kind.sentence, (), event.data)
+        sentence = self._said(kind.sentence, event.data)
         to = event.data.get("to") if kind.spoken else None
         return sentence if to is None else said_to(self.words(to), sentence)
 
@@ -272,23 +272,28 @@ class Dissector(ABC):
         row = self.row_of(name, direction, fields)
         if row is None:
             return None
-        gloss = row.gloss if row.brief is None else self._sentence.vformat(row.brief, (), fields)
+        gloss = row.gloss if row.brief is None else self._said(row.brief, fields)
         return shortened(gloss, _GLOSS)
 
     def words(self, value: Any) -> str:
         """A value as it stands in a sentence."""
         if value is None:
             return "?"
+        if isinstance(value, str):
+            # An empty name is one, too, and is seen.
+            return value or '""'
         if isinstance(value, dict):
             return ", ".join(f"{key} {self.words(part)}" for key, part in value.items()) or "nobody"
         if isinstance(value, list):
             return ", ".join(map(self.words, value)) or "nobody"
-        # An empty name is one, too, and is seen.
-        return str(value) or '""'
+        return str(value)
 
-    @cached_property
-    def _sentence(self) -> Formatter:
-        return _Sentence(self.words)
+    def _said(self, sentence: str, values: Mapping[str, Any]) -> str:
+        """A sentence with values in its places; what is not there is a question mark."""
+        words = self.words
+        return "".join(
+            part if isinstance(part, str) else words(_value_at(values, part)) for part in _parts(sentence)
+        )
 
     def follows(self, event: Event) -> Follows | None:
         """From what an event follows of which no message of one's own tells; None if from nothing."""
@@ -332,18 +337,22 @@ def recognise(
                     yield dissector, direction, likeness
 
 
-class _Sentence(Formatter):
-    """Puts values into a sentence, as the words of a protocol; what is not there is a question mark."""
+@cache
+def _parts(sentence: str) -> tuple[str | tuple[str, ...], ...]:
+    """A sentence's texts as they are, and the way to the value of each place: `{player}`, `{player[id]}`."""
+    found: list[str | tuple[str, ...]] = []
+    for text, place, _, _ in Formatter().parse(sentence):
+        found.append(text)
+        if place is not None:
+            found.append(tuple(place.replace("]", "").split("[")))
+    return tuple(found)
 
-    def __init__(self, words: Callable[[Any], str]) -> None:
-        self._words = words
 
-    def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, str]:
-        try:
-            value, key = super().get_field(field_name, args, kwargs)
-        except (KeyError, TypeError, IndexError):
-            return None, field_name
-        return value, key
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        return self._words(value)
+def _value_at(values: Any, path: Iterable[str]) -> Any:
+    """The value at a path, None if there is none."""
+    try:
+        for key in path:
+            values = values[key]
+    except (KeyError, TypeError):
+        return None
+    return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -38,6 +39,12 @@ INSERTS = {
 }
 """Table -> the statement that writes one of its rows."""
 
+
+_MOST_SENTENCES = 1024
+"""So many are remembered, of events whose data is not too long."""
+
+_LONGEST_DATA = 512
+"""Characters."""
 
 INSERT_SESSION = "INSERT INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
@@ -146,6 +153,8 @@ def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
 def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
     """The streams whose clients say in these messages what they call themselves, with the name."""
     for message in messages:
+        if message.direction != "c2s":
+            continue
         protocol = message.stream.protocol
         dissector = dissector_of(protocol) if protocol is not None else None
         if dissector is not None and message.name in dissector.introductions:
@@ -167,6 +176,14 @@ def _event(event: Event, session_id: int, protocol: str) -> Row:
         event.actor,
         data,
         to_json(event.changes),
-        # Of what is stored, so that it is the sentence that listings make of it.
-        sentence(protocol, event.kind, msgspec.json.decode(data)),
+        (_remembered if len(data) <= _LONGEST_DATA else _sentence)(protocol, event.kind, data),
     )
+
+
+def _sentence(protocol: str, kind: str, data: str) -> str:
+    """What an event says: of what is stored, so that it is the sentence that listings make of it."""
+    return sentence(protocol, kind, msgspec.json.decode(data))
+
+
+# Much of a game happens again and again.
+_remembered = lru_cache(_MOST_SENTENCES)(_sentence)
