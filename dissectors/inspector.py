@@ -124,7 +124,7 @@ class Inspector:
         self._conversations: dict[int, _Conversation] = {}
         self._contexts: dict[str, list[GameContext]] = {}
         """By protocol, those of all tables; what one server says may be about another."""
-        self._memo: dict[tuple[str, Direction], Memo] = defaultdict(dict)
+        self._memo: dict[tuple[str, Direction], Memo] = defaultdict(Memo)
         self._latest_ns = 0
         self._is_catching_up = False
         """Whether what is read has waited for the message by which the protocol was recognised."""

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import Decoded
 from kiebitz.dissectors.records import Direction
 
 MOST_FRAMES = 4096
-"""How many decoded frames of a protocol's direction are remembered."""
+"""How many decoded frames of a protocol's direction are `lately` at the most."""
 
 LONGEST_FRAME = 512
 """Frames longer than this (bytes) are not remembered."""
 
-Memo = dict[bytes, Decoded]
-"""What frames of one direction of one protocol say."""
+
+class Memo(msgspec.Struct, eq=False):
+    """What frames of one direction of one protocol say: those that came `lately`, and those `before`.
+
+    When there are too many, those that did not come again lately are forgotten.
+    """
+
+    lately: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
+    before: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
 
 
 def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
     """What a frame says, by the memo if it is there; else it may be from now on."""
-    found = memo.get(frame)
+    found = memo.lately.get(frame)
     if found is None:
-        found = dissector.decode(frame, direction)
-        if len(frame) <= LONGEST_FRAME and (found.row is None or not found.row.is_fresh):
-            if len(memo) >= MOST_FRAMES:
-                memo.clear()
-            memo[frame] = found
+        found = memo.before.get(frame)
+        if found is None:
+            found = dissector.decode(frame, direction)
+            if len(frame) > LONGEST_FRAME or (found.row is not None and found.row.is_fresh):
+                return found
+        if len(memo.lately) >= MOST_FRAMES:
+            memo.before, memo.lately = memo.lately, {}
+        memo.lately[frame] = found
     return found

@@ -115,7 +115,7 @@ class Server(msgspec.Struct, eq=False):
     dissector: Dissector | None = None
     is_no_game: bool = False
     tried: int = 0
-    memo: dict[Direction, Memo] = msgspec.field(default_factory=lambda: {"c2s": {}, "s2c": {}})
+    memo: dict[Direction, Memo] = msgspec.field(default_factory=lambda: {"c2s": Memo(), "s2c": Memo()})
     streams: list[Stream] = msgspec.field(default_factory=list)
     latest: dict[tuple[Direction, str], bytes] = msgspec.field(default_factory=dict)
 
