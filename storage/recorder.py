@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
+from kiebitz.storage.escaping import encodable
 from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.numbers import NUMBERED, Numbers
@@ -100,9 +101,9 @@ class Recorder:
             self._create_indexes()
         session = SessionRow(
             self.session_id,
-            name or os.path.basename(source),
+            encodable(name or os.path.basename(source)),
             kind,
-            source,
+            encodable(source),
             started_ns,
             None,
             version("kiebitz"),

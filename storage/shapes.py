@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.grammar import to_json
+from kiebitz.storage.escaping import encodable
 
 Scalar = Literal["truth", "whole", "number", "text"]
 
@@ -114,16 +115,11 @@ class Shape(msgspec.Struct):
         if isinstance(value, dict):
             members = self.members or {}
             if self.is_map:
-                return [(text(key), members[""].fit(inner)) for key, inner in value.items()]
+                return [(encodable(key), members[""].fit(inner)) for key, inner in value.items()]
             return {key: members[key].fit(inner) for key, inner in value.items()}
         if self.scalar != "text":
             return value
-        return text(value) if isinstance(value, str) else to_json(value)
-
-
-def text(value: str) -> str:
-    """The text as UTF-8 can have it: halves of a surrogate pair become escapes."""
-    return value.encode(errors="backslashreplace").decode()
+        return encodable(value) if isinstance(value, str) else to_json(value)
 
 
 def _scalar(value: Any) -> Scalar:
