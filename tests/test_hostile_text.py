@@ -278,3 +278,12 @@ def test_a_file_whose_name_is_not_utf_8_is_read_and_called_by_escapes(tmp_path: 
     (source,) = kiebitz("corpus", "sessions", str(tmp_path / "c"), "--json").json
     assert session["name"] == r"caf\udce9.pcap"
     assert source["source"].endswith(r"caf\udce9.pcap")
+
+
+def test_a_corpus_whose_path_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> None:
+    folder = str(tmp_path / "caf\udce9")
+    for command in (["add", folder, TINY], ["sessions", folder]):
+        done = kiebitz("corpus", *command)
+        assert (done.status, done.out) == (1, "")
+        assert done.err.endswith(r"caf\udce9: this folder's path is not UTF-8: name another one" "\n")
+    assert not (tmp_path / "caf\udce9").exists()

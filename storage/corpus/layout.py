@@ -95,6 +95,7 @@ def make(path: str) -> Corpus:
 
     Raises CorpusError.
     """
+    _check_name(path)
     mark = os.path.join(path, _MARK)
     try:
         os.makedirs(path, exist_ok=True)
@@ -109,6 +110,14 @@ def make(path: str) -> Corpus:
     except OSError as error:
         raise CorpusError(sentence(path, error)) from error
     return opened(path)
+
+
+def _check_name(path: str) -> None:
+    """Raise CorpusError if Arrow and DuckDB could not open what is in this folder."""
+    try:
+        os.path.abspath(path).encode()
+    except UnicodeEncodeError:
+        raise CorpusError(f"{path}: this folder's path is not UTF-8: name another one") from None
 
 
 def _put_mark(path: str, mark: str) -> None:
@@ -126,6 +135,7 @@ def _put_mark(path: str, mark: str) -> None:
 
 def opened(path: str) -> Corpus:
     """A corpus that is there. Raises CorpusError."""
+    _check_name(path)
     try:
         # It may be somebody else's: no pipe is waited for, and no more is read than there can be.
         descriptor = os.open(os.path.join(path, _MARK), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
