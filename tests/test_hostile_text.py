@@ -277,6 +277,7 @@ def test_a_file_whose_name_is_not_utf_8_is_read_and_called_by_escapes(tmp_path: 
     (session,) = kiebitz("sessions", database, "--json").json
     (source,) = kiebitz("corpus", "sessions", str(tmp_path / "c"), "--json").json
     assert session["name"] == r"caf\udce9.pcap"
+    assert [*kiebitz("export", database, "-T", "datasette").json["databases"]] == [r"caf\udce9"]
     assert source["source"].endswith(r"caf\udce9.pcap")
 
 
