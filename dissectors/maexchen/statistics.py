@@ -6,6 +6,7 @@ see them, do not: what is doubted is no fair sample.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
@@ -44,7 +45,7 @@ class _Claim(NamedTuple):
     is_bluff: bool | None
 
 
-class _Round:
+class _Round(ABC):
     """Reads a round: what was rolled, then what was announced of it."""
 
     def __init__(self) -> None:
@@ -56,11 +57,10 @@ class _Round:
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
         yield from self.samples(event)
         match event.kind:
-            case "round_started":
+            case "round_started" | "lost":
                 self.rolled = self.claim = self.seer = None
             case "rolls":
-                self.rolled = None
-                self.claim = None
+                self.rolled = self.claim = None
             case "rolled":
                 self.rolled = (event.data["name"], event.data["dice"])
                 self.claim = None
@@ -69,12 +69,10 @@ class _Round:
                 self.claim = _Claim(event.data["name"], None if difference is None else difference > 0)
             case "wants_to_see":
                 self.seer = event.data["name"]
-            case "lost":
-                self.rolled = self.claim = self.seer = None
 
+    @abstractmethod
     def samples(self, event: Event) -> Iterable[Sample]:
         """What an event gives to count; it is not remembered yet."""
-        raise NotImplementedError
 
     def difference(self, event: Event) -> int | None:
         """By how many ranks an announcement is above what was rolled; None where that is not known."""
