@@ -11,7 +11,6 @@ import heapq
 import io
 import json
 from collections.abc import Container, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, Protocol
 
 from kiebitz.storage.alterations import message_ids
@@ -21,8 +20,7 @@ from kiebitz.storage.exported_rows import MessageRow, message_rows
 from kiebitz.storage.selection import Selection
 from kiebitz.storage.sentences import sentence
 from kiebitz.storage.timeline import Timeline
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from kiebitz.storage.times import iso_time
 
 
 class Writer(Protocol):
@@ -150,9 +148,3 @@ def _is_in(selection: Selection, record: dict[str, Any], altered: Mapping[int, i
     if about is not None:
         return about in selection.messages
     return selection.has_beside(record["stream_id"], record["ts_ns"])
-
-
-def iso_time(ts_ns: int) -> str:
-    """A time as ISO 8601 has it, in UTC, to the microsecond."""
-    moment = _EPOCH + timedelta(microseconds=ts_ns // 1000)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

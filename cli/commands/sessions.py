@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -21,6 +21,7 @@ from kiebitz.storage.schema import StorageError
 from kiebitz.storage.session import between
 from kiebitz.storage.timeline import SessionRow
 from kiebitz.storage.timeline import sessions as rows_of
+from kiebitz.storage.times import utc
 
 
 def _moment(value: Any) -> str:
@@ -34,7 +35,7 @@ def _minute(value: Any) -> str:
 
 
 def _utc(ns: int | None) -> str | None:
-    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="microseconds")
+    return None if ns is None else utc(ns).isoformat(timespec="microseconds")
 
 
 COLUMNS = (
