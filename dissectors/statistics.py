@@ -23,8 +23,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 MOST_WAITING = 1024
-"""A reader remembers no more players or games at a time; whoever makes them up must not fill the memory."""
-
+"""A reader remembers no more players or games at a time: a peer can make up any number of them."""
 
 COUNT = "count"
 """The column of what is only counted."""

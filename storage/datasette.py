@@ -112,7 +112,7 @@ QUERIES = (
         WHERE took IS NOT NULL ORDER BY took DESC, id LIMIT 100""",
     ),
 )
-"""Questions about whatever protocol."""
+"""Questions about any protocol."""
 
 
 def metadata(timeline: Timeline) -> dict[str, Any]:

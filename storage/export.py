@@ -63,7 +63,7 @@ def write_jsonl(timeline: Timeline, file: BinaryIO, selection: Selection | None 
 def write_csv(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
     """A row for each message, with a header; `time` is in seconds since the session began.
 
-    What a spreadsheet would run stands behind an apostrophe.
+    A text that a spreadsheet would run stands behind an apostrophe.
     """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     try:
@@ -72,7 +72,7 @@ def write_csv(timeline: Timeline, file: BinaryIO, selection: Selection | None = 
         for row in message_rows(timeline, selection):
             writer.writerow(_cells(row))
     finally:
-        # What was given open is left open.
+        # The file was given open, and is left open.
         text.detach()
 
 

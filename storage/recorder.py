@@ -1,7 +1,7 @@
 """The recorder: items in, rows of one session out.
 
 Rows are gathered and written in batches, one transaction each. The caller commits at least every
-`COMMIT_EVERY_S`, and when the recorder is `full`; whatever is committed survives the death of the process. If
+`COMMIT_EVERY_S`, and when the recorder is `full`; all that is committed survives the death of the process. If
 a batch cannot be written, it is kept, and the next `write` tries again.
 """
 

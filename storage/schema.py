@@ -219,7 +219,7 @@ def make_tables(
 
 
 def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:
-    """Make whatever index of these tables is not there yet. Raises sqlite3.Error."""
+    """Make the indexes of these tables that are not there yet. Raises sqlite3.Error."""
     from sqlite_utils import Database
     from sqlite_utils.db import Table
 

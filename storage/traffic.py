@@ -366,7 +366,7 @@ class Stretch(msgspec.Struct, frozen=True):
 class Bytes:
     """Finds the bytes that a diagnostic points at.
 
-    What it learns of a stream's chunks (where they begin, when they came) it keeps: 24 bytes for each.
+    It keeps where a stream's chunks begin and when they came: 24 bytes for each.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -1,7 +1,7 @@
 """A session's items, each again with stand-ins for all that may tell who somebody is.
 
 The bytes are cut into messages as the inspector cuts them, and each is replaced by one of the same length: so
-pieces, offsets, gaps and times stay. Whatever else is known of a session follows from the new bytes.
+pieces, offsets, gaps and times stay. All else that is known of a session follows from the new bytes.
 """
 
 from __future__ import annotations

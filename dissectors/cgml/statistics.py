@@ -81,7 +81,7 @@ class _Fleks:
         if event.kind == "trump":
             self._level.pop(event.game_id, None)
         elif event.kind == "flek":
-            # What is not written is 1: the level of the game, and behind a colon that of the seven.
+            # The level of the game, and behind a colon that of the seven; one that is not written is 1.
             game, _, seven = event.data["level"].partition(":")
             level = (game, seven or "1")
             raised = level != self._level.get(event.game_id, ("1", "1"))

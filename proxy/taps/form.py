@@ -2,7 +2,7 @@
 
 docs/taps.md describes it byte for byte. All records are arrays, and the first element of an item's says which
 kind it is. A batch says by itself which streams its items are of, so each can be read without the ones before
-it. Whatever comes may be anybody's: nothing is taken that no tap writes.
+it. It may come from anybody: nothing is taken that no tap writes.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Corpus:
 
     def put(self, staged: str, digest: str) -> bool:
         """Let a capture that was made appear; False if it was there already. Raises OSError."""
-        # What has appeared is whole even if the machine stops: the name comes after what it names.
+        # Its files are on the disk before its name: so a capture that is seen is whole, even after a crash.
         for path, _, names in os.walk(staged):
             for name in (*names, ""):
                 _settle(os.path.join(path, name))

@@ -11,7 +11,7 @@ from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, 
 from kiebitz.storage.statistics import chance, results
 
 MOST_LINES = 200
-"""A tally has no more lines, and a line no more columns; what does not fit is counted in one number."""
+"""A tally has no more lines, and a line no more columns; all that does not fit is counted in one number."""
 
 MOST_POINTS = 1000
 """Of a line in a course no more points are kept: beyond that every other goes."""
