@@ -99,6 +99,19 @@ def of_each(*kinds: str, give: Callable[[Event], Iterable[Sample]]) -> Callable[
     return lambda: read
 
 
+def faces_rolled(give: Callable[[Event], Iterable[Sample]]) -> Histogram:
+    """The row about each die that was rolled; `give` has the faces of an event `rolled`."""
+    chance = {str(face): Fraction(1, 6) for face in range(1, 7)}
+    return Histogram(
+        key="faces",
+        of="dice",
+        title="Each die of them, against chance",
+        reads=of_each("rolled", give=give),
+        values=tuple(chance),
+        chance=chance,
+    )
+
+
 def actions(**columns: str) -> Callable[[], Read]:
     """Readers that count what players do: event kind to column, in the line of the event's actor."""
 

@@ -14,10 +14,9 @@ from typing import NamedTuple
 from kiebitz.dissectors.maexchen.dice import ROLLS, rank
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State
-from kiebitz.dissectors.statistics import Counts, Histogram, Sample, Shares, of_each
+from kiebitz.dissectors.statistics import Counts, Histogram, Sample, Shares, faces_rolled, of_each
 
 _CHANCES = {roll: Fraction(1 if roll[0] == roll[2] else 2, 36) for roll in ROLLS}
-_FACES = {str(face): Fraction(1, 6) for face in range(1, 7)}
 
 _AS_ROLLED, _HIGHER, _LOWER, _NOT_KNOWN = "as rolled", "bluff", "less", "roll not known"
 _TOLD, _BELIEVED, _CAUGHT = "told", "believed", "caught"
@@ -124,14 +123,7 @@ STATISTICS = (
         values=ROLLS,
         chance=_CHANCES,
     ),
-    Histogram(
-        key="faces",
-        of="dice",
-        title="Each die of them, against chance",
-        reads=of_each("rolled", give=_faces),
-        values=tuple(_FACES),
-        chance=_FACES,
-    ),
+    faces_rolled(_faces),
     Histogram(
         key="announced-dice",
         of="announcements",
