@@ -41,7 +41,7 @@ class Part(NamedTuple):
     wanted: Filter | None = None
 
 
-class Ids:
+class RowIds:
     """Ids of rows in order: eight bytes for each."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
@@ -68,9 +68,9 @@ class Selection(msgspec.Struct, frozen=True):
     more.
     """
 
-    messages: Ids
-    events: Ids
-    way_in: Ids
+    messages: RowIds
+    events: RowIds
+    way_in: RowIds
     streams: frozenset[int]
     games: frozenset[int]
     between: tuple[int, int] | None
@@ -92,9 +92,9 @@ class Selection(msgspec.Struct, frozen=True):
 
         return msgspec.structs.replace(
             self,
-            messages=Ids(ids("messages", self.messages)),
-            events=Ids(ids("events", self.events)),
-            way_in=Ids(ids("messages", self.way_in)),
+            messages=RowIds(ids("messages", self.messages)),
+            events=RowIds(ids("events", self.events)),
+            way_in=RowIds(ids("messages", self.way_in)),
             streams=frozenset(ids("streams", self.streams)),
             games=frozenset(ids("games", self.games)),
         )
@@ -113,7 +113,7 @@ def select(timeline: Timeline, part: Part) -> Selection:
     stretch = _stretch(timeline, part)
     is_a_game = game is not None and part == Part(game=part.game)
     chosen = list(_messages(timeline, game, stretch, part.wanted))
-    messages = Ids(row.id for row in chosen)
+    messages = RowIds(row.id for row in chosen)
     events = {row.event_id: row.game_id for row in chosen if row.event_id is not None}
     if part.wanted is None:
         # Of some no message tells.
@@ -125,13 +125,13 @@ def select(timeline: Timeline, part: Part) -> Selection:
     if chosen and (game is not None or part.begin is not None):
         before = way_in(timeline, streams, chosen[0].id)
     if part.wanted is None and chosen:
-        late = late_answers(timeline, Ids([*before, *messages]), chosen[-1].id)
-        messages = Ids(number for number in messages if number not in late)
+        late = late_answers(timeline, RowIds([*before, *messages]), chosen[-1].id)
+        messages = RowIds(number for number in messages if number not in late)
         before = [number for number in before if number not in late]
     times = [row.ts_ns for row in chosen]
     between = (min(times), max(times)) if part.wanted is None and times else None
     games = frozenset(number for number in [*events.values(), *(row.game_id for row in chosen)] if number)
-    return Selection(messages, Ids(events), Ids(before), streams, games, between, is_a_game)
+    return Selection(messages, RowIds(events), RowIds(before), streams, games, between, is_a_game)
 
 
 def _counts(timeline: Timeline) -> tuple[int, ...]:

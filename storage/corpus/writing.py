@@ -54,9 +54,9 @@ def write_capture(
 ) -> None:
     """Write the files of a session into a folder. Raises OSError."""
     timeline = session.timeline
-    own = next(iter(_stored(timeline, BY_CAPTURE, "id = ?")))
+    _, own = next(_stored(timeline, BY_CAPTURE, "id = ?"))
     with _Parts(BY_CAPTURE, folder) as parts:
-        parts.add(None, (*own[1], *source))
+        parts.add(None, (*own, *source))
     rows: dict[str, _Rows] = {
         "streams": _streams(timeline),
         "tables": _stored(timeline, "tables", "session_id = ?"),
