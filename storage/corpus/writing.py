@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
+from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.results import named_result
 from kiebitz.storage.schema import TABLES
 from kiebitz.storage.session import Session
-from kiebitz.storage.traffic import SHOWN, Bytes, DiagnosticRow, diagnostics, streams
+from kiebitz.storage.traffic import SHOWN, DiagnosticRow, diagnostics, streams
 
 if TYPE_CHECKING:
     from pyarrow import Schema
