@@ -112,26 +112,41 @@ def select(timeline: Timeline, part: Part) -> Selection:
     game = find_game(timeline, part.game) if part.game is not None else None
     stretch = _stretch(timeline, part)
     is_a_game = game is not None and part == Part(game=part.game)
-    chosen = list(_messages(timeline, game, stretch, part.wanted))
-    messages = RowIds(row.id for row in chosen)
-    events = {row.event_id: row.game_id for row in chosen if row.event_id is not None}
+    # Of each message no more is kept than its id: a session may have millions of them.
+    messages = array("q")
+    events: dict[int, int | None] = {}
+    streams, games = set[int](), set[int | None]()
+    first_ns, last_ns = _AFTER_ALL, _BEFORE_ALL
+    for row in _messages(timeline, game, stretch, part.wanted):
+        messages.append(row.id)
+        streams.add(row.stream_id)
+        games.add(row.game_id)
+        first_ns, last_ns = min(first_ns, row.ts_ns), max(last_ns, row.ts_ns)
+        if row.event_id is not None:
+            events[row.event_id] = row.game_id
     if part.wanted is None:
         # Of some no message tells.
         events.update(_events(timeline, game, stretch))
     if not messages and not events:
         raise SelectionError("there is nothing in this part of the session: nothing is written")
-    streams = frozenset(row.stream_id for row in chosen)
+    games.update(events.values())
     before: Iterable[int] = ()
-    if chosen and (game is not None or part.begin is not None):
-        before = way_in(timeline, streams, chosen[0].id)
-    if part.wanted is None and chosen:
-        late = late_answers(timeline, RowIds([*before, *messages]), chosen[-1].id)
-        messages = RowIds(number for number in messages if number not in late)
+    if messages and (game is not None or part.begin is not None):
+        before = way_in(timeline, streams, messages[0])
+    kept: Iterable[int] = messages
+    if part.wanted is None and messages:
+        late = late_answers(timeline, RowIds([*before, *messages]), messages[-1])
+        kept = (number for number in messages if number not in late)
         before = [number for number in before if number not in late]
-    times = [row.ts_ns for row in chosen]
-    between = (min(times), max(times)) if part.wanted is None and times else None
-    games = frozenset(number for number in [*events.values(), *(row.game_id for row in chosen)] if number)
-    return Selection(messages, RowIds(events), RowIds(before), streams, games, between, is_a_game)
+    return Selection(
+        RowIds(kept),
+        RowIds(events),
+        RowIds(before),
+        frozenset(streams),
+        frozenset(number for number in games if number),
+        (first_ns, last_ns) if part.wanted is None and messages else None,
+        is_a_game,
+    )
 
 
 def _counts(timeline: Timeline) -> tuple[int, ...]:
