@@ -59,6 +59,11 @@ class RowIds:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last; an empty stretch where there is none."""
+        return (self._numbers[0], self._numbers[-1]) if self._numbers else (1, 0)
+
 
 class Selection(msgspec.Struct, frozen=True):
     """The rows of a part: its messages and events, and the streams and games of these.
