@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kiebitz.storage.alterations import OF_MESSAGE
+from kiebitz.storage.numbers import GREATEST_ID
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.selection import Selection
 from kiebitz.storage.sentences import sentence
 from kiebitz.storage.timeline import Timeline, increasing
-
-_BEYOND_ALL_IDS = (1 << 63) - 1
 
 
 class MessageRow(NamedTuple):
@@ -49,7 +48,7 @@ class MessageRow(NamedTuple):
 
 def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iterator[MessageRow]:
     """The session's messages, or those of a part, in order."""
-    first, last = (0, _BEYOND_ALL_IDS) if selection is None else selection.messages.span
+    first, last = (0, GREATEST_ID) if selection is None else selection.messages.span
     # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, m.game_id,"

@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.records import Direction
+from kiebitz.storage.numbers import GREATEST_ID
 from kiebitz.storage.schema import OF_SESSION
 from kiebitz.storage.timeline import Timeline, increasing
 from kiebitz.storage.traffic import DiagnosticRow
-
-_BEYOND_ALL_IDS = (1 << 63) - 1
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
@@ -136,7 +135,7 @@ class Bytes:
             (
                 stream_id,
                 ids[before] if before >= 0 else 0,
-                ids[after] if after < len(ids) else _BEYOND_ALL_IDS,
+                ids[after] if after < len(ids) else GREATEST_ID,
                 direction,
             ),
         )

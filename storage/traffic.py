@@ -15,14 +15,13 @@ import msgspec
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity, Transport
 from kiebitz.dissectors.suggestions import suggested
+from kiebitz.storage.numbers import GREATEST_ID
 from kiebitz.storage.schema import OF_SESSION
 from kiebitz.storage.timeline import Timeline, increasing
 
 Parameters = Sequence[str | int | float]
 
 _OF_SESSION = OF_SESSION["messages"]
-
-_BEYOND_ALL_IDS = (1 << 63) - 1
 
 SHOWN = 100
 """So many bytes of a message without fields are shown."""
@@ -177,7 +176,7 @@ def _message(row: tuple[Any, ...]) -> MessageRow:
 def _side(after: int | None, before: int | None) -> tuple[str, int, str]:
     if after is not None:
         return ">", after, "ASC"
-    return "<", _BEYOND_ALL_IDS if before is None else before, "DESC"
+    return "<", GREATEST_ID if before is None else before, "DESC"
 
 
 def diagnostics(
