@@ -74,6 +74,13 @@ def counted(
 
     `on_progress` is told now and then how many events are read. Raises CorpusError.
     """
+    return list(_counted(engine, wanted, on_progress))
+
+
+@told_if_damaged
+def _counted(
+    engine: Engine, wanted: Filter | None, on_progress: Callable[[int], None]
+) -> Iterator[ProtocolStatistics]:
     protocols: dict[str, _Protocol] = {}
     table: tuple[str, int] | None = None
     for done, (protocol, at, event, counts) in enumerate(_events(engine, wanted)):
@@ -84,10 +91,9 @@ def counted(
             table = at
             of_protocol.begin()
         of_protocol.take(event, counts)
-    return [*_results(engine, wanted, protocols)]
+    yield from _results(engine, wanted, protocols)
 
 
-@told_if_damaged
 def _events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[str, tuple[str, int], Event, bool]]:
     """All events, table by table: the protocol, the table, the event, and whether it counts."""
     condition, parameters = sql_condition(wanted, "events")
