@@ -10,7 +10,7 @@ import csv
 import heapq
 import io
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Protocol
 
 from kiebitz.storage.alterations import message_ids
@@ -133,18 +133,22 @@ def _records(timeline: Timeline, kind: str, rank: int) -> Iterator[tuple[int, in
 
 def _is_in(selection: Selection, record: dict[str, Any], altered: Mapping[int, int]) -> bool:
     """Whether a record belongs to a part; `altered` leads from alterations to the messages they are about."""
-    kind, number = record["record"], record["id"]
-    rows: Mapping[str, Container[int]] = {
-        "stream": selection.streams,
-        "game": selection.games,
-        "message": selection.messages,
-        "event": selection.events,
-    }
-    if kind in rows:
-        return number in rows[kind]
-    if kind == "session":
-        return True
-    about = altered.get(number) if kind == "alteration" else record["message_id"]
+    number = record["id"]
+    match record["record"]:
+        case "session":
+            return True
+        case "stream":
+            return number in selection.streams
+        case "game":
+            return number in selection.games
+        case "message":
+            return number in selection.messages
+        case "event":
+            return number in selection.events
+        case "alteration":
+            about = altered.get(number)
+        case _:
+            about = record["message_id"]
     if about is not None:
         return about in selection.messages
     return selection.has_beside(record["stream_id"], record["ts_ns"])
