@@ -143,7 +143,7 @@ def _sniff(
 ) -> None:
     """Record until the end, and say what was recorded; `beside` shows it meanwhile, `tap` publishes it."""
     if interface == _PIPE:
-        # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
+        # Packets mostly come from an interface.
         from kiebitz.proxy.capture_files import standard_input
         from kiebitz.proxy.capture_pipe import CapturePipe
 

@@ -6,7 +6,6 @@ The server's routes and the OpenAPI document are made of this one table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any, cast
 
 import msgspec
@@ -92,11 +91,6 @@ def table_infos(reader: Reader) -> list[records.TableInfo]:
         )
         for row in reader.tables()
     ]
-
-
-def kiebitz_version() -> str:
-    """The version that is installed."""
-    return version("kiebitz")
 
 
 def _iso(ns: int | None) -> str | None:
