@@ -109,7 +109,7 @@ class Link:
         return TapError(reason or _NO_ANSWER)
 
     async def _hear(self, error: Exception) -> None:
-        # A server tells its objections to a message apart from any answer to it.
+        # What a server has against a message comes apart from any answer to it.
         text = str(error).removeprefix("nats: ")
         if text:
             self._said = text
