@@ -23,7 +23,6 @@ from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.storage import datasette
-from kiebitz.storage.derived import part_of
 from kiebitz.storage.export import BINARY, FORMATS
 from kiebitz.storage.moments import Moment
 from kiebitz.storage.selection import Part, select
@@ -114,6 +113,9 @@ def export(
             FORMATS[form](timeline, file, selection)
             return
         if selection is not None:
+            # Making a session anew takes its time to load.
+            from kiebitz.storage.derived import part_of
+
             timeline = part_of(timeline, selection)
         _write_page(timeline, session, player, file)
 
