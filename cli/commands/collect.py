@@ -10,7 +10,7 @@ import click
 from kiebitz.cli.options.beside import companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
-from kiebitz.cli.options.taps import PlaceType, check_reachable, credentials_option
+from kiebitz.cli.options.taps import PLACE, check_reachable, credentials_option
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.ending import Ending, leave, show
 from kiebitz.cli.recording.live import LiveView
@@ -24,7 +24,7 @@ from kiebitz.storage.room import spare
 
 
 @click.command()
-@click.argument("source", type=PlaceType(), metavar="nats://HOST:4222/SUBJECT")
+@click.argument("source", type=PLACE, metavar="nats://HOST:4222/SUBJECT")
 @database_option
 @max_size_option
 @decode_as_option

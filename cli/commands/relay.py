@@ -15,6 +15,7 @@ from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.beside import Companion, companions
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapping
@@ -36,16 +37,6 @@ from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
-
-
-class _ModeType(click.ParamType[Mode]):
-    name = "mode"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Mode:
-        try:
-            return parse_mode(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def _tell_where(listening: Listening, has_code: bool) -> None:
@@ -106,7 +97,7 @@ def _held_signals() -> Iterator[None]:
     "modes",
     multiple=True,
     required=True,
-    type=_ModeType(),
+    type=Parsed("mode", parse_mode),
     metavar="MODE",
     shell_complete=complete_mode,
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
