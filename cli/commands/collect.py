@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kiebitz.cli.options.beside import companions
+from kiebitz.cli.options.beside import companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
 from kiebitz.cli.options.taps import PLACE, check_reachable, credentials_option
@@ -16,8 +16,6 @@ from kiebitz.cli.recording.ending import Ending, leave, show
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.terminal.console import tell
-from kiebitz.cli.watch.beside import watch_option
-from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.room import spare
@@ -28,10 +26,7 @@ from kiebitz.storage.room import spare
 @database_option
 @max_size_option
 @decode_as_option
-@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
-@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
-@watch_option
-@serve_option
+@showing_options
 @credentials_option
 def collect(
     source: Place,

@@ -13,7 +13,7 @@ import click
 from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.beside import Companion, companions
+from kiebitz.cli.options.beside import Companion, companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
@@ -26,8 +26,6 @@ from kiebitz.cli.recording.rotation import Limits, rotation_option
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.tapping.beside import tapped
 from kiebitz.cli.terminal.console import errors_are_seen, tell
-from kiebitz.cli.watch.beside import watch_option
-from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.gates import Listening
 from kiebitz.proxy.held_signals import Interrupted, held_signals
@@ -108,10 +106,7 @@ def _held_signals() -> Iterator[None]:
 @rotation_option
 @max_size_option
 @decode_as_option
-@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
-@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
-@watch_option
-@serve_option
+@showing_options
 @publish_options
 @altering_options
 @anonymize_option

@@ -12,7 +12,7 @@ import click
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.importing.packets import PacketRecording, tell_losses
 from kiebitz.cli.options.anonymizing import anonymize_option, anonymizer_if, stand_ins_if
-from kiebitz.cli.options.beside import Companion, companions
+from kiebitz.cli.options.beside import Companion, companions, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
@@ -23,8 +23,6 @@ from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.tapping.beside import tapped
 from kiebitz.cli.terminal.console import tell, warn
-from kiebitz.cli.watch.beside import watch_option
-from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.sniff import Sniffer
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
@@ -71,10 +69,7 @@ _DRAIN_S = 2.0
 )
 @click.option("-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets.")
 @decode_as_option
-@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
-@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
-@watch_option
-@serve_option
+@showing_options
 @publish_options
 @anonymize_option
 def sniff(

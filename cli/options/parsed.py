@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Parsed(click.ParamType[T]):
-    """Reads a value with `parse`, which raises ValueError or KiebitzError with what is wrong in a sentence."""
+    """Reads a value with `parse`, whose ValueError or KiebitzError says in a sentence what is wrong."""
 
     def __init__(self, name: str, parse: Callable[[str], T]) -> None:
         self.name = name
