@@ -169,15 +169,11 @@ def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> No
     for flaw in diagnostics(timeline):
         count[flaw.severity] += 1
         if flaw.message_id is not None:
-            found = abs(flaw.message_id - row.id), _in_short(timeline, flaw.message_id, flaw)
+            number = timeline.numbers.number("messages", flaw.message_id)
+            found = abs(flaw.message_id - row.id), f"{flaw.severity}[{flaw.code}] with message #{number}"
             nearest = found if nearest is None else min(nearest, found)
     where = "" if nearest is None else f"; the nearest is {nearest[1]}"
     show_line(f"in the whole session: {in_words(count)}{where}")
-
-
-def _in_short(timeline: Timeline, message_id: int, flaw: DiagnosticRow) -> str:
-    number = timeline.numbers.number("messages", message_id)
-    return f"{flaw.severity}[{flaw.code}] with message #{number}"
 
 
 def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
