@@ -43,13 +43,13 @@ class TapProcess:
         self._run = secrets.token_hex(8)
         # Not named after the database: the next one in this folder publishes what is left, whatever its is.
         self._beside = Path(database).absolute().parent / f"tap-{tapping.name}"
-        note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
+        self._note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
         try:
             self._spool = Spool(self._beside)
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
-            self._spool.note(note)
+            self._spool.note(self._note)
             self.journal = JournalWriter(
                 self._spool.journal,
                 on_trouble=self._journal_trouble,
@@ -139,9 +139,8 @@ class TapProcess:
 
     def _keep(self) -> None:
         """Leave what is not published for the next tap of this name."""
-        note = msgspec.json.encode(Note(str(self._tapping.place), self._tapping.name, self._run))
         try:
-            folder = self._spool.keep(note)
+            folder = self._spool.keep(self._note)
         except OSError as error:
             tell(f"kiebitz: what was not published yet is lost: {error.strerror}")
             return
