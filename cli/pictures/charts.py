@@ -21,7 +21,7 @@ from kiebitz.cli.pictures.chart_words import (
     times_words,
 )
 from kiebitz.cli.terminal.cells import cell_len
-from kiebitz.cli.terminal.console import Line, Styled, counted, wrapped
+from kiebitz.cli.terminal.console import Line, Styled, counted, letters_of_output, terminal_columns, wrapped
 from kiebitz.storage.statistics.results import (
     Counts,
     Course,
@@ -38,6 +38,9 @@ NARROWEST, WIDEST = 40, 160
 
 MOST_LINES = 24
 """Of a statistic no more lines are shown; as JSON it has all."""
+
+_WHERE_NO_TERMINAL = 80
+"""So wide they are where stdout is no terminal."""
 
 _MOST_COLUMNS = 24
 _GAP = "  "
@@ -66,6 +69,11 @@ def _strokes(encoding: str) -> Strokes:
     except (UnicodeEncodeError, LookupError):
         return _SIGNS
     return _BLOCKS
+
+
+def charts_for_stdout() -> Charts:
+    """Draws statistics for stdout: as wide as its terminal, in letters that it can write."""
+    return Charts(terminal_columns() or _WHERE_NO_TERMINAL, letters_of_output())
 
 
 class Charts:
