@@ -14,6 +14,7 @@ from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
 from kiebitz.cli.checking.summary import SUMMED, summary_rows
 from kiebitz.cli.completion.session import complete_message
+from kiebitz.cli.differences.altered import how_often
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.session import sessions_argument
@@ -79,7 +80,8 @@ def check(
     else:
         _show_blocks(sessions, found)
     if form is None and not found.is_told:
-        show_line(f"{in_words(found.count)}{_altered_in_words(found.altered)}")
+        altered = f"; {how_often(found.altered)}" if found.altered else ""
+        show_line(f"{in_words(found.count)}{altered}")
         if is_terminal():
             _point_on(sessions, found, is_summed)
     if found.count["error"]:
@@ -150,12 +152,6 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
                 show_line(*line)
             show_line()
         found.show_how_it_stands(session.timeline)
-
-
-def _altered_in_words(count: int) -> str:
-    """How often Kiebitz itself has done something, if it has."""
-    times = "once" if count == 1 else f"{count} times"
-    return f"; Kiebitz has altered what passed {times}" if count else ""
 
 
 def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> None:
