@@ -1,7 +1,7 @@
-"""Records what taps publish, as it comes, into one session: the one way there is, from items to rows.
+"""Records what taps publish, as it comes, into one session.
 
-How far each tap is recorded is committed together with its items. JetStream is told nothing of it: whoever
-collects knows for itself where to go on.
+How far each tap is recorded is committed together with its items, so a collector knows by itself where to go
+on. JetStream is told nothing of it.
 """
 
 from __future__ import annotations

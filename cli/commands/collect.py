@@ -56,7 +56,7 @@ def collect(
     room = RecordingRoom(max_size)
     spare(database)
     refuse_if_kept(database)
-    # Only who collects loads what reads and records.
+    # They take their time to load, which --help does without.
     from kiebitz.cli.collecting.collector import Collector
     from kiebitz.storage.collected import Collection
 

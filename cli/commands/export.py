@@ -104,7 +104,7 @@ def export(
             datasette.write(timeline, file)
             return
         if stand_ins is not None:
-            # What is asked for has the names that everybody knows; what is written has others.
+            # Options have the names that everybody knows; the file gets the stand-ins.
             whole, timeline = timeline, _anonymized(timeline, stand_ins)
             selection = None if selection is None else selection.again(whole, timeline)
             player = None if player is None else stand_ins.text(player)

@@ -136,7 +136,7 @@ def _put(
     try:
         evidence = Evidence(session.timeline)
         write_capture(session, source, partial(_place, evidence), staged)
-        # What was read twice is then the same, and what its name says.
+        # The capture was read twice, for its name and for its rows; both must be of the same bytes.
         if _identity(task.path) != before:
             raise _Failed(f"{task.path} was changed while it was read: add it again when it is complete")
         return corpus.put(staged, digest)

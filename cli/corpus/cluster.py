@@ -44,7 +44,7 @@ _SETTINGS = {
     # Nobody looks at its pages, which anybody on this machine could.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
-    # What matters of it is told here.
+    # All that matters of its log is told by `Workers`, in sentences.
     "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
     "logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical"),
 }
@@ -148,7 +148,7 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
 def _local(held: ExitStack) -> Client:
     from distributed import Client, LocalCluster, Security
 
-    # Whoever may speak to a scheduler has it run what they like, and this machine may have other users.
+    # A scheduler runs anything for all who may speak to it, and this machine may have other users.
     security = Security.temporary()
     folder = held.enter_context(tempfile.TemporaryDirectory(prefix="kiebitz-"))
     held.enter_context(safe_path())

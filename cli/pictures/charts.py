@@ -254,7 +254,7 @@ class Charts:
         if room <= 0 or amount <= 0 or most <= 0:
             return ""
         parts = len(self._strokes.parts) + 1
-        # What is not nothing is seen.
+        # The least amount above 0 is seen, too.
         whole, part = divmod(max(1, round(amount / most * room * parts)), parts)
         return self._strokes.full * whole + (self._strokes.parts[part - 1] if part else "")
 

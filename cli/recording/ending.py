@@ -41,7 +41,7 @@ class Ending:
 
 
 def show(beside: Sequence[Companion], recorder: Recorder, end: Ending) -> None:
-    """Show what is recorded from here on, if it is to be shown; who quits ends the recording."""
+    """Show what is recorded from here on, if it is to be shown; somebody who quits ends the recording."""
     for one in beside:
         one.start(f"{recorder.path}:{recorder.session_id}", end.come)
 

@@ -43,7 +43,7 @@ DAMAGED = 6
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What is noted beside a journal that is to be published, for whoever comes later."""
+    """What is noted beside a journal that is to be published, for the next tap."""
 
     place: str
     name: str
@@ -153,7 +153,7 @@ def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list
         yield items
         if items and not has_told:
             has_told = True
-            # Who records may have died.
+            # The recording process may have died.
             with suppress(OSError):
                 recording.send(None)
 

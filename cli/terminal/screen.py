@@ -53,7 +53,10 @@ __all__ = [
 
 _WORD = re.compile(r'\s*(?>"[^"]*"|\S)++\s*')
 _ITEM = re.compile(r'(?>"[^"]*"|[^,])*+,\s*|(?>"[^"]*"|[^,])++')
-"""What stands in quotation marks is one word. Texts may be anybody's, so nothing here backtracks."""
+"""A word, and an item of a list; what is in quotation marks stays whole.
+
+Texts may be anybody's, so nothing here backtracks.
+"""
 
 _INDENT = "    "
 """Where a line is broken, what is left of it stands so much further in."""
@@ -133,7 +136,7 @@ class Text(RichText):
 def _breaks(text: str, width: int) -> list[int]:
     """Where a text is broken into lines of so many cells: between words, and in a list between its items.
 
-    What is wider than a line even so is left to rich, which breaks it anywhere.
+    A word that is wider than a line even so is left to rich, which breaks it anywhere.
     """
     breaks: list[int] = []
     used = 0
