@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
 _MANY = 20
-"""Of more flaws it is said how they are summed up."""
+"""From more flaws on, a hint tells of --summary."""
 
 
 @click.command()
@@ -99,9 +99,9 @@ class _Found:
         self.altered = 0
         """How often Kiebitz itself has done something."""
         self.gravest: tuple[int, int] | None = None
-        """Of the gravest flaws the first message, by its number, behind their place in GRAVITY."""
+        """The first message with one of the gravest flaws: their place in GRAVITY, and its number."""
         self.is_told = False
-        """Whether it is said already that there are none."""
+        """Whether people know already that there are none."""
 
     @property
     def nothing(self) -> str:
@@ -132,7 +132,7 @@ class _Found:
         return (flaw_row(flaw, _told(evidence, flaw)) for flaw in self.of(timeline))
 
     def show_how_it_stands(self, timeline: Timeline) -> None:
-        """Where nothing is wrong with the one message, say what it told, and what is wrong elsewhere."""
+        """If the one message has no flaw, say so, and where the others are."""
         if self._number is not None and not self.count:
             _show_how_it_stands(timeline, message_numbered(timeline, self._number), self.nothing)
             self.is_told = True
@@ -155,7 +155,7 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
 
 
 def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> None:
-    """Say that nothing is wrong with a message, what it told, and what is wrong elsewhere."""
+    """Say that nothing is wrong with a message, which event it told of, and where the nearest flaw is."""
     shown = InFull(timeline).message(row.id)
     event = None if shown is None else shown.event
     told = "" if event is None else f": {event.sentence} (event #{event.number})"

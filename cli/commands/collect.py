@@ -1,4 +1,4 @@
-"""`kiebitz collect`: puts together live what taps on many machines publish."""
+"""`kiebitz collect`: records as one session, live, what taps on many machines publish."""
 
 from __future__ import annotations
 

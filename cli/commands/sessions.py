@@ -155,7 +155,7 @@ def _keep_in_order(
     deleted: tuple[int, ...],
     is_agreed: bool,
 ) -> None:
-    """Do what was asked for, once it is known that all of it can be. Raises StorageError."""
+    """Rename, annotate and delete, but nothing unless all of it can be done. Raises StorageError."""
     # They take their time to load, and a listing does without.
     from kiebitz.cli.recording.spool import refuse_if_kept
     from kiebitz.storage import housekeeping

@@ -199,7 +199,7 @@ def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
 def _record(
     source: Sniffer | CapturePipe, recorder: Recorder, asked: _Asked, end: Ending
 ) -> tuple[PacketRecording, bool]:
-    """Record, show and publish what comes; also gives whether it ended because nothing more comes."""
+    """Record, show and publish packets; also gives whether it ended because no more come."""
     count, tap = asked.count, asked.tap
     if tap is not None:
         tap.start()

@@ -1,4 +1,4 @@
-"""Captures into a corpus: hands out what there is to do, and says what came of it."""
+"""Adds captures to a corpus: hands out the tasks, and tells what came of them."""
 
 from __future__ import annotations
 

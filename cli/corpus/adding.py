@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kiebitz.storage.traffic import DiagnosticRow
 
 MOST_CONTENT = 4 << 30
-"""Bytes of a capture, unpacked. Of more, as small files can stand for, nobody waits for the end."""
+"""Bytes of a capture, unpacked: a small file may stand for any number of them."""
 
 MOST_ROWS = 1 << 30
 """Bytes of its database, which is in memory."""
@@ -70,7 +70,7 @@ class _Failed(KiebitzError):
 
 
 class _Stopped(KiebitzError):
-    """None can be added."""
+    """No capture can be added."""
 
 
 def add(task: Task) -> Outcome:
@@ -154,7 +154,7 @@ def _is_full(recorder: Recorder) -> bool:
 
 
 class _Identity(NamedTuple):
-    """What is another if a file was replaced or written to."""
+    """By this one sees that a file was replaced or written to."""
 
     device: int
     inode: int

@@ -11,7 +11,7 @@ from kiebitz.storage.corpus.runs import Wanted
 _ENDINGS = ("pcap", "pcapng", "cap", "dmp")
 _PACKED = ("", ".gz", ".zst")
 _NAMES = tuple(f".{ending}{packed}" for ending in _ENDINGS for packed in _PACKED)
-"""How files end that are taken of a folder; one that is named itself may be called anything."""
+"""The endings of captures in a folder; a file that is named itself may be called anything."""
 
 
 def captures(given: Iterable[str]) -> list[Wanted]:

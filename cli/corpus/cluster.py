@@ -30,10 +30,10 @@ _AHEAD = 8
 """Tasks for each worker that are handed out at once; so few are in memory, however many there are."""
 
 _LOOK_S = 1.0
-"""How often it is looked at whether anybody is at work."""
+"""So often it is seen to that there are workers."""
 
 _PATIENCE_S = 10.0
-"""So long a scheduler is waited for, and so long after that nobody's absence is told."""
+"""So long a scheduler is waited for. A scheduler without workers for so long is told of."""
 
 _DEATHS = 3
 """So many workers may die of one task."""
@@ -51,7 +51,7 @@ _SETTINGS = {
 
 
 class ClusterError(KiebitzError):
-    """The workers cannot be had, or no more; the message says why, and what to do."""
+    """There are no workers, or no longer; the message says why, and what to do."""
 
 
 class Workers:

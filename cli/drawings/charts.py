@@ -52,7 +52,7 @@ _MANY_COLUMNS = 3
 """A chart with more of them takes both columns of the sheet."""
 
 _TITLES = 460.0
-"""So does one whose titles are wider together."""
+"""A chart whose titles are wider together takes both columns, too."""
 
 _MOST_ROWS = 16
 _MOST_COLUMNS = 8

@@ -115,7 +115,7 @@ def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[Messa
 
 
 class _Splices:
-    """Wishes that are looked up in a session; `by_message` is what becomes of its messages, by their ids."""
+    """Looks wishes up in a session; `by_message` is the fate of its messages, by their ids."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline

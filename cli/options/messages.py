@@ -16,7 +16,7 @@ _NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
 
 
 class NoSuchMessageError(KiebitzError):
-    """A session has no message of a number; the sentence begins with that, and says which ones it has."""
+    """A session has no message of this number; the sentence says which numbers it has."""
 
 
 class MessageNumber(click.ParamType[int]):

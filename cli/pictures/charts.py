@@ -34,7 +34,7 @@ from kiebitz.storage.statistics.results import (
 )
 
 NARROWEST, WIDEST = 40, 160
-"""Columns: with less lines are cut by the terminal, with more bars would only be longer."""
+"""Columns: with fewer, the terminal cuts lines; with more, bars would only be longer."""
 
 MOST_LINES = 24
 """Of a statistic no more lines are shown; as JSON it has all."""
@@ -46,7 +46,7 @@ _MOST_COLUMNS = 24
 _GAP = "  "
 _INDENT = "  "
 _NUMBER = 6
-"""So many cells has a number."""
+"""Cells of a number."""
 
 
 class Strokes(msgspec.Struct, frozen=True):

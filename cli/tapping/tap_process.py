@@ -69,7 +69,7 @@ class TapProcess:
         theirs.close()
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From here on, see on this loop that the process is there."""
+        """From here on, see to it on this loop that the process runs."""
         self._loop = loop
         self._next = loop.call_later(_LOOK_EVERY_S, self._look_again)
 
@@ -112,7 +112,7 @@ class TapProcess:
             self._keep()
 
     def discard(self) -> None:
-        """Leave nothing behind but what is kept, which it is if the process was not finished."""
+        """Remove the journal, unless it is kept; it is kept if the process was not finished."""
         if self._process is not None and self._process.exitcode is None:
             self._process.kill()
             self._process.join()
