@@ -18,7 +18,15 @@ from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.json import JSON
 from rich.live import Live as RichLive
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
 from rich.progress_bar import ProgressBar
 from rich.segment import Segment
@@ -240,6 +248,17 @@ class Live(RichLive):
             super().start(refresh)
 
 
+class _Amount(TextColumn):
+    """How many things are done and of how many, once that is known."""
+
+    def __init__(self, things: str) -> None:
+        super().__init__("{task.completed:,.0f} of {task.total:,.0f} " + things)
+
+    def render(self, task: Task) -> RichText:
+        """The column of a bar."""
+        return RichText() if task.total is None else super().render(task)
+
+
 def loading() -> Progress:
     """A progress bar for a file, in bytes."""
     return Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
@@ -250,7 +269,7 @@ def counting(things: str = "messages") -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + things),
+        _Amount(things),
         TimeRemainingColumn(),
     )
 
