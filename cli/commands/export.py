@@ -125,11 +125,8 @@ def _anonymized(timeline: Timeline, stand_ins: StandIns) -> Timeline:
     from kiebitz.cli.terminal.screen import counting
     from kiebitz.storage.derived import anonymized
 
-    with counting("chunks") as progress:
-        bar = progress.add_task("anonymize", total=None)
-        other = anonymized(
-            timeline, stand_ins, lambda done, of: progress.update(bar, completed=done, total=of)
-        )
+    with counting("anonymize", "chunks") as on_progress:
+        other = anonymized(timeline, stand_ins, on_progress)
     click.get_current_context().call_on_close(other.connection.close)
     return other
 
@@ -141,11 +138,5 @@ def _write_page(timeline: Timeline, session: str, player: str | None, file: Bina
     from kiebitz.cli.web.reader import Reader, Served
 
     served = Served(1, session, timeline.session.id, os.path.basename(session))
-    with counting("pictures") as progress:
-        bar = progress.add_task("html", total=None)
-        write_html(
-            Reader(served, timeline),
-            player,
-            file,
-            lambda done, of: progress.update(bar, completed=done, total=of),
-        )
+    with counting("html", "pictures") as on_progress:
+        write_html(Reader(served, timeline), player, file, on_progress)

@@ -78,6 +78,5 @@ def _statistics(session: Session, wanted: Filter | None, number: int | None) -> 
     # It takes its time to load.
     from kiebitz.cli.terminal.screen import counting
 
-    with counting("events") as progress:
-        bar = progress.add_task("stats", total=events)
-        return session.statistics(wanted, None, lambda done: progress.update(bar, completed=done))
+    with counting("stats", "events") as on_progress:
+        return session.statistics(wanted, None, lambda done: on_progress(done, events))

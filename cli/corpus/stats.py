@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
     """Show what is counted of what meets a filter, protocol by protocol. Raises CorpusError."""
     ((events,),) = engine.rows("SELECT count(*) FROM events")
-    with counting("events") as progress:
-        bar = progress.add_task("stats", total=events)
-        found = statistics.counted(engine, wanted, lambda done: progress.update(bar, completed=done))
+    with counting("stats", "events") as on_progress:
+        found = statistics.counted(engine, wanted, lambda done: on_progress(done, events))
     if as_json:
         write_json({"protocols": msgspec.to_builtins(found)})
     elif not found:

@@ -9,7 +9,7 @@ from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.terminal.console import show_line, write_json
-from kiebitz.cli.terminal.screen import Progress
+from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.cli.terminal.table import seconds
 from kiebitz.storage.alterations import IN_WORDS
 from kiebitz.storage.derived import as_sent
@@ -27,9 +27,8 @@ def show_what_was_altered(timeline: Timeline, title: str, as_json: bool) -> bool
         else:
             show_line("Kiebitz has altered nothing in this session")
         return True
-    with Progress() as progress:
-        bar = progress.add_task(title, total=None)
-        sent = as_sent(timeline, lambda done, total: progress.update(bar, completed=done, total=total))
+    with progress_bar(title) as on_progress:
+        sent = as_sent(timeline, on_progress)
     try:
         difference = compare(sent, timeline)
         both = sides(sent, timeline, "as it was sent", "as it was received")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 from rich.console import Console as RichConsole
@@ -45,6 +46,7 @@ __all__ = [
     "ConsoleOptions",
     "Group",
     "Live",
+    "OnProgress",
     "Progress",
     "ProgressBar",
     "RenderResult",
@@ -52,11 +54,11 @@ __all__ = [
     "Segment",
     "Style",
     "Table",
-    "TaskID",
     "Text",
     "as_json",
     "counting",
     "loading",
+    "progress_bar",
 ]
 
 _WORD = re.compile(r'\s*(?>"[^"]*"|\S)++\s*')
@@ -248,6 +250,9 @@ class Live(RichLive):
             super().start(refresh)
 
 
+OnProgress = Callable[[int, int | None], None]
+
+
 class _Amount(TextColumn):
     """How many things are done and of how many, once that is known."""
 
@@ -259,18 +264,25 @@ class _Amount(TextColumn):
         return RichText() if task.total is None else super().render(task)
 
 
-def loading() -> Progress:
-    """A progress bar for a file, in bytes."""
-    return Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+@contextmanager
+def progress_bar(title: str, *columns: ProgressColumn) -> Iterator[OnProgress]:
+    """A bar while something is done; it is told how much is done, and of how much if that is known."""
+    with Progress(*columns) as progress:
+        bar = progress.add_task(title, total=None)
+        yield lambda done, of: progress.update(bar, completed=done, total=of)
 
 
-def counting(things: str = "messages") -> Progress:
-    """A progress bar for things that are counted."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        _Amount(things),
-        TimeRemainingColumn(),
+def loading(file: str) -> AbstractContextManager[OnProgress]:
+    """A bar for a file, which is told of bytes."""
+    return progress_bar(
+        file, TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    )
+
+
+def counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
+    """A bar for things that are counted."""
+    return progress_bar(
+        title, TextColumn("{task.description}"), BarColumn(), _Amount(things), TimeRemainingColumn()
     )
 
 
