@@ -24,7 +24,7 @@ from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.sessions import is_database
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
-from kiebitz.cli.terminal.screen import loading
+from kiebitz.cli.terminal.screen import counting, loading
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.proxy.capture_files import CaptureError
 from kiebitz.storage.room import spare
@@ -124,7 +124,7 @@ def _import_database(
     with closing(open_existing(source)) as connection:
         for session in sessions(connection):
             name = f"{source}:{session.id}"
-            with collecting_seldom(), loading(name) as on_progress:
+            with collecting_seldom(), counting(name, "chunks") as on_progress:
                 recorder = copied(
                     Timeline(connection, session), database, forced, on_progress, room.is_full, stand_ins
                 )
