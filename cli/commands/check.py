@@ -29,7 +29,7 @@ from kiebitz.storage.alterations import count_alterations
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import DiagnosticRow, MessageRow, diagnostics
+from kiebitz.storage.traffic import DiagnosticRow, diagnostics
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -131,11 +131,26 @@ class _Found:
         evidence = Evidence(timeline)
         return (flaw_row(flaw, _told(evidence, flaw)) for flaw in self.of(timeline))
 
-    def show_how_it_stands(self, timeline: Timeline) -> None:
-        """If the one message has no flaw, say so, and where the others are."""
-        if self._number is not None and not self.count:
-            _show_how_it_stands(timeline, message_numbered(timeline, self._number), self.nothing)
-            self.is_told = True
+    def show_if_none(self, timeline: Timeline) -> None:
+        """If the one message has no flaw, say so, which event it told of, and where the nearest flaw is."""
+        if self._number is None or self.count:
+            return
+        self.is_told = True
+        row = message_numbered(timeline, self._number)
+        shown = InFull(timeline).message(row.id)
+        event = None if shown is None else shown.event
+        told = "" if event is None else f": {event.sentence} (event #{event.number})"
+        show_line(f"{self.nothing}, {row.name}{told}")
+        count: Counter[str] = Counter()
+        nearest: tuple[int, str] | None = None
+        for flaw in diagnostics(timeline):
+            count[flaw.severity] += 1
+            if flaw.message_id is not None:
+                number = timeline.numbers.number("messages", flaw.message_id)
+                found = abs(flaw.message_id - row.id), f"{flaw.severity}[{flaw.code}] with message #{number}"
+                nearest = found if nearest is None else min(nearest, found)
+        where = "" if nearest is None else f"; the nearest is {nearest[1]}"
+        show_line(f"in the whole session: {in_words(count)}{where}")
 
 
 def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
@@ -151,25 +166,7 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
             for line in block(evidence, flaw):
                 show_line(*line)
             show_line()
-        found.show_how_it_stands(session.timeline)
-
-
-def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> None:
-    """Say that nothing is wrong with a message, which event it told of, and where the nearest flaw is."""
-    shown = InFull(timeline).message(row.id)
-    event = None if shown is None else shown.event
-    told = "" if event is None else f": {event.sentence} (event #{event.number})"
-    show_line(f"{nothing}, {row.name}{told}")
-    count: Counter[str] = Counter()
-    nearest: tuple[int, str] | None = None
-    for flaw in diagnostics(timeline):
-        count[flaw.severity] += 1
-        if flaw.message_id is not None:
-            number = timeline.numbers.number("messages", flaw.message_id)
-            found = abs(flaw.message_id - row.id), f"{flaw.severity}[{flaw.code}] with message #{number}"
-            nearest = found if nearest is None else min(nearest, found)
-    where = "" if nearest is None else f"; the nearest is {nearest[1]}"
-    show_line(f"in the whole session: {in_words(count)}{where}")
+        found.show_if_none(session.timeline)
 
 
 def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
