@@ -12,7 +12,7 @@ from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
 from kiebitz.cli.options.taps import PLACE, check_reachable, credentials_option
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending, leave, show
+from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.terminal.console import tell
@@ -68,8 +68,8 @@ def collect(
         goes_on = "" if collection.is_new else f", going on with session {recorder.session_id}"
         tell(f"collecting from {source}{goes_on}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
-        show(beside, recorder, end)
+        show_beside(beside, recorder, end)
         Collector(source, credentials, collection, view, room, end).run()
-        leave(beside, end)
+        leave_beside(beside, end)
     tell(summary(recorder))
     room.tell_if_full()

@@ -20,7 +20,7 @@ from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending, leave, show
+from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.tapping.beside import tapped
@@ -205,7 +205,7 @@ def _record(
         tap.start()
     recording = PacketRecording(recorder, asked.forced, tap.items if tap is not None else None)
     view = LiveView(recorder, asked.wanted, asked.quiet)
-    show(asked.beside, recorder, end)
+    show_beside(asked.beside, recorder, end)
     is_over = False
     committed = time.monotonic()
     while not end.has_come and (count is None or recording.packets < count):
@@ -227,5 +227,5 @@ def _record(
             if asked.room.is_full(recorder):
                 break
     view.show(recording.close())
-    leave(asked.beside, end)
+    leave_beside(asked.beside, end)
     return recording, is_over
