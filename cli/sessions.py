@@ -106,7 +106,7 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
         raise StorageError(_no_such_file(path))
     if is_database(path):
         return _opened(path), None
-    # Reading captures takes scapy, which takes its time to load.
+    # Most commands are asked of databases, and do not need what reads captures.
     from kiebitz.cli.importing.packets import open_capture_in_memory
 
     return open_capture_in_memory(path)

@@ -13,12 +13,12 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.numbers import NUMBERED, Numbers
@@ -105,7 +105,7 @@ class Recorder:
             source,
             started_ns,
             None,
-            version("kiebitz"),
+            kiebitz_version(),
             continues=False,
             note=None,
             before={table: last[table] for table in NUMBERED},

@@ -158,7 +158,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 def _sniff_pipe(asked: _Asked) -> None:
     """Record the capture that comes through standard input, and say what was recorded."""
-    # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
+    # Packets mostly come from an interface.
     from kiebitz.proxy.capture_files import standard_input
     from kiebitz.proxy.capture_pipe import CapturePipe
 

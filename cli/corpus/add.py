@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 
 from kiebitz.cli.corpus.adding import Outcome, Task
 from kiebitz.cli.corpus.captures import captures
 from kiebitz.cli.corpus.cluster import workers
 from kiebitz.cli.terminal.console import counted, tell, warn
 from kiebitz.cli.terminal.screen import counting
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, make
 from kiebitz.storage.corpus.runs import Run, Wanted, sweep_abandoned
 
@@ -41,7 +41,7 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
 
 
 def _tasks(corpus: Corpus, run: Run, wanted: Iterable[Wanted]) -> Iterator[Task]:
-    folder, here = os.path.abspath(corpus.path), version("kiebitz")
+    folder, here = os.path.abspath(corpus.path), kiebitz_version()
     return (Task(one.path, one.source, folder, corpus.id, run.name, here) for one in wanted)
 
 

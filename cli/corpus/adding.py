@@ -12,7 +12,6 @@ import socket
 import stat
 from contextlib import closing
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,6 +20,7 @@ from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.faults import fault
 from kiebitz.cli.sessions import session_of
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, opened, sentence
 from kiebitz.storage.corpus.writing import Place, Source, write_capture
 from kiebitz.storage.escaping import json_text
@@ -89,8 +89,8 @@ def add(task: Task) -> Outcome:
 def _corpus(task: Task) -> Corpus:
     """The corpus, if this is a worker for it, and there is room. Raises _Stopped and DiskLow."""
     here = f"the worker on {socket.gethostname()}"
-    if version("kiebitz") != task.version:
-        raise _Stopped(f"{here} has Kiebitz {version('kiebitz')}, not {task.version}: install the same there")
+    if kiebitz_version() != task.version:
+        raise _Stopped(f"{here} has Kiebitz {kiebitz_version()}, not {task.version}: install the same there")
     try:
         corpus = opened(task.folder)
     except CorpusError as error:

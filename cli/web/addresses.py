@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, cast
 
 import msgspec
@@ -92,11 +91,6 @@ def table_infos(reader: Reader) -> list[records.TableInfo]:
         )
         for row in reader.tables()
     ]
-
-
-def kiebitz_version() -> str:
-    """The version that is installed."""
-    return version("kiebitz")
 
 
 def _iso(ns: int | None) -> str | None:
