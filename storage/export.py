@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Protocol
 
 from kiebitz.storage.alterations import message_ids
-from kiebitz.storage.derived import part_of
 from kiebitz.storage.escaping import cell, json_text, printable_json
 from kiebitz.storage.exported_rows import MessageRow, message_rows
 from kiebitz.storage.selection import Selection
@@ -100,6 +99,8 @@ def write_pcapng(timeline: Timeline, file: BinaryIO, selection: Selection | None
     from kiebitz.storage import pcapng
 
     if selection is not None:
+        from kiebitz.storage.derived import part_of
+
         timeline = part_of(timeline, selection)
     pcapng.write(timeline, file)
 

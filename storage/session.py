@@ -35,7 +35,7 @@ from kiebitz.storage.moments import find_game, game_at, parse_moment, tables_at
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.results import named_result
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.timeline import Timeline, between, sessions
 from kiebitz.storage.times import utc
 from kiebitz.storage.traffic import MessageRow
 from kiebitz.storage.traffic import diagnostics as diagnostic_rows
@@ -538,13 +538,6 @@ def event_record(
 def _seconds(timeline: Timeline, ts_ns: int) -> float:
     """When it was, in seconds since the session began."""
     return (ts_ns - timeline.started_ns) / 1e9
-
-
-def between(started_ns: int | None, ended_ns: int | None) -> float | None:
-    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
-    if started_ns is None or ended_ns is None or ended_ns < started_ns:
-        return None
-    return (ended_ns - started_ns) / 1e9
 
 
 def _compiled(wanted: str | Filter | None) -> Filter | None:

@@ -93,11 +93,8 @@ def _served(number: int, session: str) -> Iterator[Served]:
 
     with tempfile.TemporaryDirectory(prefix="kiebitz-") as folder:
         database = os.path.join(folder, "capture.db")
-        with loading() as progress:
-            bar = progress.add_task(path, total=None)
-            recording, lacks = import_capture(
-                path, database, {}, lambda done, size: progress.update(bar, completed=done, total=size)
-            )
+        with loading(path) as on_progress:
+            recording, lacks = import_capture(path, database, {}, on_progress)
         if lacks is not None:
             warn(f"{path}: {lacks}")
         yield Served(number, database, recording.recorder.session_id, os.path.basename(path), lacks)

@@ -1,4 +1,4 @@
-"""Captures into a corpus: hands out what there is to do, and says what came of it."""
+"""Adds captures to a corpus: hands out the tasks, and tells what came of them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
     with Run(corpus) as run:
         run.asked(wanted)
         try:
-            with workers(scheduler) as staff, counting("captures") as progress:
-                bar = progress.add_task(folder, total=len(wanted))
-                for task, outcome in staff.outcomes(_tasks(corpus, run, wanted)):
+            with workers(scheduler) as staff, counting(folder, "captures") as on_progress:
+                on_progress(0, len(wanted))
+                for done, (task, outcome) in enumerate(staff.outcomes(_tasks(corpus, run, wanted)), 1):
                     _note(run, task, outcome, came)
-                    progress.update(bar, advance=1)
+                    on_progress(done, len(wanted))
         finally:
             tell(f"{folder}: {_in_words(came)}")
     return not came["failed"]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kiebitz.storage.traffic import DiagnosticRow
 
 MOST_CONTENT = 4 << 30
-"""Bytes of a capture, unpacked. Of more, as small files can stand for, nobody waits for the end."""
+"""Bytes of a capture, unpacked: a small file may stand for any number of them."""
 
 MOST_ROWS = 1 << 30
 """Bytes of its database, which is in memory."""
@@ -70,7 +70,7 @@ class _Failed(KiebitzError):
 
 
 class _Stopped(KiebitzError):
-    """None can be added."""
+    """No capture can be added."""
 
 
 def add(task: Task) -> Outcome:
@@ -136,7 +136,7 @@ def _put(
     try:
         evidence = Evidence(session.timeline)
         write_capture(session, source, partial(_place, evidence), staged)
-        # What was read twice is then the same, and what its name says.
+        # The capture was read twice, for its name and for its rows; both must be of the same bytes.
         if _identity(task.path) != before:
             raise _Failed(f"{task.path} was changed while it was read: add it again when it is complete")
         return corpus.put(staged, digest)
@@ -154,7 +154,7 @@ def _is_full(recorder: Recorder) -> bool:
 
 
 class _Identity(NamedTuple):
-    """What is another if a file was replaced or written to."""
+    """By this one sees that a file was replaced or written to."""
 
     device: int
     inode: int
