@@ -114,7 +114,7 @@ def kill_server(lab: Lab) -> None:
 def cut_network(lab: Lab) -> None:
     lab.way.cut()
     lab.give(1, 3)
-    lab.taps[0].until_says("cannot be reached")
+    lab.taps[0].until_says("nothing can be published to")
     lab.way.mend()
 
 
@@ -339,7 +339,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
         (["--publish", "nats://192.0.2.1:4222/class"], 1, "neither TLS nor credentials protect"),
         (["--publish", "nats://me:secret@127.0.0.1/class"], 2, "no password stands in the address"),
         (["--publish", "nats://127.0.0.1:4222/a.*"], 2, "is no subject"),
-        (["--publish", "http://127.0.0.1/class"], 2, "is no place to publish"),
+        (["--publish", "http://127.0.0.1/class"], 2, "does not say which server and subject"),
         (["--publish", "nats://127.0.0.1:99999/class"], 2, "99999 is no port"),
         (["--publish", "nats://127.0.0.1/class", "--tap", "a.b"], 2, "is no name of a tap"),
         (["--tap", "lab"], 2, "--tap goes with --publish"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kiebitz.proxy.taps.form import TapError
-from kiebitz.proxy.taps.jetstream import Link, in_ns, make_stream
+from kiebitz.proxy.taps.jetstream import BROKEN_OFF, Link, in_ns, make_stream
 from kiebitz.proxy.taps.place import Place
 
 _AT_ONCE = 32
@@ -72,13 +72,15 @@ class Consumer:
                 # nats-py raises what its parts raise; whatever it is, a new connection is tried.
                 reason = link.failure(error)
             else:
-                reason = TapError("the connection has broken off")
+                reason = TapError(BROKEN_OFF)
             finally:
                 await link.close()
             if not self._is_lost:
                 self._is_lost = True
                 wait_s = 0.1
-                self._tell(f"kiebitz: {self._place} cannot be reached: {reason}; it is tried again and again")
+                self._tell(
+                    f"kiebitz: nothing comes from {self._place}: {reason}; it is tried again and again"
+                )
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
