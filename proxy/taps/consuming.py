@@ -19,9 +19,6 @@ _AT_ONCE = 32
 """So many messages are on their way at once, of at most 1 MiB each: memory stays bounded by that."""
 
 _FETCH_S = 1.0
-_LOOK_AFTER = 5
-"""So often nothing has come when it is looked whether something can."""
-
 _FORGET_S = 60.0
 _LONGEST_WAIT_S = 2.0
 
@@ -60,6 +57,7 @@ class Consumer:
         self._after = after
         self._tell = tell
         self._is_lost = False
+        self._has_told = False
 
     async def run(self, arrived: asyncio.Queue[list[Arrived]]) -> None:
         """Put what comes into a queue, which is bounded, until this is cancelled."""
@@ -113,6 +111,7 @@ class Consumer:
             try:
                 messages = await subscription.fetch(_AT_ONCE, timeout=_FETCH_S)
             except TimeoutError:
+                self._tell_silence()
                 continue
             batch = []
             for message in messages:
@@ -125,3 +124,9 @@ class Consumer:
                         Arrived(position, name, message.data, in_ns(told.timestamp), told.num_pending)
                     )
             await arrived.put(batch)
+
+    def _tell_silence(self) -> None:
+        """A tap that is there is heard five times a second; whoever mistypes a subject waits for ever."""
+        if self._after.sequence == 0 and not self._has_told:
+            self._has_told = True
+            self._tell(f"no tap is heard yet; one is begun with --publish {self._place}")
