@@ -45,13 +45,11 @@ def needs_nats() -> None:
 class Server:
     """A nats-server with JetStream, on a port of its own; what it keeps outlives it."""
 
-    def __init__(self, folder: Path, extra: str = "") -> None:
+    def __init__(self, folder: Path, extra: str = "", has_jetstream: bool = True) -> None:
         self.port = free_port("tcp")
         self._config = folder / "nats.conf"
-        self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
-            f'jetstream {{ store_dir: "{folder / "store"}", max_file: 1GB }}\n{extra}'
-        )
+        store = f'jetstream {{ store_dir: "{folder / "store"}", max_file: 1GB }}\n' if has_jetstream else ""
+        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\n{store}{extra}')
         self._log = folder / "nats.log"
         self._process: subprocess.Popen[bytes] | None = None
 
