@@ -190,6 +190,11 @@ def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path
     packets = packets_of(GAMES[0])
     with server(tmp_path) as nats:
         nats.kill()
+        idle = Tap(tmp_path, "idle", place_at(nats.port))
+        idle.give([])
+        idle.finish()
+        assert "kept" not in idle.said
+        assert not [*tmp_path.glob(".tap-*")]
         tap = Tap(tmp_path, "lab", place_at(nats.port))
         tap.give(packets)
         tap.finish()
