@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from command import TINY, kiebitz
 from live import PATIENCE_S, Said, child_of, free_port, rows, speak, until
 from okey_script import Script
@@ -389,3 +390,30 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
     ((lost,),) = rows(database, "SELECT sum(length) FROM chunks WHERE data IS NULL")
     assert 0 < lost < total
     assert rows(database, "SELECT data FROM chunks ORDER BY id DESC LIMIT 1") == [(b"ROLL",)]
+
+
+@pytest.mark.full
+def test_with_tls_a_game_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate of an authority that the environment names; who knows no such authority says so."""
+    authority = Authority(tmp_path)
+    pem, database = authority.server(), tmp_path / "class.db"
+    with (
+        server(tmp_path, f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as nats,
+        ExitStack() as ending,
+    ):
+        place = f"tls://127.0.0.1:{nats.port}/class"
+        monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
+        distrustful = Program(tmp_path / "distrustful.log", "collect", place, "-w", str(tmp_path / "no.db"))
+        ending.callback(distrustful.kill)
+        distrustful.until_says("its certificate is not trusted")
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
+        collector = Program(tmp_path / "collector.log", "collect", place, "-q", "-w", str(database))
+        ending.callback(collector.kill)
+        tap = Tap(tmp_path, "lab", place)
+        ending.callback(tap.kill)
+        tap.give(packets_of(GAMES[0]))
+        tap.finish()
+        until_recorded(database, count(tap.database, "chunks"))
+        assert collector.end() == 0, collector.said
+        assert distrustful.end() == 0, distrustful.said
+    assert kiebitz("diff", str(tap.database), str(database)).status == 0

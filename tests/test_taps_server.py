@@ -6,11 +6,14 @@ A real nats-server, and both sides in this process.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from certificates import Authority
@@ -79,6 +82,55 @@ def test_who_is_let_in_is_said_by_credentials(tmp_path: Path) -> None:
         assert refusal(at(nats.port), stranger) == f"it does not accept the credentials in {stranger}"
         without = "it lets nobody in without credentials: give --nats-creds FILE"
         assert refusal(at(nats.port)) == without
+
+
+def test_a_jwt_with_its_seed_lets_in(tmp_path: Path) -> None:
+    """As `nsc` writes it, for a server that trusts an operator."""
+    nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
+    prefixes = {
+        "operator": nkeys.PREFIX_BYTE_OPERATOR,
+        "system": nkeys.PREFIX_BYTE_ACCOUNT,
+        "account": nkeys.PREFIX_BYTE_ACCOUNT,
+        "user": nkeys.PREFIX_BYTE_USER,
+    }
+    seeds = {who: nkeys.encode_seed(os.urandom(32), prefix) for who, prefix in prefixes.items()}
+    pairs = {who: nkeys.from_seed(seed) for who, seed in seeds.items()}
+    public = {who: pair.public_key.decode() for who, pair in pairs.items()}
+
+    def token(who: str, issuer: str, kind: str, **claims: Any) -> str:
+        told = {
+            "iss": public[issuer],
+            "sub": public[who],
+            "iat": int(time.time()),
+            "nats": {"type": kind, "version": 2, **claims},
+        }
+        parts = [
+            urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=")
+            for part in ({"typ": "JWT", "alg": "ed25519-nkey"}, told)
+        ]
+        signature = urlsafe_b64encode(pairs[issuer].sign(b".".join(parts))).rstrip(b"=")
+        return b".".join([*parts, signature]).decode()
+
+    of_user = dict.fromkeys(("subs", "data", "payload"), -1)
+    of_system = of_user | {"conn": -1}
+    of_account = of_system | dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer"), -1)
+    file = tmp_path / "alice.creds"
+    file.write_text(
+        f"-----BEGIN NATS USER JWT-----\n{token('user', 'account', 'user', **of_user)}\n"
+        "------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{seeds['user'].decode()}\n------END USER NKEY SEED------\n"
+    )
+    accounts = "\n".join(
+        f"{public[who]}: {token(who, 'operator', 'account', limits=limits)}"
+        for who, limits in {"system": of_system, "account": of_account}.items()
+    )
+    trusted = (
+        f"operator: {token('operator', 'operator', 'operator')}\nsystem_account: {public['system']}\n"
+        f"resolver: MEMORY\nresolver_preload {{\n{accounts}\n}}\n"
+    )
+    with server(tmp_path, trusted) as nats:
+        assert refusal(at(nats.port), file) is None
+        assert refusal(at(nats.port)) == "it lets nobody in without credentials: give --nats-creds FILE"
 
 
 def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
