@@ -185,6 +185,11 @@ class JournalWriter:
         self.identity = (there.st_dev, there.st_ino)
         self._next_segment()
 
+    @property
+    def streams(self) -> int:
+        """How many have begun."""
+        return self._streams
+
     def open(self, transport: Transport, client: str, server: str, ts_ns: int) -> int:
         """Begin a stream between two `ip:port`; the answer is its number, counted from 1."""
         self._streams += 1

@@ -138,7 +138,9 @@ class TapProcess:
         tell("kiebitz: the process that publishes has died; what is recorded is published no more")
 
     def _keep(self) -> None:
-        """Leave what is not published for the next tap of this name."""
+        """Leave what is not published for the next tap of this name, if there is anything."""
+        if not self.journal.streams:
+            return
         try:
             folder = self._spool.keep(self._note)
         except OSError as error:
