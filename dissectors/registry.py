@@ -10,7 +10,7 @@ A protocol is loaded when it is asked for: each takes its time, and a session mo
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 from kiebitz.dissectors.dissector import Dissector
@@ -96,8 +96,7 @@ def not_installed(protocol: str) -> str:
 
 @cache
 def _built_in(protocol: str) -> Dissector:
-    module, _, name = _BUILT_IN[protocol].partition(":")
-    dissector: Dissector = getattr(import_module(module), name)
+    dissector: Dissector = resolve_name(_BUILT_IN[protocol])
     return dissector
 
 

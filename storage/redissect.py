@@ -37,7 +37,7 @@ def redissect(
     """
     with changing(path) as connection:
         recorded = _recorded(connection, number)
-        # Who is killed leaves nothing to be rolled back.
+        # A process that is killed leaves nothing to be rolled back.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         with connection:

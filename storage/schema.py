@@ -228,7 +228,7 @@ def make_tables(
 
 
 def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:
-    """Make whatever index of these tables is not there yet. Raises sqlite3.Error."""
+    """Make the indexes of these tables that are not there yet. Raises sqlite3.Error."""
     for name in tables:
         for columns in INDEXES.get(name, ()):
             index = "_".join(("idx", name, *columns))

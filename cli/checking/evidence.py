@@ -7,8 +7,9 @@ from typing import Any
 from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at, stream_excerpt
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages
 from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.recorded_bytes import Bytes, Stretch
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, streams
+from kiebitz.storage.traffic import DiagnosticRow, ReadingOn, streams
 
 _MARKED = 256
 """Programs get at most so many of the bytes that are wrong."""

@@ -33,8 +33,9 @@ from kiebitz.cli.terminal.table import (
 )
 from kiebitz.dissectors.records import Action
 from kiebitz.storage.escaping import field_words
+from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.session import Alteration, Message, Session
-from kiebitz.storage.traffic import SHOWN, Bytes, FlawOfMessage, flaws_of_messages
+from kiebitz.storage.traffic import SHOWN, FlawOfMessage, flaws_of_messages
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -23,7 +23,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, opened, sentence
 from kiebitz.storage.corpus.writing import Place, Source, write_capture
-from kiebitz.storage.escaping import json_text
+from kiebitz.storage.escaping import encodable, json_text
 from kiebitz.storage.room import DiskLow, spare
 from kiebitz.storage.schema import MEMORY
 from kiebitz.storage.session import Session
@@ -118,7 +118,7 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
         if _is_full(recorder):
             raise _Failed(f"{task.path} makes a session of over {MOST_ROWS >> 30} GiB: import it by itself")
         with connection:
-            connection.execute("UPDATE sessions SET source = ?", (task.source,))
+            connection.execute("UPDATE sessions SET source = ?", (encodable(task.source),))
         session = Session(session_of(connection, task.path, None)[0])
         source = Source(recording.packets, before.size, lacks)
         try:

@@ -14,10 +14,11 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
+from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.splicing import Splice
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import Bytes, MessageRow, messages
+from kiebitz.storage.traffic import MessageRow, messages
 from kiebitz.storage.writing import edited, made
 
 Verb = Literal["drop", "edit", "insert"]

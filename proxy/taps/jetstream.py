@@ -1,7 +1,7 @@
 """One connection to a NATS server, and the JetStream stream of a place.
 
-A connection that is lost is not mended but made anew by whoever needs it: so whatever was on its way is known
-to be lost, and sent again in its order. nats-py is imported here alone, and only when this is used.
+A connection that is lost is not mended; its user makes a new one. So all that was on its way is known to be
+lost, and is sent again in its order. nats-py is imported here alone, and only when this is used.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Link:
     async def open(self) -> JetStreamContext:
         """Connect. Raises TapError with a clause that says why that cannot be."""
         for name in ("nats", "asyncio"):
-            # What is wrong is raised; a log would write to the terminal what a server says, as it came.
+            # Errors are raised; a log would write a server's words to the terminal as they came.
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         from nats.aio.client import Client
         from nats.errors import Error
