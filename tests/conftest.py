@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from kiebitz.cli.terminal import emoji
 
-pytest_plugins = ["browser"]
+pytest_plugins = ["browser", "tapped"]
 """What fixtures of more than one module are in."""
 
 GRACE_S = 60

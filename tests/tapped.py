@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from command import CAPTURES
-from live import PATIENCE_S, free_port, until
+from command import CAPTURES, kiebitz
+from live import PATIENCE_S, free_port, rows, until
+from strength import times
 
 from kiebitz.proxy.capture_files import open_capture
 from kiebitz.proxy.packets import RawPacket
@@ -45,13 +46,11 @@ def needs_nats() -> None:
 class Server:
     """A nats-server with JetStream, on a port of its own; what it keeps outlives it."""
 
-    def __init__(self, folder: Path, extra: str = "") -> None:
+    def __init__(self, folder: Path, extra: str = "", has_jetstream: bool = True) -> None:
         self.port = free_port("tcp")
         self._config = folder / "nats.conf"
-        self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
-            f'jetstream {{ store_dir: "{folder / "store"}", max_file: 1GB }}\n{extra}'
-        )
+        store = f'jetstream {{ store_dir: "{folder / "store"}", max_file: 1GB }}\n' if has_jetstream else ""
+        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\n{store}{extra}')
         self._log = folder / "nats.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -223,9 +222,10 @@ class Tap(Program):
     """`kiebitz sniff -i - --publish`, to which packets are given."""
 
     def __init__(self, folder: Path, name: str, place: str, *more: str) -> None:
+        self.database = folder / f"{name}.db"
         super().__init__(
             folder / f"{name}.log",
-            *("sniff", "-i", "-", "-q", "-w", str(folder / f"{name}.db"), "--publish", place, "--tap", name),
+            *("sniff", "-i", "-", "-q", "-w", str(self.database), "--publish", place, "--tap", name),
             *more,
             stdin=subprocess.PIPE,
         )
@@ -306,3 +306,63 @@ async def _with_jetstream(port: int, use: Callable[[Any], Awaitable[T]], **optio
         return await use(client.jetstream())
     finally:
         await client.close()
+
+
+class Lab:
+    """Three taps, each of which records one server's game, and a collector, at a server behind a network."""
+
+    def __init__(self, folder: Path, nats: Server, way: Network) -> None:
+        self.folder = folder
+        self.nats = nats
+        self.way = way
+        self.database = folder / "class.db"
+        games = GAMES[: times(len(GAMES), quick=2)]
+        self.taps = [Tap(folder, f"tap-{number}", place_at(way.port)) for number in range(len(games))]
+        self.packets = [packets_of(game) for game in games]
+        self.collector = collect(folder, way.port, self.database)
+
+    def give(self, part: int, of: int) -> None:
+        """Give each tap the next part of its game."""
+        for tap, packets in zip(self.taps, self.packets, strict=True):
+            size = -(-len(packets) // of)
+            tap.give(packets[part * size : (part + 1) * size])
+
+    def in_one_place(self) -> Path:
+        """The database of one program that has recorded all three."""
+        capture = self.folder / "all.pcap"
+        capture.write_bytes(as_pcap(sorted(packet for packets in self.packets for packet in packets)))
+        database = self.folder / "one.db"
+        assert kiebitz("import", str(capture), "-w", str(database)).status == 0
+        return database
+
+    def is_whole(self) -> None:
+        """End all, and see that what was collected is what one program would have recorded."""
+        one = self.in_one_place()
+        for tap in self.taps:
+            tap.finish()
+        until_recorded(self.database, count(one, "chunks"))
+        assert self.collector.end() == 0, self.collector.said
+        self.equals(self.database, one)
+
+    def equals(self, database: Path, one: Path) -> None:
+        diff = kiebitz("diff", str(one), str(database))
+        assert diff.status == 0, diff.out
+        for table in ("streams", "chunks", "messages", "games", "events"):
+            assert count(database, table) == count(one, table), table
+        bytes_of = "SELECT s.transport, s.server LIKE '%:9000', direction, sum(length) FROM chunks"
+        query = f"{bytes_of} JOIN streams AS s ON s.id = stream_id GROUP BY 1, 2, 3"
+        assert rows(database, query) == rows(one, query)
+
+    def kill(self) -> None:
+        for program in (*self.taps, self.collector):
+            program.kill()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with server(tmp_path) as nats, network(nats.port) as way:
+        one = Lab(tmp_path, nats, way)
+        try:
+            yield one
+        finally:
+            one.kill()

@@ -21,8 +21,9 @@ from altered_live import (
     relaying,
     rules_of,
 )
+from certificates import Authority
 from live import PATIENCE_S, free_port, until
-from mitmproxy_live import Authority, by_socks
+from mitmproxy_live import by_socks
 from networks import GATEWAY_INSIDE, SERVER, Network, inside, network, skip_unless_possible
 from test_mitmproxy_modes import mitmproxys, with_tls
 from test_mitmproxy_wireguard import tunnel

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from command import ROOT, kiebitz
 from live import KIEBITZ, PATIENCE_S, accept, free_port, receive, rows, running, speak, story
-from mitmproxy_live import Authority, by_socks, game, listening, relayed_plainly
+from mitmproxy_live import by_socks, game, listening, relayed_plainly
 from mitmproxy_rs.local import LocalRedirector
 from python_socks import ProxyConnectionError, ProxyError
 from strength import a_few

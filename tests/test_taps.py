@@ -7,27 +7,26 @@ import signal
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import pytest
+from certificates import Authority
 from command import TINY, kiebitz
 from live import PATIENCE_S, Said, child_of, free_port, rows, speak, until
 from okey_script import Script
 from okey_talk import four
-from strength import a_few, times
+from strength import a_few
 from tapped import (
     GAMES,
-    Network,
+    Lab,
     Program,
-    Server,
     Tap,
-    as_pcap,
     collect,
     count,
     needs_nats,
-    network,
     packets_of,
     place_at,
     publish,
@@ -36,72 +35,18 @@ from tapped import (
     until_recorded,
 )
 
+from kiebitz.cli.options.taps import Tapping
+from kiebitz.cli.tapping.tap_process import TapProcess
+from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.taps.form import VERSION, Batch, encode
+from kiebitz.proxy.taps.place import parse_place
+
+CUT_S = 60.0
 
 
 @pytest.fixture(autouse=True)
 def _is_installed() -> None:
     needs_nats()
-
-
-class Lab:
-    """Three taps, each of which records one server's game, and a collector, at a server behind a network."""
-
-    def __init__(self, folder: Path, nats: Server, way: Network) -> None:
-        self.folder = folder
-        self.nats = nats
-        self.way = way
-        self.database = folder / "class.db"
-        games = GAMES[: times(len(GAMES), quick=2)]
-        self.taps = [Tap(folder, f"tap-{number}", place_at(way.port)) for number in range(len(games))]
-        self.packets = [packets_of(game) for game in games]
-        self.collector = collect(folder, nats.port, self.database)
-
-    def give(self, part: int, of: int) -> None:
-        """Give each tap the next part of its game."""
-        for tap, packets in zip(self.taps, self.packets, strict=True):
-            size = -(-len(packets) // of)
-            tap.give(packets[part * size : (part + 1) * size])
-
-    def in_one_place(self) -> Path:
-        """The database of one program that has recorded all three."""
-        capture = self.folder / "all.pcap"
-        capture.write_bytes(as_pcap(sorted(packet for packets in self.packets for packet in packets)))
-        database = self.folder / "one.db"
-        assert kiebitz("import", str(capture), "-w", str(database)).status == 0
-        return database
-
-    def is_whole(self) -> None:
-        """End all, and see that what was collected is what one program would have recorded."""
-        one = self.in_one_place()
-        for tap in self.taps:
-            tap.finish()
-        until_recorded(self.database, count(one, "chunks"))
-        assert self.collector.end() == 0, self.collector.said
-        self.equals(self.database, one)
-
-    def equals(self, database: Path, one: Path) -> None:
-        diff = kiebitz("diff", str(one), str(database))
-        assert diff.status == 0, diff.out
-        for table in ("streams", "chunks", "messages", "games", "events"):
-            assert count(database, table) == count(one, table), table
-        bytes_of = "SELECT s.transport, s.server LIKE '%:9000', direction, sum(length) FROM chunks"
-        query = f"{bytes_of} JOIN streams AS s ON s.id = stream_id GROUP BY 1, 2, 3"
-        assert rows(database, query) == rows(one, query)
-
-    def kill(self) -> None:
-        for program in (*self.taps, self.collector):
-            program.kill()
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with server(tmp_path) as nats, network(nats.port) as way:
-        one = Lab(tmp_path, nats, way)
-        try:
-            yield one
-        finally:
-            one.kill()
 
 
 def kill_server(lab: Lab) -> None:
@@ -113,9 +58,15 @@ def kill_server(lab: Lab) -> None:
 
 def cut_network(lab: Lab) -> None:
     lab.way.cut()
+    mended = time.monotonic() + CUT_S
     lab.give(1, 3)
-    lab.taps[0].until_says("cannot be reached")
+    for tap in lab.taps:
+        tap.until_says("nothing can be published to")
+    lab.collector.until_says("nothing comes from")
+    time.sleep(max(0.0, mended - time.monotonic()))
     lab.way.mend()
+    for program in (*lab.taps, lab.collector):
+        program.until_says("is reached again")
 
 
 def kill_publisher(lab: Lab) -> None:
@@ -127,7 +78,7 @@ def kill_publisher(lab: Lab) -> None:
 def kill_collector(lab: Lab) -> None:
     lab.collector.kill()
     lab.give(1, 3)
-    lab.collector = collect(lab.folder, lab.nats.port, lab.database)
+    lab.collector = collect(lab.folder, lab.way.port, lab.database)
     lab.collector.until_says("going on with session 1")
 
 
@@ -136,12 +87,12 @@ def all_of_it(lab: Lab) -> None:
     kill_publisher(lab)
     lab.collector.kill()
     lab.nats.start()
-    lab.collector = collect(lab.folder, lab.nats.port, lab.database)
+    lab.collector = collect(lab.folder, lab.way.port, lab.database)
 
 
 FAULTS: dict[str, Callable[[Lab], None]] = {
     "the server": kill_server,
-    "the network": cut_network,
+    "the network, for a minute": cut_network,
     "each tap's publisher": kill_publisher,
     "the collector": kill_collector,
     "all but the recorders": all_of_it,
@@ -240,6 +191,11 @@ def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path
     packets = packets_of(GAMES[0])
     with server(tmp_path) as nats:
         nats.kill()
+        idle = Tap(tmp_path, "idle", place_at(nats.port))
+        idle.give([])
+        idle.finish()
+        assert "kept" not in idle.said
+        assert not [*tmp_path.glob(".tap-*")]
         tap = Tap(tmp_path, "lab", place_at(nats.port))
         tap.give(packets)
         tap.finish()
@@ -339,7 +295,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
         (["--publish", "nats://192.0.2.1:4222/class"], 1, "neither TLS nor credentials protect"),
         (["--publish", "nats://me:secret@127.0.0.1/class"], 2, "no password stands in the address"),
         (["--publish", "nats://127.0.0.1:4222/a.*"], 2, "is no subject"),
-        (["--publish", "http://127.0.0.1/class"], 2, "is no place to publish"),
+        (["--publish", "http://127.0.0.1/class"], 2, "does not say which server and subject"),
         (["--publish", "nats://127.0.0.1:99999/class"], 2, "99999 is no port"),
         (["--publish", "nats://127.0.0.1/class", "--tap", "a.b"], 2, "is no name of a tap"),
         (["--tap", "lab"], 2, "--tap goes with --publish"),
@@ -371,15 +327,93 @@ def test_without_the_client_it_is_said_what_to_install(
 
 
 @pytest.mark.full
-def test_it_is_followed_live(lab: Lab) -> None:
-    """Whoever watches the database sees what comes, as with any recording."""
-    lab.give(0, 2)
-    until(lambda: count(lab.database, "events") > 0, "something has happened")
-    follower = Program(lab.folder / "follower.log", "messages", "-F", str(lab.database))
-    try:
-        until(lambda: "REGISTER" in follower.said, "the first half is shown")
-        before = len(follower.said.splitlines())
-        lab.give(1, 2)
-        until(lambda: len(follower.said.splitlines()) > before, "the second half is shown")
-    finally:
-        follower.kill()
+def test_a_tap_that_is_killed_goes_on_where_it_was(lab: Lab) -> None:
+    """With all its processes, while it cannot publish: the next one on that machine publishes the rest."""
+    lab.give(0, 3)
+    until(lambda: all(count(tap.database, "chunks") for tap in lab.taps), "the first part is recorded")
+    lab.way.cut()
+    lab.give(1, 3)
+    for tap in lab.taps:
+        tap.until_says("nothing can be published to")
+        tap.kill()
+    lab.way.mend()
+    lab.taps = [Tap(lab.folder, f"tap-{number}", place_at(lab.way.port)) for number in range(len(lab.taps))]
+    lab.give(2, 3)
+    one = lab.in_one_place()
+    for tap in lab.taps:
+        tap.finish()
+    until_recorded(lab.database, count(one, "chunks"))
+    assert lab.collector.end() == 0
+    # That they did not see the beginning is told of streams that go on.
+    query = "SELECT direction, sum(length), count(data) FROM chunks GROUP BY direction"
+    assert rows(lab.database, query) == rows(one, query)
+
+
+@pytest.mark.full
+def test_more_than_may_wait_is_a_gap_of_known_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As with the 1 GiB that may wait, with less."""
+    bounded = partial(JournalWriter, max_bytes=4 << 20)
+    monkeypatch.setattr("kiebitz.cli.tapping.tap_process.JournalWriter", bounded)
+    with server(tmp_path) as nats, ExitStack() as ending:
+        nats.kill()
+        place = parse_place(place_at(nats.port))
+        tap = TapProcess(Tapping(place, "lab", None), str(tmp_path / "lab.db"))
+        ending.callback(tap.discard)
+        tap.start()
+        stream = tap.journal.open("udp", "127.0.0.1:40176", "127.0.0.1:9000", time.time_ns())
+        total = 0
+
+        def until_told(words: str, data: bytes) -> None:
+            """Record the same again and again."""
+
+            def told() -> bool:
+                nonlocal total
+                tap.journal.chunk(stream, "c2s", time.time_ns(), total, data)
+                total += len(data)
+                tap.look()
+                return words in capfd.readouterr().err
+
+            until(told, words)
+
+        until_told(f"no more can wait to be published to {place}", bytes(50_000))
+        nats.start()
+        database = tmp_path / "class.db"
+        collector = collect(tmp_path, nats.port, database)
+        ending.callback(collector.kill)
+        until_told("there is room again", b"ROLL")
+        tap.journal.close()
+        tap.finish()
+        until(lambda: rows(database, "SELECT sum(length) FROM chunks") == [(total,)], "all is told of")
+        assert collector.end() == 0
+    ((lost,),) = rows(database, "SELECT sum(length) FROM chunks WHERE data IS NULL")
+    assert 0 < lost < total
+    assert rows(database, "SELECT data FROM chunks ORDER BY id DESC LIMIT 1") == [(b"ROLL",)]
+
+
+@pytest.mark.full
+def test_with_tls_a_game_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate of an authority that the environment names; who knows no such authority says so."""
+    authority = Authority(tmp_path)
+    pem, database = authority.server(), tmp_path / "class.db"
+    with (
+        server(tmp_path, f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as nats,
+        ExitStack() as ending,
+    ):
+        place = f"tls://127.0.0.1:{nats.port}/class"
+        monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
+        distrustful = Program(tmp_path / "distrustful.log", "collect", place, "-w", str(tmp_path / "no.db"))
+        ending.callback(distrustful.kill)
+        distrustful.until_says("its certificate is not trusted")
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
+        collector = Program(tmp_path / "collector.log", "collect", place, "-q", "-w", str(database))
+        ending.callback(collector.kill)
+        tap = Tap(tmp_path, "lab", place)
+        ending.callback(tap.kill)
+        tap.give(packets_of(GAMES[0]))
+        tap.finish()
+        until_recorded(database, count(tap.database, "chunks"))
+        assert collector.end() == 0, collector.said
+        assert distrustful.end() == 0, distrustful.said
+    assert kiebitz("diff", str(tap.database), str(database)).status == 0

@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kiebitz.proxy.taps.form import TapError
-from kiebitz.proxy.taps.jetstream import Link, in_ns, make_stream
+from kiebitz.proxy.taps.jetstream import BROKEN_OFF, Link, in_ns, make_stream
 from kiebitz.proxy.taps.place import Place
 
 _AT_ONCE = 32
 """So many messages are on their way at once, of at most 1 MiB each: memory stays bounded by that."""
 
 _FETCH_S = 1.0
-_LOOK_AFTER = 5
-"""So often nothing has come when it is looked whether something can."""
-
 _FORGET_S = 60.0
 _LONGEST_WAIT_S = 2.0
 
@@ -60,6 +57,7 @@ class Consumer:
         self._after = after
         self._tell = tell
         self._is_lost = False
+        self._has_told = False
 
     async def run(self, arrived: asyncio.Queue[list[Arrived]]) -> None:
         """Put what comes into a queue, which is bounded, until this is cancelled."""
@@ -72,13 +70,15 @@ class Consumer:
                 # nats-py raises what its parts raise; whatever it is, a new connection is tried.
                 reason = link.failure(error)
             else:
-                reason = TapError("the connection has broken off")
+                reason = TapError(BROKEN_OFF)
             finally:
                 await link.close()
             if not self._is_lost:
                 self._is_lost = True
                 wait_s = 0.1
-                self._tell(f"kiebitz: {self._place} cannot be reached: {reason}; it is tried again and again")
+                self._tell(
+                    f"kiebitz: nothing comes from {self._place}: {reason}; it is tried again and again"
+                )
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
@@ -111,6 +111,7 @@ class Consumer:
             try:
                 messages = await subscription.fetch(_AT_ONCE, timeout=_FETCH_S)
             except TimeoutError:
+                self._tell_silence()
                 continue
             batch = []
             for message in messages:
@@ -123,3 +124,9 @@ class Consumer:
                         Arrived(position, name, message.data, in_ns(told.timestamp), told.num_pending)
                     )
             await arrived.put(batch)
+
+    def _tell_silence(self) -> None:
+        """A tap that is there is heard five times a second; whoever mistypes a subject waits for ever."""
+        if self._after.sequence == 0 and not self._has_told:
+            self._has_told = True
+            self._tell(f"no tap is heard yet; one is begun with --publish {self._place}")

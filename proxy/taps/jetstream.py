@@ -1,7 +1,7 @@
 """One connection to a NATS server, and the JetStream stream of a place.
 
-A connection that is lost is not mended but made anew by whoever needs it: so whatever was on its way is known
-to be lost, and sent again in its order. nats-py is imported here alone, and only when this is used.
+A connection that is lost is not mended; its user makes a new one. So all that was on its way is known to be
+lost, and is sent again in its order. nats-py is imported here alone, and only when this is used.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
+import os
+import re
 import ssl
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -33,9 +35,13 @@ ANSWER_S = 5.0
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONNECT_S = 2
+_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+"""OpenSSL's numbers for a certificate that no authority has signed that is known here."""
+
 _PING_EVERY_S = 2
 _LEAST_PAYLOAD = 1 << 20
 _NO_ANSWER = "it does not answer"
+BROKEN_OFF = "the connection has broken off"
 
 
 def check_installed() -> None:
@@ -50,18 +56,19 @@ class Link:
     def __init__(self, place: Place, credentials: Path | None) -> None:
         self._place = place
         self._credentials = credentials
-        self._said: str | None = None
+        self._said: Exception | None = None
         self._client: Client | None = None
 
     async def open(self) -> JetStreamContext:
         """Connect. Raises TapError with a clause that says why that cannot be."""
         for name in ("nats", "asyncio"):
-            # What is wrong is raised; a log would write to the terminal what a server says, as it came.
+            # Errors are raised; a log would write a server's words to the terminal as they came.
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         from nats.aio.client import Client
         from nats.errors import Error
 
         client = self._client = Client()
+        tls = ssl.create_default_context() if self._place.is_tls else None
         seed = read_seed(self._credentials) if self._credentials is not None else None
         try:
             await asyncio.wait_for(
@@ -69,9 +76,12 @@ class Link:
                     self._place.server,
                     error_cb=self._hear,
                     allow_reconnect=False,
+                    # Two tries at once; any later one is made by whoever needs the connection.
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
                     connect_timeout=_CONNECT_S,
                     ping_interval=_PING_EVERY_S,
-                    tls=ssl.create_default_context() if self._place.is_tls else None,
+                    tls=tls,
                     user_credentials=None if seed or not self._credentials else str(self._credentials),
                     nkeys_seed_str=seed,
                 ),
@@ -79,6 +89,9 @@ class Link:
             )
         except (TimeoutError, Error, OSError, ValueError) as error:
             raise self.failure(error) from error
+        if tls is not None and not tls.session_stats()["connect_good"]:
+            # nats-py goes on without, and whoever is on the way can say that a server has none.
+            raise TapError("it offers no TLS, which tls:// asks for")
         if client.max_payload < _LEAST_PAYLOAD:
             raise TapError(
                 f"it takes messages of at most {client.max_payload} bytes: have it take 1MB (max_payload)"
@@ -101,18 +114,44 @@ class Link:
         """What an error of nats-py, of the system or of waiting means, as a clause."""
         if isinstance(error, TapError):
             return error
-        if self._said is not None:
-            return TapError(self._said)
+        return TapError(self._clause(self._said or error))
+
+    def _clause(self, error: Exception) -> str:
+        from nats.errors import UnexpectedEOF
+        from nats.js.errors import APIError, ServiceUnavailableError
+
+        text = str(error).removeprefix("nats: ").strip("'")
+        if isinstance(error, asyncio.TimeoutError):
+            return _NO_ANSWER
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return _distrust(error)
+        if (number := re.search(r"\[Errno (\d+)\]", text)) is not None:
+            # asyncio puts addresses into the text, and several errors into one.
+            return os.strerror(int(number[1]))
         if isinstance(error, OSError) and error.strerror:
-            return TapError(error.strerror)
-        reason = _NO_ANSWER if isinstance(error, asyncio.TimeoutError) else str(error).removeprefix("nats: ")
-        return TapError(reason or _NO_ANSWER)
+            return error.strerror
+        if text.lower() == "authorization violation":
+            if self._credentials is None:
+                return "it lets nobody in without credentials: give --nats-creds FILE"
+            return f"it does not accept the credentials in {self._credentials}"
+        if isinstance(error, ServiceUnavailableError):
+            return error.description or "it has no JetStream: start nats-server with -js"
+        if isinstance(error, APIError) and error.description:
+            return error.description
+        if isinstance(error, UnexpectedEOF):
+            return BROKEN_OFF
+        return text or _NO_ANSWER
 
     async def _hear(self, error: Exception) -> None:
         # What a server has against a message comes apart from any answer to it.
-        text = str(error).removeprefix("nats: ")
-        if text:
-            self._said = text
+        self._said = error
+
+
+def _distrust(error: ssl.SSLCertVerificationError) -> str:
+    clause = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
+    if error.verify_code in _UNKNOWN_AUTHORITY:
+        clause += " (SSL_CERT_FILE in the environment names a file with the authorities that are)"
+    return clause
 
 
 async def make_stream(jetstream: JetStreamContext, place: Place) -> int:

@@ -63,7 +63,9 @@ def parse_place(text: str) -> Place:
     if match is None:
         if "@" in text:
             raise ValueError(_NO_SECRETS)
-        raise ValueError(f"'{text}' is no place to publish: it is nats://HOST:PORT/SUBJECT, {_EXAMPLE}")
+        raise ValueError(
+            f"'{text}' does not say which server and subject: nats://HOST:PORT/SUBJECT, {_EXAMPLE}"
+        )
     if "@" in match["host"]:
         raise ValueError(_NO_SECRETS)
     given = match["host"]

@@ -98,7 +98,7 @@ class Publisher:
         answers = []
         for batch in left:
             identity = f"{batch.tap}.{batch.run}.{batch.first}-{batch.first + len(batch.items)}"
-            # What only tells the time is another one each time.
+            # A batch that only tells the time is another one each time.
             headers = {"Nats-Msg-Id": identity} if batch.items else None
             now = msgspec.structs.replace(batch, sent_ns=now_ns())
             answers.append(
@@ -134,8 +134,8 @@ class Publisher:
         if self._lost_since is None:
             self._lost_since = now
             self._tell(
-                f"kiebitz: {self._place} cannot be reached: {reason}; what is recorded waits in "
-                f"{self._waits_in} to be published"
+                f"kiebitz: nothing can be published to {self._place}: {reason}; what is recorded waits in "
+                f"{self._waits_in}"
             )
         if not self._may_wait(self._lost_since):
             raise GivenUp

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import corpus
 import diffs
 import imports
 import queries
 import relay_altering
 import relay_tcp
 import relay_udp
+import relay_watched
+import starts
+import taps
 from relays import present
 from report import Report, machine
 
@@ -23,6 +27,7 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 
 RELAY_ROUNDS = 3
 RELAY_SECONDS = 2.0
+CAPTURES = 60
 
 
 def main() -> None:
@@ -35,10 +40,15 @@ def main() -> None:
     relay_udp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     relay_tcp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     relay_altering.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    relay_watched.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    starts.measured(report, starts.ROUNDS)
     for subject in imports.SUBJECTS.values():
         imports.imported(report, subject, imports.REPETITIONS, imports.ROUNDS)
     queries.answered(report, queries.MESSAGES, queries.ROUNDS, explain=False)
     diffs.compared(report, diffs.MESSAGES, diffs.ROUNDS)
+    corpus.added(report, CAPTURES, rounds=1)
+    corpus.asked(report, queries.MESSAGES)
+    taps.measured(report, taps.REPETITIONS)
     report.console.print(report.summary(), highlight=False)
     report.write(RESULTS, introduction)
     report.console.print(f"Written to {RESULTS}.", highlight=False)

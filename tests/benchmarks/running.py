@@ -30,15 +30,14 @@ class Cost(msgspec.Struct, frozen=True):
     peak: float
 
 
-def run(command: Sequence[str], well: Collection[int] = (0,)) -> Cost:
-    """Run a command with nothing to read and nobody who looks.
+def run(command: Sequence[str], well: Collection[int] = (0,), read: str | Path = os.devnull) -> Cost:
+    """Run a command that reads a file, if anything, and nobody looks.
 
     Raises RuntimeError if it fails: with any other exit status than these.
     """
     begin = time.perf_counter()
-    running = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    with open(read, "rb") as stdin:
+        running = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert running.stderr is not None
     said = b""
     peak = 0
