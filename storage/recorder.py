@@ -24,7 +24,7 @@ from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.numbers import NUMBERED, Numbers
 from kiebitz.storage.opening import open_for_writing, settle
-from kiebitz.storage.rows import INSERT_SESSION, INSERTS, SEVERITY, Row, no_rows, session_row
+from kiebitz.storage.rows import INSERT_SESSION, SEVERITY, Row, insert, no_rows, session_row
 from kiebitz.storage.schema import MEMORY, StorageError, create_indexes, sentence
 from kiebitz.storage.timeline import SessionRow, Timeline
 
@@ -223,7 +223,7 @@ class Recorder:
             with self.connection:
                 for table, rows in self._rows.items():
                     if rows:
-                        self.connection.executemany(INSERTS[table], rows)
+                        insert(self.connection, table, rows)
                 self.connection.execute(
                     "UPDATE sessions SET started_ns = ?, ended_ns = ? WHERE id = ?",
                     (self.started_ns, self._ended_ns, self.session_id),

@@ -18,7 +18,7 @@ from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
 from kiebitz.storage.opening import settle
 from kiebitz.storage.recorder import BATCH
-from kiebitz.storage.rows import INSERTS, no_rows
+from kiebitz.storage.rows import insert, no_rows
 from kiebitz.storage.schema import OF_SESSION, StorageError
 from kiebitz.storage.timeline import Timeline, sessions
 
@@ -107,4 +107,4 @@ def _write(connection: sqlite3.Connection, inspection: InspectionHere) -> None:
     rows = no_rows()
     inspection.gather(rows)
     for table, batch in rows.items():
-        connection.executemany(INSERTS[table], batch)
+        insert(connection, table, batch)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -39,6 +42,13 @@ INSERTS = {
 }
 """Table -> the statement that writes one of its rows."""
 
+_TOGETHER = 20
+"""So many rows are written by one statement: with ever more SQLite gains little."""
+
+_INSERTS_TOGETHER = {
+    table: re.sub(r"VALUES (\([^)]*\))", lambda one: "VALUES " + ",".join([one[1]] * _TOGETHER), statement)
+    for table, statement in INSERTS.items()
+}
 
 _MOST_SENTENCES = 1024
 """So many are remembered, of events whose data is not too long."""
@@ -55,6 +65,16 @@ SEVERITY = 4
 def no_rows() -> Rows:
     """An empty list for each table."""
     return {table: [] for table in INSERTS}
+
+
+def insert(connection: sqlite3.Connection, table: str, rows: list[Row]) -> None:
+    """Write rows of one table, as part of what is going on. Raises sqlite3.Error."""
+    rest = len(rows) - len(rows) % _TOGETHER
+    connection.executemany(
+        _INSERTS_TOGETHER[table],
+        (tuple(chain.from_iterable(rows[at : at + _TOGETHER])) for at in range(0, rest, _TOGETHER)),
+    )
+    connection.executemany(INSERTS[table], rows[rest:])
 
 
 def session_row(session: SessionRow) -> Row:
