@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
-from kiebitz.cli.sessions import is_database, split_number
+from kiebitz.cli.sessions import EVERY, is_database, split_number
 from kiebitz.storage.formats import format_of, tables_of
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.rereading import unfounded
@@ -19,7 +19,7 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     for argument in arguments:
         # Over a damaged database this may fail in any way, too; the failure that led here is then told.
         with suppress(Exception):
-            path, _ = split_number(argument.removesuffix(":*"))
+            path, _ = split_number(argument.removesuffix(EVERY))
             if is_database(path):
                 with closing(open_existing(path)) as connection:
                     found = damage(connection, tables_of(format_of(connection))) or unfounded(connection)

@@ -45,7 +45,7 @@ def import_capture(
     read, and of how many if that is known. Raises StorageError, CaptureError, and KiebitzError for a
     rule that is none.
     """
-    # It takes scapy, which takes its time to load.
+    # Most programs open databases, and do not need what reads captures.
     from kiebitz.cli.importing.packets import import_capture as record
 
     try:

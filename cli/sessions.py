@@ -28,7 +28,7 @@ _NOT_NUMBERED = "this is no database; only those have numbered sessions"
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
-_EVERY = ":*"
+EVERY = ":*"
 """What stands behind a database for all its sessions."""
 
 _LISTED = 20
@@ -57,24 +57,24 @@ def every_session(given: Sequence[str]) -> Iterator[str]:
 
     Raises StorageError, for a file that is not there before the first is given.
     """
-    named = [one.removesuffix(_EVERY) if _is_every(one) else one for one in given]
-    for name, one in zip(named, given, strict=True):
+    meant = [(one.removesuffix(EVERY), True) if _is_every(one) else (one, False) for one in given]
+    for name, is_every in meant:
         path, _ = split_number(name)
-        if _is_every(one) and not is_database(path):
+        if is_every and not is_database(path):
             raise StorageError(f"{path}: {_NOT_NUMBERED}")
-    for path, one in zip(named, given, strict=True):
-        if not _is_every(one):
-            yield one
+    for name, is_every in meant:
+        if not is_every:
+            yield name
             continue
-        with closing(_opened(path)) as connection:
+        with closing(_opened(name)) as connection:
             numbers = [row.id for row in sessions(connection)]
         if not numbers:
-            raise StorageError(f"{path}: {_NO_SESSION}")
-        yield from (f"{path}:{number}" for number in numbers)
+            raise StorageError(f"{name}: {_NO_SESSION}")
+        yield from (f"{name}:{number}" for number in numbers)
 
 
 def _is_every(given: str) -> bool:
-    return given.endswith(_EVERY) and not os.path.exists(given)
+    return given.endswith(EVERY) and not os.path.exists(given)
 
 
 def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
@@ -106,7 +106,7 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
         raise StorageError(_no_such_file(path))
     if is_database(path):
         return _opened(path), None
-    # Reading captures takes scapy, which takes its time to load.
+    # Most commands are asked of databases, and do not need what reads captures.
     from kiebitz.cli.importing.packets import open_capture_in_memory
 
     return open_capture_in_memory(path)
@@ -131,7 +131,7 @@ def split_number(given: str) -> tuple[str, int | None]:
     if given == "-" or os.path.exists(given):
         return given, None
     if _is_every(given):
-        path = given.removesuffix(_EVERY)
+        path = given.removesuffix(EVERY)
         raise StorageError(f"{given}: this command takes one session at a time, as in {path}:1")
     form = _NUMBERED.fullmatch(given)
     if form is None:

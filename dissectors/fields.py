@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,14 @@ from kiebitz.dissectors.wrong_values import OF_NUMBERS, OF_WORDS, Wrong, other_c
 
 _SHOWN = 40
 """So much of a wrong value is quoted (characters)."""
+
+
+_VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
+
+
+def is_version(text: str) -> bool:
+    """Whether a text is a version in numbers, such as `1.0`: nobody is known by one."""
+    return _VERSION.fullmatch(text) is not None
 
 
 class Text(FieldType):

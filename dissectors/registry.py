@@ -3,28 +3,34 @@
 A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point is
 named like the protocol, and leads to the one object that a protocol's package exports. A plug-in that cannot
 be used is left out, and a sentence in `problems` says so: nothing is printed here.
+
+A protocol is loaded when it is asked for: each takes its time, and a session mostly speaks only one.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-BUILT_IN: tuple[Dissector, ...] = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY, CGML)
+    BUILT_IN: tuple[Dissector, ...]
+    """Kiebitz's own protocols."""
+
+_BUILT_IN = {
+    "maexchen": "kiebitz.dissectors.maexchen.dissector:MAEXCHEN",
+    "schafkopf": "kiebitz.dissectors.schafkopf.dissector:SCHAFKOPF",
+    "catan": "kiebitz.dissectors.catan.dissector:CATAN",
+    "okey": "kiebitz.dissectors.okey.dissector:OKEY",
+    "cgml": "kiebitz.dissectors.cgml.dissector:CGML",
+}
+"""Where Kiebitz's own protocols are, as an entry point says it."""
 
 ENTRY_POINTS = "kiebitz.dissectors"
-
-_BUILT_IN = {dissector.protocol: dissector for dissector in BUILT_IN}
 
 
 class Installed(NamedTuple):
@@ -43,13 +49,20 @@ class _Unusable(Exception):
     """Why a plug-in cannot be used."""
 
 
+def __getattr__(name: str) -> tuple[Dissector, ...]:
+    """`BUILT_IN`, when it is first asked for."""
+    if name != "BUILT_IN":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return tuple(map(_built_in, _BUILT_IN))
+
+
 @cache
 def installed() -> Installed:
     """What is built in and what plug-ins bring. They are looked for when this is first asked."""
     # It takes its time to load: a tenth of what most commands take in all.
     from importlib.metadata import entry_points
 
-    dissectors = dict(_BUILT_IN)
+    dissectors = {protocol: _built_in(protocol) for protocol in _BUILT_IN}
     origins: dict[str, str] = {}
     problems: list[str] = []
     # In an order of their own: of two for one protocol it is always the same that is left out.
@@ -73,12 +86,18 @@ def installed() -> Installed:
 
 def dissector_of(protocol: str) -> Dissector | None:
     """The dissector of a protocol, None if there is none. Of one that is built in no plug-in is asked."""
-    return _BUILT_IN.get(protocol) or installed().dissectors.get(protocol)
+    return _built_in(protocol) if protocol in _BUILT_IN else installed().dissectors.get(protocol)
 
 
 def not_installed(protocol: str) -> str:
     """What is to be said of a protocol that is not here, and how to get it."""
     return f"there is no protocol {protocol} here; if a plug-in brings it, install that with pip"
+
+
+@cache
+def _built_in(protocol: str) -> Dissector:
+    dissector: Dissector = resolve_name(_BUILT_IN[protocol])
+    return dissector
 
 
 def _load(offer: EntryPoint) -> Dissector:

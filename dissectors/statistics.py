@@ -23,8 +23,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 MOST_WAITING = 1024
-"""A reader remembers no more players or games at a time; whoever makes them up must not fill the memory."""
-
+"""A reader remembers no more players or games at a time: a peer can make up any number of them."""
 
 COUNT = "count"
 """The column of what is only counted."""
@@ -98,6 +97,19 @@ def of_each(*kinds: str, give: Callable[[Event], Iterable[Sample]]) -> Callable[
         return give(event) if event.kind in wanted else ()
 
     return lambda: read
+
+
+def faces_rolled(give: Callable[[Event], Iterable[Sample]]) -> Histogram:
+    """The row about each die that was rolled; `give` has the faces of an event `rolled`."""
+    chance = {str(face): Fraction(1, 6) for face in range(1, 7)}
+    return Histogram(
+        key="faces",
+        of="dice",
+        title="Each die of them, against chance",
+        reads=of_each("rolled", give=give),
+        values=tuple(chance),
+        chance=chance,
+    )
 
 
 def actions(**columns: str) -> Callable[[], Read]:

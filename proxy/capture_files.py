@@ -15,11 +15,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
-from scapy.error import Scapy_Exception
-
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, PcapNgRecords, PcapRecords
+from kiebitz.proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, HeaderError, PcapNgRecords, PcapRecords
 from kiebitz.proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 from kiebitz.proxy.packets import RawPacket
 
@@ -78,8 +76,7 @@ class CaptureFile:
 
     @property
     def faults(self) -> Counter[str]:
-        faults: Counter[str] = self._reader.faults
-        return faults
+        return self._reader.faults
 
     def close(self) -> None:
         """Close the file, unless it came opened."""
@@ -148,18 +145,15 @@ def _recognise(
         raise CaptureError(f"{place} is empty: there is no capture in it")
     reader: PcapRecords | PcapNgRecords
     try:
-        # By way of __new__, as calling a reader class of scapy opens a file by its name.
         if head in PCAP_MAGICS:
-            reader = PcapRecords.__new__(PcapRecords)
-            PcapRecords.__init__(reader, name, stream, head)
+            reader = PcapRecords(stream, head)
         elif head == SECTION_HEADER:
-            reader = PcapNgRecords.__new__(PcapNgRecords)
-            PcapNgRecords.__init__(reader, name, stream, head)
+            reader = PcapNgRecords(stream)
         else:
             raise CaptureError(
                 f"{place} is not a capture: it starts with {_shown(head + stream.read(12))}; {_READ_HERE}"
             )
-    except (Scapy_Exception, EOFError) as error:
+    except HeaderError as error:
         raise CaptureError(f"{place} has a broken or incomplete capture file header") from error
     return CaptureFile(name, size, counted, decompressed, reader, owned)
 

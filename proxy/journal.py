@@ -44,9 +44,9 @@ LENGTH = Struct("<Q")
 OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED, CUT, FLAW = range(1, 10)
 """The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more.
 
-Then what Kiebitz has done to a message. What only a capture has comes last: a datagram that was cut, with
-how much of it is missing before its bytes, and a fault with all that is known of it. To a reader from before
-a kind, it is damage.
+Then an alteration by Kiebitz. The last two come from captures only: a datagram that was cut, with how much of
+it is missing before its bytes, and a fault with all that is known of it. A reader that is older than a kind
+takes it for damage.
 """
 
 MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)

@@ -17,11 +17,11 @@ import msgspec
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Stream, TableInfo
 from kiebitz.storage.opening import open_existing
-from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.recorder import Recorder, SessionKind
 from kiebitz.storage.resuming import ResumedRecorder
 from kiebitz.storage.timeline import sessions
 
-KIND = "collect"
+_KIND: SessionKind = "collect"
 
 
 class RecordedRun(msgspec.Struct):
@@ -55,7 +55,7 @@ class Collection:
         self.recorder: Recorder
         self.tables: list[TableInfo] = []
         if unfinished is None:
-            self.recorder = Recorder(path, "collect", source, name=name, decode_as=decode_as)
+            self.recorder = Recorder(path, _KIND, source, name=name, decode_as=decode_as)
         else:
             recorder = ResumedRecorder((path,), unfinished, decode_as)
             self.recorder = recorder
@@ -101,14 +101,14 @@ class Collection:
             last = found[-1] if found else None
             goes_on = (
                 last.id
-                if last is not None and (last.kind, last.source, last.ended_ns) == (KIND, source, None)
+                if last is not None and (last.kind, last.source, last.ended_ns) == (_KIND, source, None)
                 else None
             )
             for name, run, items, clock_ns, session_id, row_id, *position in connection.execute(
                 "SELECT t.name, t.run, t.items, t.clock_ns, t.session_id, t.id, t.origin_ns, t.sequence"
                 " FROM taps AS t JOIN sessions AS s ON s.id = t.session_id WHERE s.kind = ? AND s.source = ?"
                 " ORDER BY t.id",
-                (KIND, source),
+                (_KIND, source),
             ):
                 here = row_id if session_id == goes_on else None
                 # One that comes again has gone on in a later session.

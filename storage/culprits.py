@@ -51,7 +51,7 @@ class Culprits:
     def repeated(self, flaws: Iterable[DiagnosticRow]) -> list[Repeated]:
         """Flaws, in order of time, by severity, code and culprit, in the order in which each came first.
 
-        Who has several connections is known by name.
+        A player with several connections is one culprit, known by name.
         """
         found: dict[tuple[Severity, str, Blame, str | None], Repeated] = {}
         for flaw in flaws:

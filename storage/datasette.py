@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 
 from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.escaping import encodable
 from kiebitz.storage.formats import format_of, make_as_of
 from kiebitz.storage.schema import MEMORY, SCHEMA_VERSION, StorageError
 from kiebitz.storage.timeline import Timeline
@@ -110,7 +112,7 @@ QUERIES = (
         WHERE took IS NOT NULL ORDER BY took DESC, id LIMIT 100""",
     ),
 )
-"""Questions about whatever protocol."""
+"""Questions about any protocol."""
 
 
 def metadata(timeline: Timeline) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
     Raises StorageError where the database is no file, or of a format without views.
     """
     connection = timeline.connection
-    path = next((file for _, name, file in connection.execute("PRAGMA database_list") if name == "main"), "")
+    path = _path(connection)
     if not path:
         raise StorageError("datasette asks a database: read the capture into one with kiebitz import first")
     if format_of(connection) < SCHEMA_VERSION:
@@ -133,7 +135,7 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
         "title": "Recorded games",
         "source": "Kiebitz",
         "databases": {
-            Path(path).stem: {
+            encodable(Path(path).stem): {
                 "queries": {query.name: _query(query) for query in queries},
                 "tables": {
                     **{table: {"label_column": column} for table, column in _LABELS.items()},
@@ -143,6 +145,13 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
             }
         },
     }
+
+
+def _path(connection: sqlite3.Connection) -> str:
+    """The database's file; empty where it is in memory."""
+    # As bytes, since a name of a file may be no UTF-8.
+    ((path,),) = connection.execute("SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'")
+    return os.fsdecode(path)
 
 
 def write(timeline: Timeline, file: BinaryIO) -> None:

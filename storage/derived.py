@@ -15,7 +15,7 @@ from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 from kiebitz.storage.items import RecordedItems, items_from_the_beginning
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.schema import MEMORY, StorageError
-from kiebitz.storage.selection import Ids, Selection
+from kiebitz.storage.selection import RowIds, Selection
 from kiebitz.storage.shorter import Fate, Said, outline, shortened
 from kiebitz.storage.splicing import Splice, spliced
 from kiebitz.storage.timeline import Timeline, increasing, sessions
@@ -49,7 +49,7 @@ def part_of(timeline: Timeline, selection: Selection) -> Timeline:
     Times and the numbers of streams stay; games, messages and events are numbered anew. Raises StorageError.
     """
     recorded = RecordedItems(timeline)
-    kept = Ids([*selection.way_in, *selection.messages])
+    kept = RowIds([*selection.way_in, *selection.messages])
     last: dict[int, int] = {}
     for message in _said(timeline, selection.streams):
         if message.id in kept:

@@ -42,6 +42,14 @@ def escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+def encodable(text: str) -> str:
+    r"""The text as UTF-8 can have it: lone surrogates become escapes such as `\udce9`.
+
+    They come from JSON, and from names of files and arguments in another encoding.
+    """
+    return text.encode(errors="backslashreplace").decode()
+
+
 def json_text(value: Any) -> str:
     """Compact JSON on one line, in which all that is not printable is escaped."""
     return printable_json(_to_json(value))

@@ -10,19 +10,16 @@ import csv
 import heapq
 import io
 import json
-from collections.abc import Container, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Protocol
 
 from kiebitz.storage.alterations import message_ids
-from kiebitz.storage.derived import part_of
 from kiebitz.storage.escaping import cell, json_text, printable_json
 from kiebitz.storage.exported_rows import MessageRow, message_rows
 from kiebitz.storage.selection import Selection
 from kiebitz.storage.sentences import sentence
 from kiebitz.storage.timeline import Timeline
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from kiebitz.storage.times import iso_time
 
 
 class Writer(Protocol):
@@ -65,7 +62,7 @@ def write_jsonl(timeline: Timeline, file: BinaryIO, selection: Selection | None 
 def write_csv(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
     """A row for each message, with a header; `time` is in seconds since the session began.
 
-    What a spreadsheet would run stands behind an apostrophe.
+    A text that a spreadsheet would run stands behind an apostrophe.
     """
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     try:
@@ -74,7 +71,7 @@ def write_csv(timeline: Timeline, file: BinaryIO, selection: Selection | None = 
         for row in message_rows(timeline, selection):
             writer.writerow(_cells(row))
     finally:
-        # What was given open is left open.
+        # The file was given open, and is left open.
         text.detach()
 
 
@@ -102,6 +99,8 @@ def write_pcapng(timeline: Timeline, file: BinaryIO, selection: Selection | None
     from kiebitz.storage import pcapng
 
     if selection is not None:
+        from kiebitz.storage.derived import part_of
+
         timeline = part_of(timeline, selection)
     pcapng.write(timeline, file)
 
@@ -135,24 +134,22 @@ def _records(timeline: Timeline, kind: str, rank: int) -> Iterator[tuple[int, in
 
 def _is_in(selection: Selection, record: dict[str, Any], altered: Mapping[int, int]) -> bool:
     """Whether a record belongs to a part; `altered` leads from alterations to the messages they are about."""
-    kind, number = record["record"], record["id"]
-    rows: Mapping[str, Container[int]] = {
-        "stream": selection.streams,
-        "game": selection.games,
-        "message": selection.messages,
-        "event": selection.events,
-    }
-    if kind in rows:
-        return number in rows[kind]
-    if kind == "session":
-        return True
-    about = altered.get(number) if kind == "alteration" else record["message_id"]
+    number = record["id"]
+    match record["record"]:
+        case "session":
+            return True
+        case "stream":
+            return number in selection.streams
+        case "game":
+            return number in selection.games
+        case "message":
+            return number in selection.messages
+        case "event":
+            return number in selection.events
+        case "alteration":
+            about = altered.get(number)
+        case _:
+            about = record["message_id"]
     if about is not None:
         return about in selection.messages
     return selection.has_beside(record["stream_id"], record["ts_ns"])
-
-
-def iso_time(ts_ns: int) -> str:
-    """A time as ISO 8601 has it, in UTC, to the microsecond."""
-    moment = _EPOCH + timedelta(microseconds=ts_ns // 1000)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kiebitz.storage.alterations import OF_MESSAGE
+from kiebitz.storage.numbers import GREATEST_ID
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.selection import Selection
 from kiebitz.storage.sentences import sentence
@@ -47,14 +48,16 @@ class MessageRow(NamedTuple):
 
 def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iterator[MessageRow]:
     """The session's messages, or those of a part, in order."""
+    first, last = (0, GREATEST_ID) if selection is None else selection.messages.span
     # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, m.game_id,"
         " e.id, e.kind, e.actor, e.data, (SELECT count(*) FROM diagnostics WHERE message_id = m.id),"
         f" (SELECT a.action FROM alterations AS a WHERE {OF_MESSAGE}), s.protocol"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
-        " LEFT JOIN events AS e ON e.id = m.event_id WHERE +s.session_id = ? ORDER BY m.id",
-        (timeline.session.id,),
+        " LEFT JOIN events AS e ON e.id = m.event_id"
+        " WHERE m.id BETWEEN ? AND ? AND +s.session_id = ? ORDER BY m.id",
+        (first, last, timeline.session.id),
     )
     player = name_of_stream(timeline)
     number, if_any = timeline.numbers.number, timeline.numbers.number_if_any

@@ -12,16 +12,15 @@ import sqlite3
 from kiebitz.storage.numbers import NUMBERED, Before, Numbered
 from kiebitz.storage.schema import (
     OF_SESSION,
-    REFERENCES,
     SCHEMA_VERSION,
     TABLES,
     StorageError,
     Tables,
     create_indexes,
+    make_all,
     make_tables,
     sentence,
 )
-from kiebitz.storage.views import make_views
 
 _TABLES_SINCE = {"alterations": 2, "taps": 3, "tapped": 3}
 _COLUMNS_SINCE = {
@@ -31,7 +30,6 @@ _COLUMNS_SINCE = {
     ("streams", "player"): 3,
     ("events", "sentence"): 3,
 }
-_REFERENCES_SINCE = _VIEWS_SINCE = 3
 
 
 def format_of(connection: sqlite3.Connection) -> int:
@@ -56,10 +54,12 @@ def tables_of(version: int) -> Tables:
 def make_as_of(connection: sqlite3.Connection, version: int) -> None:
     """Make all that a database of a format has, but nothing in it. Raises sqlite3.Error."""
     tables = tables_of(version)
-    make_tables(connection, tables, REFERENCES if version >= _REFERENCES_SINCE else {})
+    if version == SCHEMA_VERSION:
+        make_all(connection)
+    else:
+        # References and views came with format 3.
+        make_tables(connection, tables, {})
     create_indexes(connection, tables)
-    if version >= _VIEWS_SINCE:
-        make_views(connection)
 
 
 def stand_in(connection: sqlite3.Connection) -> None:
@@ -104,8 +104,7 @@ def _rebuild(connection: sqlite3.Connection, version: int) -> None:
     ]
     for table in old:
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-    make_tables(connection, TABLES, REFERENCES)
-    make_views(connection)
+    make_all(connection)
     for table, columns in old.items():
         names = ", ".join(f'"{column}"' for column in columns)
         connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM old_{table}")

@@ -18,17 +18,11 @@ from kiebitz.dissectors.state import State, seen_by, set_at
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.recorded_bytes import sent_between
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.session import Event, Message, event_record, message_record
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import (
-    MessageRow,
-    diagnostics,
-    groups_seen,
-    messages,
-    messages_between,
-    sent_between,
-)
+from kiebitz.storage.traffic import MessageRow, diagnostics, groups_seen, messages, messages_between
 
 MOST_BYTES = 1 << 16
 """So much of a message is read (bytes)."""

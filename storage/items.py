@@ -16,9 +16,9 @@ from typing import NamedTuple
 from kiebitz.dissectors.inspector import DERIVED_CODES, DIVERGENCE
 from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.storage.alterations import AlterationRow, alterations
+from kiebitz.storage.recorded_bytes import datagrams
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import datagrams
 
 # What a Fault comes to: all other findings about the network follow from the bytes.
 _FOLLOWS = ", ".join(map(repr, DERIVED_CODES))

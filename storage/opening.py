@@ -1,7 +1,7 @@
 """How a database is opened: to read it, to record into it, or to change what is in it.
 
-It may come from anybody. Reading writes nothing. It takes plain tables with our columns, and whatever else is
-in the file is not looked at. Nothing is written into a file whose schema is not ours, object for object.
+It may come from anybody. Reading writes nothing. It takes plain tables with our columns, and looks at nothing
+else in the file. Nothing is written into a file whose schema is not ours, object for object.
 
 A database that is recorded into has a write-ahead log; once the recording is over all is in the one file.
 """
@@ -36,7 +36,7 @@ _OPENING_PATIENCE_S = 1.0
 _LOOK_EVERY_S = 0.02
 
 _SETTLE_MS = 200
-"""So long who reads is waited for when a recording is over."""
+"""So long its readers are waited for when a recording is over."""
 
 _NO_DATABASE = "this is no database, and only one can be recorded into: use another file with -w"
 
@@ -162,7 +162,7 @@ def open_to_change(path: str) -> sqlite3.Connection:
 def settle(connection: sqlite3.Connection) -> None:
     """Put all that was written into the one file, so that nothing beside it is needed, if nobody hinders it.
 
-    Who reads it meanwhile may: then as much as can be is there, and the log stays beside it.
+    It may be read meanwhile: then as much as can be is there, and the log stays beside it.
     """
     with suppress(sqlite3.Error):
         connection.execute(f"PRAGMA busy_timeout = {_SETTLE_MS}")

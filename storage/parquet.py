@@ -18,9 +18,10 @@ from pyarrow import parquet
 from kiebitz.dissectors.dissector import UNWRITABLE
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.escaping import encodable
 from kiebitz.storage.exported_rows import MessageRow, message_rows
 from kiebitz.storage.selection import Selection
-from kiebitz.storage.shapes import Path, Place, Shape, text
+from kiebitz.storage.shapes import Path, Place, Shape
 from kiebitz.storage.timeline import Timeline
 
 ROW_GROUP = 20_000
@@ -72,7 +73,8 @@ class _Shapes:
     def fit(self, row: MessageRow) -> dict[str, Any]:
         """A row in these columns."""
         values: dict[str, Any] = {
-            name: text(value) if isinstance(value, str) else value for name, value in row._asdict().items()
+            name: encodable(value) if isinstance(value, str) else value
+            for name, value in row._asdict().items()
         }
         values["time_utc"] = row.ts_ns // 1000
         values["fields"] = self._fit("fields", row.name, row.fields)
@@ -91,7 +93,7 @@ class _Shapes:
         if name is None or value is None:
             return None
         fitted = self._of[column][name].fit(json.loads(value))
-        return {text(name): fitted} if fitted else None
+        return {encodable(name): fitted} if fitted else None
 
 
 def _type(shape: Shape) -> Any:
@@ -118,7 +120,9 @@ def _type(shape: Shape) -> Any:
 def _struct(members: dict[str, Shape]) -> Any:
     """An object's type, its members in an order of their own; None where none of them has a type."""
     types = [
-        (text(name), type_) for name, shape in sorted(members.items()) if (type_ := _type(shape)) is not None
+        (encodable(name), type_)
+        for name, shape in sorted(members.items())
+        if (type_ := _type(shape)) is not None
     ]
     return pa.struct(types) if types else None
 

@@ -21,9 +21,10 @@ from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages, alterations, deed
 from kiebitz.storage.escaping import field_words, printable
 from kiebitz.storage.made_packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
+from kiebitz.storage.recorded_bytes import ChunkRow, datagrams
 from kiebitz.storage.sentences import sentence
 from kiebitz.storage.timeline import SessionRow, Timeline
-from kiebitz.storage.traffic import ChunkRow, StreamRow, datagrams, streams
+from kiebitz.storage.traffic import StreamRow, streams
 
 _LINKTYPE_RAW = 101
 _COMMENT_BYTES = 4000

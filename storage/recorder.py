@@ -1,7 +1,7 @@
 """The recorder: items in, rows of one session out.
 
 Rows are gathered and written in batches, one transaction each. The caller commits at least every
-`COMMIT_EVERY_S`, and when the recorder is `full`; whatever is committed survives the death of the process. If
+`COMMIT_EVERY_S`, and when the recorder is `full`; all that is committed survives the death of the process. If
 a batch cannot be written, it is kept, and the next `write` tries again.
 """
 
@@ -13,12 +13,13 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
+from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.storage.escaping import encodable
 from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.numbers import NUMBERED, Numbers
@@ -100,12 +101,12 @@ class Recorder:
             self._create_indexes()
         session = SessionRow(
             self.session_id,
-            name or os.path.basename(source),
+            encodable(name or os.path.basename(source)),
             kind,
-            source,
+            encodable(source),
             started_ns,
             None,
-            version("kiebitz"),
+            kiebitz_version(),
             continues=False,
             note=None,
             before={table: last[table] for table in NUMBERED},

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from importlib.metadata import version
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Chunk, Ids
 from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.changing import changing
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems, Spoken, items_from_the_beginning, spoken
@@ -37,7 +37,7 @@ def redissect(
     """
     with changing(path) as connection:
         recorded = _recorded(connection, number)
-        # Who is killed leaves nothing to be rolled back.
+        # A process that is killed leaves nothing to be rolled back.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         with connection:
@@ -78,7 +78,7 @@ def _all(
         connection.execute(
             "UPDATE sessions SET kiebitz_version = ?, games_before = ?, messages_before = ?,"
             " events_before = ? WHERE id = ?",
-            (version("kiebitz"), last.game, last.message, last.event, number),
+            (kiebitz_version(), last.game, last.message, last.event, number),
         )
         inspection = InspectionHere(number, last, decode_as)
         for item in session.items():

@@ -68,7 +68,7 @@ def session_row(session: SessionRow) -> Row:
 
 
 def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Rows) -> None:
-    """Append the rows of all findings. What comes twice (a stream, a game) makes two; the last counts.
+    """Append the rows of all findings. A stream or game that comes twice has two rows; the last counts.
 
     `protocols` is what is spoken at the tables that came before; those that come now are added to it.
     """

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import Bytes
 
 
 def script_of(timeline: Timeline) -> Script:

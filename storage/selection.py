@@ -41,7 +41,7 @@ class Part(NamedTuple):
     wanted: Filter | None = None
 
 
-class Ids:
+class RowIds:
     """Ids of rows in order: eight bytes for each."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
@@ -59,6 +59,11 @@ class Ids:
     def __len__(self) -> int:
         return len(self._numbers)
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last; an empty stretch where there is none."""
+        return (self._numbers[0], self._numbers[-1]) if self._numbers else (1, 0)
+
 
 class Selection(msgspec.Struct, frozen=True):
     """The rows of a part: its messages and events, and the streams and games of these.
@@ -68,9 +73,9 @@ class Selection(msgspec.Struct, frozen=True):
     more.
     """
 
-    messages: Ids
-    events: Ids
-    way_in: Ids
+    messages: RowIds
+    events: RowIds
+    way_in: RowIds
     streams: frozenset[int]
     games: frozenset[int]
     between: tuple[int, int] | None
@@ -92,9 +97,9 @@ class Selection(msgspec.Struct, frozen=True):
 
         return msgspec.structs.replace(
             self,
-            messages=Ids(ids("messages", self.messages)),
-            events=Ids(ids("events", self.events)),
-            way_in=Ids(ids("messages", self.way_in)),
+            messages=RowIds(ids("messages", self.messages)),
+            events=RowIds(ids("events", self.events)),
+            way_in=RowIds(ids("messages", self.way_in)),
             streams=frozenset(ids("streams", self.streams)),
             games=frozenset(ids("games", self.games)),
         )
@@ -112,26 +117,41 @@ def select(timeline: Timeline, part: Part) -> Selection:
     game = find_game(timeline, part.game) if part.game is not None else None
     stretch = _stretch(timeline, part)
     is_a_game = game is not None and part == Part(game=part.game)
-    chosen = list(_messages(timeline, game, stretch, part.wanted))
-    messages = Ids(row.id for row in chosen)
-    events = {row.event_id: row.game_id for row in chosen if row.event_id is not None}
+    # Of each message no more is kept than its id: a session may have millions of them.
+    messages = array("q")
+    events: dict[int, int | None] = {}
+    streams, games = set[int](), set[int | None]()
+    first_ns, last_ns = _AFTER_ALL, _BEFORE_ALL
+    for row in _messages(timeline, game, stretch, part.wanted):
+        messages.append(row.id)
+        streams.add(row.stream_id)
+        games.add(row.game_id)
+        first_ns, last_ns = min(first_ns, row.ts_ns), max(last_ns, row.ts_ns)
+        if row.event_id is not None:
+            events[row.event_id] = row.game_id
     if part.wanted is None:
         # Of some no message tells.
         events.update(_events(timeline, game, stretch))
     if not messages and not events:
         raise SelectionError("there is nothing in this part of the session: nothing is written")
-    streams = frozenset(row.stream_id for row in chosen)
+    games.update(events.values())
     before: Iterable[int] = ()
-    if chosen and (game is not None or part.begin is not None):
-        before = way_in(timeline, streams, chosen[0].id)
-    if part.wanted is None and chosen:
-        late = late_answers(timeline, Ids([*before, *messages]), chosen[-1].id)
-        messages = Ids(number for number in messages if number not in late)
+    if messages and (game is not None or part.begin is not None):
+        before = way_in(timeline, streams, messages[0])
+    kept: Iterable[int] = messages
+    if part.wanted is None and messages:
+        late = late_answers(timeline, RowIds([*before, *messages]), messages[-1])
+        kept = (number for number in messages if number not in late)
         before = [number for number in before if number not in late]
-    times = [row.ts_ns for row in chosen]
-    between = (min(times), max(times)) if part.wanted is None and times else None
-    games = frozenset(number for number in [*events.values(), *(row.game_id for row in chosen)] if number)
-    return Selection(messages, Ids(events), Ids(before), streams, games, between, is_a_game)
+    return Selection(
+        RowIds(kept),
+        RowIds(events),
+        RowIds(before),
+        frozenset(streams),
+        frozenset(number for number in games if number),
+        (first_ns, last_ns) if part.wanted is None and messages else None,
+        is_a_game,
+    )
 
 
 def _counts(timeline: Timeline) -> tuple[int, ...]:

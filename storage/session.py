@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,7 +35,8 @@ from kiebitz.storage.moments import find_game, game_at, parse_moment, tables_at
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.results import named_result
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.timeline import Timeline, between, sessions
+from kiebitz.storage.times import utc
 from kiebitz.storage.traffic import MessageRow
 from kiebitz.storage.traffic import diagnostics as diagnostic_rows
 from kiebitz.storage.traffic import messages as message_rows
@@ -236,12 +237,14 @@ class Session:
     @property
     def started(self) -> datetime | None:
         """When it began; None where nothing was recorded."""
-        return _moment(self.timeline.session.started_ns)
+        started_ns = self.timeline.session.started_ns
+        return None if started_ns is None else utc(started_ns)
 
     @property
     def ended(self) -> datetime | None:
         """When it ended; None while it is being recorded, or where its recorder died."""
-        return _moment(self.timeline.session.ended_ns)
+        ended_ns = self.timeline.session.ended_ns
+        return None if ended_ns is None else utc(ended_ns)
 
     def streams(self) -> list[Stream]:
         """The streams, oldest first."""
@@ -537,16 +540,5 @@ def _seconds(timeline: Timeline, ts_ns: int) -> float:
     return (ts_ns - timeline.started_ns) / 1e9
 
 
-def between(started_ns: int | None, ended_ns: int | None) -> float | None:
-    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
-    if started_ns is None or ended_ns is None or ended_ns < started_ns:
-        return None
-    return (ended_ns - started_ns) / 1e9
-
-
 def _compiled(wanted: str | Filter | None) -> Filter | None:
     return compile_wanted(wanted) if isinstance(wanted, str) else wanted
-
-
-def _moment(ns: int | None) -> datetime | None:
-    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC)

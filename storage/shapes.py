@@ -1,10 +1,10 @@
 """The shapes of the JSON values in one place, and the values put into a shape that has room for all of them.
 
 A table with types needs it: a column has one type. Texts and numbers that stand in the same place become
-texts. What is now an object or a list and now neither becomes an object with a place for each form: `value`,
-`list`, `object`; so does what a grammar calls mixed, even if it came in one form only. An object whose keys
-are names, not words of the protocol, is a map. What lies very deep, or has very many keys, becomes JSON text:
-so a shape is bounded, whatever a peer has sent. It does not depend on the order in which values came.
+texts. Where objects, lists and bare values come in turns, there is an object with a place for each form:
+`value`, `list`, `object`; also where a grammar says mixed, even if only one form came. An object whose keys
+are names, not words of the protocol, is a map. Values that lie very deep, and objects with very many keys,
+become JSON text: so a shape is bounded, whatever a peer has sent. The order of the values does not matter.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.grammar import to_json
+from kiebitz.storage.escaping import encodable
 
 Scalar = Literal["truth", "whole", "number", "text"]
 
@@ -114,16 +115,11 @@ class Shape(msgspec.Struct):
         if isinstance(value, dict):
             members = self.members or {}
             if self.is_map:
-                return [(text(key), members[""].fit(inner)) for key, inner in value.items()]
+                return [(encodable(key), members[""].fit(inner)) for key, inner in value.items()]
             return {key: members[key].fit(inner) for key, inner in value.items()}
         if self.scalar != "text":
             return value
-        return text(value) if isinstance(value, str) else to_json(value)
-
-
-def text(value: str) -> str:
-    """The text as UTF-8 can have it: halves of a surrogate pair become escapes."""
-    return value.encode(errors="backslashreplace").decode()
+        return encodable(value) if isinstance(value, str) else to_json(value)
 
 
 def _scalar(value: Any) -> Scalar:

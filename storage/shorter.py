@@ -1,7 +1,7 @@
 """A shorter conversation: the bytes of a session's part, as if no others had been captured.
 
-Pure, from messages to an outline, and with it from items to items. What is left out is told as a capture
-tells what it lacks. A stream of which something is left out counts as one whose beginning was not seen, so
+Pure, from messages to an outline, and with it from items to items. Messages that are left out look like those
+that a capture lacks. A stream of which something is left out counts as one whose beginning was not seen, so
 nobody is accused of what cannot be known. Behind its beginning, bytes that are left out are a gap. If the
 part is a whole game, nothing is said of them: a table begins anew with it.
 """

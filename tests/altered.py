@@ -13,9 +13,10 @@ from stored import stored
 
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import Chunk, Direction, End, Item, Stream
+from kiebitz.storage.recorded_bytes import chunks
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import chunks, messages, streams
+from kiebitz.storage.traffic import messages, streams
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def altered_session(path: Path, capture: str, deeds: Sequence[Deed]) -> Timeline
 
 def bytes_of(timeline: Timeline, row: MessageRow) -> bytes:
     """The bytes of a message."""
-    from kiebitz.storage.traffic import sent_between
+    from kiebitz.storage.recorded_bytes import sent_between
 
     end = row.offset + row.length
     stretches = sent_between(timeline.connection, row.stream_id, row.direction, row.offset, end)

@@ -14,6 +14,7 @@ from mutated import Choices
 from mutated_traffic import Spoilt
 from strength import times
 
+from kiebitz.dissectors.anonymizing import addresses
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.frames import anonymized
 from kiebitz.dissectors.anonymizing.stand_ins import StandIns
@@ -95,6 +96,16 @@ def test_addresses_have_stand_ins_of_their_length(addresses: list[str]) -> None:
     for one, other in zip(addresses, others, strict=True):
         bare = other.removesuffix(":9000").strip("[]")
         assert (len(bare), str(ip_address(bare))) == (len(one), bare)
+
+
+def test_however_many_addresses_come_each_has_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_LONGEST_IPV4", len("0.1.1.1"))
+    monkeypatch.setattr(addresses, "_MOST", 100)
+    found = addresses.Addresses()
+    made_up = [".".join(str(number)) for number in range(1000, 4000)]
+    others = [found.stand_in(one) for one in made_up]
+    assert len({*others[-100:]}) == 100
+    assert len({*others}) < len(made_up)
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "[::1]:9000", "localhost:7002", "0.0.0.0:1"])

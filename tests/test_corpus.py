@@ -283,6 +283,32 @@ def test_a_damaged_file_is_told(damage: Callable[[Path], None], corpus: Path, tm
         assert "fault of Kiebitz itself" not in done.err
 
 
+STRANGE = [
+    ("stats", "messages", "direction", "across"),
+    ("stats", "events", "data", "{}"),
+    ("stats", "events", "data", "7"),
+    ("stats", "events", "changes", "[7]"),
+    ("stats", "events", "kind", "sneezed"),
+    ("messages", "messages", "fields", "7"),
+]
+"""Columns with values that Kiebitz never writes, and who reads them."""
+
+
+@pytest.mark.parametrize(("command", "name", "column", "value"), a_few(STRANGE, STRANGE[::5]))
+def test_a_row_that_is_none_of_kiebitz_s_is_told(
+    command: str, name: str, column: str, value: str, corpus: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "strange"
+    shutil.copytree(corpus, folder)
+    for file in folder.glob(f"capture=*/protocol=*/{name}.parquet"):
+        table = parquet.read_table(file, partitioning=None)
+        place = table.column_names.index(column)
+        parquet.write_table(table.set_column(place, column, pa.array([value] * len(table))), file)
+    done = ask(command, str(folder))
+    assert done.status == 1
+    assert "this corpus is damaged: a row in it is none of Kiebitz's" in done.err
+
+
 def test_a_mark_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corpus.json")
     assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err

@@ -23,8 +23,8 @@ from kiebitz.dissectors.records import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 from kiebitz.storage.opening import open_existing
+from kiebitz.storage.recorded_bytes import Bytes, Stretch
 from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.traffic import Bytes, Stretch
 
 Part = bytes | int | None
 """What is sent; or how many bytes of it are not in the capture, None if nobody knows how many."""

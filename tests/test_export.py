@@ -30,6 +30,7 @@ from pyarrow import parquet
 from stored import stored
 from strength import GAMES, a_few
 from tcp_segments import handshake, sent, write_pcap
+from terminals import OnTerminal
 
 from kiebitz.cli.importing.packets import import_capture
 from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
@@ -503,3 +504,10 @@ def test_tshark_finds_all_sums_right(name: str, tmp_path: Path) -> None:
     options = [word for check in checks for word in ("-o", check)]
     rows = _tshark(tmp_path / "x.pcapng", *options, "-e", "tcp.checksum.status", "-e", "ip.checksum.status")
     assert {tuple(row) for row in rows} == {("1", "1")}
+
+
+def test_on_a_terminal_bars_tell_how_far_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "game.html"
+    with OnTerminal("export", TINY, "-T", "html", "--anonymize", "-o", str(page)) as terminal:
+        assert terminal.ended() == 0, terminal.lines
+    assert page.read_bytes().startswith(b"<!doctype html>")

@@ -266,3 +266,25 @@ def test_a_file_with_a_hostile_name_is_told_of_in_words(tmp_path: Path) -> None:
                     text = RICHS_OWN.sub("", done.out + done.err)
                     assert is_harmless(text)
                     assert "[bold]{0}%s" in text or done.status == 0
+
+
+def test_a_file_whose_name_is_not_utf_8_is_read_and_called_by_escapes(tmp_path: Path) -> None:
+    capture, database = str(tmp_path / "caf\udce9.pcap"), str(tmp_path / "caf\udce9.db")
+    Path(capture).write_bytes(Path(TINY).read_bytes())
+    with contextlib.chdir(tmp_path):
+        for command in (["import", "-w", database], ["events"], ["corpus", "add", "c"]):
+            assert kiebitz(*command, capture).status == 0
+    (session,) = kiebitz("sessions", database, "--json").json
+    (source,) = kiebitz("corpus", "sessions", str(tmp_path / "c"), "--json").json
+    assert session["name"] == r"caf\udce9.pcap"
+    assert [*kiebitz("export", database, "-T", "datasette").json["databases"]] == [r"caf\udce9"]
+    assert source["source"].endswith(r"caf\udce9.pcap")
+
+
+def test_a_corpus_whose_path_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> None:
+    folder = str(tmp_path / "caf\udce9")
+    for command in (["add", folder, TINY], ["sessions", folder]):
+        done = kiebitz("corpus", *command)
+        assert (done.status, done.out) == (1, "")
+        assert done.err.endswith(r"caf\udce9: this folder's path is not UTF-8: name another one" "\n")
+    assert not (tmp_path / "caf\udce9").exists()

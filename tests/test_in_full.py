@@ -22,8 +22,8 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.state import apply, seen_by
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.in_full import MOST_BYTES, MOST_COPIES, InFull, MessageInFull
+from kiebitz.storage.recorded_bytes import Bytes, sent_between
 from kiebitz.storage.schema import StorageError, create_tables
-from kiebitz.storage.traffic import Bytes, sent_between
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 EVERY = 7

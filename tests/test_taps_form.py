@@ -73,6 +73,16 @@ def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
     assert [plain(item_of(record, stream, 0)) for record in read.items] == [plain(item) for item in items]
 
 
+def test_a_text_of_any_length_is_taken_as_far_as_it_is_published() -> None:
+    stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9", NOON_NS)
+    fault = Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 5000, expected="e" * 5000)
+    (batch,) = Batches("lab", "r1", 0).of([fault])
+    (record,) = decode(encode(batch)).items
+    assert plain(item_of(record, stream, 0)) == plain(
+        Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 4096, expected="e" * 4096)
+    )
+
+
 @settings(max_examples=times(3000, quick=60))
 @given(
     st.binary(max_size=200)

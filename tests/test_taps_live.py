@@ -1,4 +1,4 @@
-"""Whoever watches what is collected sees it grow, in a listing, in the terminal and in the browser."""
+"""A listing, the terminal and the browser follow what is collected."""
 
 from __future__ import annotations
 

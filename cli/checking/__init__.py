@@ -1,1 +1,1 @@
-"""How what is wrong in a session is shown: flaw by flaw with the bytes, and summed up."""
+"""The flaws of a session as they are shown: one by one with their bytes, and summed up."""

@@ -7,11 +7,12 @@ from typing import Any
 from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at, stream_excerpt
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages
 from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.recorded_bytes import Bytes, Stretch
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import Bytes, DiagnosticRow, ReadingOn, Stretch, streams
+from kiebitz.storage.traffic import DiagnosticRow, ReadingOn, streams
 
 _MARKED = 256
-"""So many of the bytes that are meant are given to programs."""
+"""Programs get at most so many of the bytes that are wrong."""
 
 
 class Evidence:
@@ -63,7 +64,7 @@ class Evidence:
         ]
 
     def marked(self, flaw: DiagnosticRow) -> bytes | None:
-        """The first of the bytes that are meant, up to a gap; None if they are not there."""
+        """The bytes that are wrong, up to a gap, and not too many; None if they are not there."""
         size = min(flaw.length, _MARKED)
         if self.is_in_datagram(flaw):
             found = self._bytes.datagram(flaw)

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.severities import COLOURS, GRAVITY
-from kiebitz.cli.terminal.table import Column, Row, moment, number, short_address
-from kiebitz.storage.culprits import Culprit, Culprits, blamed
+from kiebitz.cli.terminal.table import Column, Row, Who, moment, number, who
+from kiebitz.storage.culprits import Culprits, blamed
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import DiagnosticRow
-
-
-def _who(culprit: Culprit) -> str:
-    return culprit.player or named(culprit.address or "")
-
-
-def _short_who(culprit: Culprit) -> str:
-    return culprit.player or short_address(culprit.address)
-
 
 SUMMED = (
     number("count", "count"),
@@ -28,15 +18,7 @@ SUMMED = (
     Column("code", "code", least=12, stays=True),
     Column("blame", "blame", stays=True),
     Column("who"),
-    Column(
-        "",
-        "who",
-        text=_who,
-        short=_short_who,
-        least=9,
-        end_matters=lambda culprit: culprit.player is None,
-        stays=True,
-    ),
+    who(),
     moment("time", "first at"),
     number("message", "message"),
     Column("text", "text", least=8),
@@ -58,7 +40,7 @@ def summary_rows(timeline: Timeline, flaws: Iterable[DiagnosticRow]) -> Iterator
             flaw.code,
             blamed(flaw),
             same.culprit.player or same.culprit.address,
-            same.culprit,
+            Who(same.culprit.address or "", same.culprit.player),
             since(timeline, flaw.ts_ns),
             timeline.numbers.number_if_any("messages", flaw.message_id),
             flaw.text,

@@ -1,1 +1,1 @@
-"""What many taps have published is recorded as one session."""
+"""Items that many taps have published, recorded as one session."""

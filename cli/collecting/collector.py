@@ -1,7 +1,7 @@
-"""Records what taps publish, as it comes, into one session: the one way there is, from items to rows.
+"""Records what taps publish, as it comes, into one session.
 
-How far each tap is recorded is committed together with its items. JetStream is told nothing of it: whoever
-collects knows for itself where to go on.
+How far each tap is recorded is committed together with its items, so a collector knows by itself where to go
+on. JetStream is told nothing of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kiebitz.storage.room import spare
 from kiebitz.storage.schema import StorageError
 
 _AHEAD = 2
-"""So many lots of messages are read ahead."""
+"""At most so many batches of messages are read ahead."""
 
 _LOOK_EVERY_S = 0.05
 _RETRY_S = 0.5
@@ -109,12 +109,12 @@ class Collector:
             )
 
     def _now_ns(self) -> int:
-        """The time at the server: while there is more to be read, that of what was read last."""
+        """The time at the server; while more waits there, that of the message that was read last."""
         passed_s = 0.0 if self._is_behind else time.monotonic() - self._told_at
         return self._server_ns + round(passed_s * 1e9)
 
     async def _commit(self) -> None:
-        """Commit all that was given out, and how far that is, trying again until it works."""
+        """Commit all items that are in order, and how far each tap is; try again until it works."""
         self._note()
         self._view.show(self._recorder.gather())
         failed = False
@@ -135,7 +135,7 @@ class Collector:
                 return
 
     def _note(self) -> None:
-        """Have it committed, too, how far each tap is recorded."""
+        """Have the next commit hold, too, how far each tap is recorded."""
         progress = self._merger.progress()
         position = self._merger.recorded_to()
         for (name, run), known in progress.items():

@@ -14,6 +14,7 @@ from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
 from kiebitz.cli.checking.summary import SUMMED, summary_rows
 from kiebitz.cli.completion.session import complete_message
+from kiebitz.cli.differences.altered import how_often
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.session import sessions_argument
@@ -28,13 +29,13 @@ from kiebitz.storage.alterations import count_alterations
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import DiagnosticRow, MessageRow, diagnostics
+from kiebitz.storage.traffic import DiagnosticRow, diagnostics
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
 _MANY = 20
-"""Of more flaws it is said how they are summed up."""
+"""From more flaws on, a hint tells of --summary."""
 
 
 @click.command()
@@ -79,7 +80,8 @@ def check(
     else:
         _show_blocks(sessions, found)
     if form is None and not found.is_told:
-        show_line(f"{in_words(found.count)}{_altered_in_words(found.altered)}")
+        altered = f"; {how_often(found.altered)}" if found.altered else ""
+        show_line(f"{in_words(found.count)}{altered}")
         if is_terminal():
             _point_on(sessions, found, is_summed)
     if found.count["error"]:
@@ -97,9 +99,9 @@ class _Found:
         self.altered = 0
         """How often Kiebitz itself has done something."""
         self.gravest: tuple[int, int] | None = None
-        """Of the gravest flaws the first message, by its number, behind their place in GRAVITY."""
+        """The first message with one of the gravest flaws: their place in GRAVITY, and its number."""
         self.is_told = False
-        """Whether it is said already that there are none."""
+        """Whether people know already that there are none."""
 
     @property
     def nothing(self) -> str:
@@ -129,11 +131,26 @@ class _Found:
         evidence = Evidence(timeline)
         return (flaw_row(flaw, _told(evidence, flaw)) for flaw in self.of(timeline))
 
-    def show_how_it_stands(self, timeline: Timeline) -> None:
-        """Where nothing is wrong with the one message, say what it told, and what is wrong elsewhere."""
-        if self._number is not None and not self.count:
-            _show_how_it_stands(timeline, message_numbered(timeline, self._number), self.nothing)
-            self.is_told = True
+    def show_if_none(self, timeline: Timeline) -> None:
+        """If the one message has no flaw, say so, which event it told of, and where the nearest flaw is."""
+        if self._number is None or self.count:
+            return
+        self.is_told = True
+        row = message_numbered(timeline, self._number)
+        shown = InFull(timeline).message(row.id)
+        event = None if shown is None else shown.event
+        told = "" if event is None else f": {event.sentence} (event #{event.number})"
+        show_line(f"{self.nothing}, {row.name}{told}")
+        count: Counter[str] = Counter()
+        nearest: tuple[int, str] | None = None
+        for flaw in diagnostics(timeline):
+            count[flaw.severity] += 1
+            if flaw.message_id is not None:
+                number = timeline.numbers.number("messages", flaw.message_id)
+                found = abs(flaw.message_id - row.id), f"{flaw.severity}[{flaw.code}] with message #{number}"
+                nearest = found if nearest is None else min(nearest, found)
+        where = "" if nearest is None else f"; the nearest is {nearest[1]}"
+        show_line(f"in the whole session: {in_words(count)}{where}")
 
 
 def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
@@ -149,35 +166,7 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
             for line in block(evidence, flaw):
                 show_line(*line)
             show_line()
-        found.show_how_it_stands(session.timeline)
-
-
-def _altered_in_words(count: int) -> str:
-    """How often Kiebitz itself has done something, if it has."""
-    times = "once" if count == 1 else f"{count} times"
-    return f"; Kiebitz has altered what passed {times}" if count else ""
-
-
-def _show_how_it_stands(timeline: Timeline, row: MessageRow, nothing: str) -> None:
-    """Say that nothing is wrong with a message, what it told, and what is wrong elsewhere."""
-    shown = InFull(timeline).message(row.id)
-    event = None if shown is None else shown.event
-    told = "" if event is None else f": {event.sentence} (event #{event.number})"
-    show_line(f"{nothing}, {row.name}{told}")
-    count: Counter[str] = Counter()
-    nearest: tuple[int, str] | None = None
-    for flaw in diagnostics(timeline):
-        count[flaw.severity] += 1
-        if flaw.message_id is not None:
-            found = abs(flaw.message_id - row.id), _in_short(timeline, flaw.message_id, flaw)
-            nearest = found if nearest is None else min(nearest, found)
-    where = "" if nearest is None else f"; the nearest is {nearest[1]}"
-    show_line(f"in the whole session: {in_words(count)}{where}")
-
-
-def _in_short(timeline: Timeline, message_id: int, flaw: DiagnosticRow) -> str:
-    number = timeline.numbers.number("messages", message_id)
-    return f"{flaw.severity}[{flaw.code}] with message #{number}"
+        found.show_if_none(session.timeline)
 
 
 def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:

@@ -1,4 +1,4 @@
-"""`kiebitz collect`: puts together live what taps on many machines publish."""
+"""`kiebitz collect`: records as one session, live, what taps on many machines publish."""
 
 from __future__ import annotations
 
@@ -7,31 +7,26 @@ from pathlib import Path
 
 import click
 
-from kiebitz.cli.options.beside import companions
+from kiebitz.cli.options.beside import companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
-from kiebitz.cli.options.taps import PlaceType, check_reachable, credentials_option
+from kiebitz.cli.options.taps import PLACE, check_reachable, credentials_option
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending, leave, show
+from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.terminal.console import tell
-from kiebitz.cli.watch.beside import watch_option
-from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.room import spare
 
 
 @click.command()
-@click.argument("source", type=PlaceType(), metavar="nats://HOST:4222/SUBJECT")
+@click.argument("source", type=PLACE, metavar="nats://HOST:4222/SUBJECT")
 @database_option
 @max_size_option
 @decode_as_option
-@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
-@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
-@watch_option
-@serve_option
+@showing_options
 @credentials_option
 def collect(
     source: Place,
@@ -61,7 +56,7 @@ def collect(
     room = RecordingRoom(max_size)
     spare(database)
     refuse_if_kept(database)
-    # Only who collects loads what reads and records.
+    # They take their time to load, which --help does without.
     from kiebitz.cli.collecting.collector import Collector
     from kiebitz.storage.collected import Collection
 
@@ -73,8 +68,8 @@ def collect(
         goes_on = "" if collection.is_new else f", going on with session {recorder.session_id}"
         tell(f"collecting from {source}{goes_on}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
-        show(beside, recorder, end)
+        show_beside(beside, recorder, end)
         Collector(source, credentials, collection, view, room, end).run()
-        leave(beside, end)
+        leave_beside(beside, end)
     tell(summary(recorder))
     room.tell_if_full()

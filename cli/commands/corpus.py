@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kiebitz.storage.corpus.engine import Engine
     from kiebitz.storage.filters import Filter
 
-# What a corpus is read with is loaded where it is needed: it is an extra, and takes its time.
+# A corpus is read with an extra, which takes its time to load: so that happens where it is needed.
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path())
 

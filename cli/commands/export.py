@@ -23,7 +23,6 @@ from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.storage import datasette
-from kiebitz.storage.derived import part_of
 from kiebitz.storage.export import BINARY, FORMATS
 from kiebitz.storage.moments import Moment
 from kiebitz.storage.selection import Part, select
@@ -105,7 +104,7 @@ def export(
             datasette.write(timeline, file)
             return
         if stand_ins is not None:
-            # What is asked for has the names that everybody knows; what is written has others.
+            # Options have the names that everybody knows; the file gets the stand-ins.
             whole, timeline = timeline, _anonymized(timeline, stand_ins)
             selection = None if selection is None else selection.again(whole, timeline)
             player = None if player is None else stand_ins.text(player)
@@ -114,6 +113,9 @@ def export(
             FORMATS[form](timeline, file, selection)
             return
         if selection is not None:
+            # Making a session anew takes its time to load.
+            from kiebitz.storage.derived import part_of
+
             timeline = part_of(timeline, selection)
         _write_page(timeline, session, player, file)
 
@@ -123,11 +125,8 @@ def _anonymized(timeline: Timeline, stand_ins: StandIns) -> Timeline:
     from kiebitz.cli.terminal.screen import counting
     from kiebitz.storage.derived import anonymized
 
-    with counting("chunks") as progress:
-        bar = progress.add_task("anonymize", total=None)
-        other = anonymized(
-            timeline, stand_ins, lambda done, of: progress.update(bar, completed=done, total=of)
-        )
+    with counting("anonymize", "chunks") as on_progress:
+        other = anonymized(timeline, stand_ins, on_progress)
     click.get_current_context().call_on_close(other.connection.close)
     return other
 
@@ -139,11 +138,5 @@ def _write_page(timeline: Timeline, session: str, player: str | None, file: Bina
     from kiebitz.cli.web.reader import Reader, Served
 
     served = Served(1, session, timeline.session.id, os.path.basename(session))
-    with counting("pictures") as progress:
-        bar = progress.add_task("html", total=None)
-        write_html(
-            Reader(served, timeline),
-            player,
-            file,
-            lambda done, of: progress.update(bar, completed=done, total=of),
-        )
+    with counting("html", "pictures") as on_progress:
+        write_html(Reader(served, timeline), player, file, on_progress)

@@ -14,8 +14,9 @@ from kiebitz.cli.terminal.console import Styled, is_terminal, output, show_line,
 from kiebitz.cli.terminal.excerpt import missing, shown_bytes
 from kiebitz.dissectors.records import Direction
 from kiebitz.storage.alterations import IN_WORDS, AlterationRow, alterations
+from kiebitz.storage.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.schema import StorageError
-from kiebitz.storage.traffic import ChunkRow, chunks, streams
+from kiebitz.storage.traffic import streams
 
 _PER_LINE = 16
 _ARROWS: dict[Direction, str] = {"c2s": "→", "s2c": "←"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +24,7 @@ from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.sessions import is_database
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
-from kiebitz.cli.terminal.screen import Progress, TaskID, loading
+from kiebitz.cli.terminal.screen import counting, loading
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.proxy.capture_files import CaptureError
 from kiebitz.storage.room import spare
@@ -96,9 +95,10 @@ def _import(
             if os.path.isfile(file) and is_database(file):
                 _import_database(file, database, forced, room, stand_ins)
                 continue
-            with loading() as progress:
-                show = partial(_show, progress, progress.add_task(file, total=None))
-                recording, truncated = import_capture(file, database, forced, show, room.is_full, stand_ins)
+            with loading(file) as on_progress:
+                recording, truncated = import_capture(
+                    file, database, forced, on_progress, room.is_full, stand_ins
+                )
         except CaptureError as error:
             # One bad file does not keep the others out.
             warn(str(error))
@@ -124,10 +124,9 @@ def _import_database(
     with closing(open_existing(source)) as connection:
         for session in sessions(connection):
             name = f"{source}:{session.id}"
-            with collecting_seldom(), loading() as progress:
-                show = partial(_show, progress, progress.add_task(name, total=None))
+            with collecting_seldom(), counting(name, "chunks") as on_progress:
                 recorder = copied(
-                    Timeline(connection, session), database, forced, show, room.is_full, stand_ins
+                    Timeline(connection, session), database, forced, on_progress, room.is_full, stand_ins
                 )
             tell(f"{name}: {summary(recorder)}")
             _tell_of_copy(name, database, recorder.session_id)
@@ -149,7 +148,3 @@ def _tell_of_copy(name: str, database: str, session: int) -> None:
             f"{name}: {database} has this traffic already, as session {copy};"
             f" kiebitz sessions {shlex.quote(database)} --delete {session} takes it out again"
         )
-
-
-def _show(progress: Progress, bar: TaskID, done: int, size: int | None) -> None:
-    progress.update(bar, completed=done, total=size)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import show_alterations
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import sessions_argument
@@ -24,17 +23,19 @@ from kiebitz.cli.terminal.table import (
     BATCH,
     Column,
     Row,
+    Who,
     address,
     batches,
     moment,
     number,
     of_several,
-    short_address,
+    who,
 )
 from kiebitz.dissectors.records import Action
 from kiebitz.storage.escaping import field_words
+from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.session import Alteration, Message, Session
-from kiebitz.storage.traffic import SHOWN, Bytes, FlawOfMessage, flaws_of_messages
+from kiebitz.storage.traffic import SHOWN, FlawOfMessage, flaws_of_messages
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -61,37 +62,13 @@ def _colour(said: _Said) -> str | None:
     return COLOURS[gravest[0]] if gravest and gravest[0] != "note" else None
 
 
-class _Who(msgspec.Struct, frozen=True):
-    """A client: its address, and what it calls itself if it has said so."""
-
-    client: str
-    name: str | None
-
-
-def _who(who: _Who) -> str:
-    return who.name or named(who.client)
-
-
-def _short_who(who: _Who) -> str:
-    return who.name or short_address(who.client)
-
-
 COLUMNS = (
     number(width=5),
     moment("time", "time", width=12),
     number("stream", "stream"),
     Column("dir", "dir", stays=True),
     Column("client"),
-    Column(
-        "",
-        "who",
-        width=15,
-        text=_who,
-        short=_short_who,
-        least=9,
-        end_matters=lambda who: who.name is None,
-        stays=True,
-    ),
+    who(width=15),
     address("server", "server", of_tables=True),
     Column("name", "name", width=15, least=8),
     Column("gloss"),
@@ -198,7 +175,7 @@ def _row_of_dropped(dropped: Alteration) -> Row:
         dropped.stream,
         dropped.direction,
         dropped.client,
-        _Who(dropped.client, dropped.player),
+        Who(dropped.client, dropped.player),
         dropped.server,
         dropped.name,
         None,
@@ -226,7 +203,7 @@ def message_row(message: Message, flaws: Sequence[FlawOfMessage], sent: bytes | 
         message.stream,
         message.direction,
         message.client,
-        _Who(message.client, message.player),
+        Who(message.client, message.player),
         message.server,
         message.name,
         message.gloss,

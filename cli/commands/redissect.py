@@ -8,7 +8,7 @@ from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.sessions import is_database, open_session, split_number
 from kiebitz.cli.terminal.console import warn
-from kiebitz.cli.terminal.screen import Progress
+from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.dissectors.records import port_of
 from kiebitz.storage.redissect import redissect as redissect_database
 from kiebitz.storage.schema import StorageError
@@ -34,11 +34,8 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     if number is not None:
         # Says which sessions there are if there is no such one.
         open_session(database).connection.close()
-    with collecting_seldom(), Progress() as progress:
-        bar = progress.add_task(database, total=None)
-        lost = redissect_database(
-            path, number, forced, lambda done, total: progress.update(bar, completed=done, total=total)
-        )
+    with collecting_seldom(), progress_bar(database) as on_progress:
+        lost = redissect_database(path, number, forced, on_progress)
     for transport, server, protocol in lost:
         port = port_of(server)
         if (transport, port) not in forced:

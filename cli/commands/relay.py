@@ -13,8 +13,9 @@ import click
 from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.beside import Companion, companions
+from kiebitz.cli.options.beside import Companion, companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapping
@@ -25,8 +26,6 @@ from kiebitz.cli.recording.rotation import Limits, rotation_option
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.tapping.beside import tapped
 from kiebitz.cli.terminal.console import errors_are_seen, tell
-from kiebitz.cli.watch.beside import watch_option
-from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.gates import Listening
 from kiebitz.proxy.held_signals import Interrupted, held_signals
@@ -36,16 +35,6 @@ from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
-
-
-class _ModeType(click.ParamType[Mode]):
-    name = "mode"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Mode:
-        try:
-            return parse_mode(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def _tell_where(listening: Listening, has_code: bool) -> None:
@@ -106,7 +95,7 @@ def _held_signals() -> Iterator[None]:
     "modes",
     multiple=True,
     required=True,
-    type=_ModeType(),
+    type=Parsed("mode", parse_mode),
     metavar="MODE",
     shell_complete=complete_mode,
     help="reverse:tcp://HOST:PORT@[ADDR:]PORT or reverse:udp://…: listen on ADDR:PORT (ADDR: 127.0.0.1), "
@@ -117,10 +106,7 @@ def _held_signals() -> Iterator[None]:
 @rotation_option
 @max_size_option
 @decode_as_option
-@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
-@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
-@watch_option
-@serve_option
+@showing_options
 @publish_options
 @altering_options
 @anonymize_option

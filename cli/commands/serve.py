@@ -7,15 +7,17 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.sessions import is_database, open_session, split_number
 from kiebitz.cli.terminal.console import warn
-from kiebitz.cli.terminal.screen import loading
 from kiebitz.cli.web.beside import HOST, PORT
-from kiebitz.cli.web.reader import Served
+
+if TYPE_CHECKING:
+    from kiebitz.cli.web.reader import Served
 
 
 @click.command()
@@ -78,22 +80,21 @@ def serve(
 @contextmanager
 def _served(number: int, session: str) -> Iterator[Served]:
     """A session of a database; a capture is read into one that lasts as long as it is served."""
+    from kiebitz.cli.web.reader import Served
+
     path, _ = split_number(session)
     if path != "-" and is_database(path):
         timeline = open_session(session)
         name = f"{os.path.basename(path)}:{timeline.session.id}"
         yield Served(number, path, timeline.session.id, name)
         return
-    # Reading captures takes scapy, which takes its time to load.
     from kiebitz.cli.importing.packets import import_capture
+    from kiebitz.cli.terminal.screen import loading
 
     with tempfile.TemporaryDirectory(prefix="kiebitz-") as folder:
         database = os.path.join(folder, "capture.db")
-        with loading() as progress:
-            bar = progress.add_task(path, total=None)
-            recording, lacks = import_capture(
-                path, database, {}, lambda done, size: progress.update(bar, completed=done, total=size)
-            )
+        with loading(path) as on_progress:
+            recording, lacks = import_capture(path, database, {}, on_progress)
         if lacks is not None:
             warn(f"{path}: {lacks}")
         yield Served(number, database, recording.recorder.session_id, os.path.basename(path), lacks)

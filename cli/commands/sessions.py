@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -18,9 +18,9 @@ from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, Row, batches, milliseconds, number, seconds
 from kiebitz.storage.schema import StorageError
-from kiebitz.storage.session import between
-from kiebitz.storage.timeline import SessionRow
+from kiebitz.storage.timeline import SessionRow, between
 from kiebitz.storage.timeline import sessions as rows_of
+from kiebitz.storage.times import utc
 
 
 def _moment(value: Any) -> str:
@@ -34,7 +34,7 @@ def _minute(value: Any) -> str:
 
 
 def _utc(ns: int | None) -> str | None:
-    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="microseconds")
+    return None if ns is None else utc(ns).isoformat(timespec="microseconds")
 
 
 COLUMNS = (
@@ -156,7 +156,7 @@ def _keep_in_order(
     deleted: tuple[int, ...],
     is_agreed: bool,
 ) -> None:
-    """Do what was asked for, once it is known that all of it can be. Raises StorageError."""
+    """Rename, annotate and delete, but nothing unless all of it can be done. Raises StorageError."""
     # They take their time to load, and a listing does without.
     from kiebitz.cli.recording.spool import refuse_if_kept
     from kiebitz.storage import housekeeping

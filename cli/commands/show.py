@@ -15,8 +15,6 @@ from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import write_json_array
-from kiebitz.cli.terminal.message_block import message_lines, neighbour_lines
-from kiebitz.cli.terminal.screen import Console
 from kiebitz.storage.in_full import InFull, MessageInFull
 from kiebitz.storage.schema import StorageError
 
@@ -81,6 +79,10 @@ def _seen(message: MessageInFull | None, number: int, player: str | None) -> Mes
 
 
 def _show(in_full: InFull, found: Sequence[MessageInFull]) -> None:
+    # Rich takes its time to load; JSON does without.
+    from kiebitz.cli.terminal.message_block import message_lines, neighbour_lines
+    from kiebitz.cli.terminal.screen import Console
+
     console = Console()
     for place, message in enumerate(found):
         if place:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.importing.packets import PacketRecording, tell_losses
 from kiebitz.cli.options.anonymizing import anonymize_option, anonymizer_if, stand_ins_if
-from kiebitz.cli.options.beside import Companion, companions
+from kiebitz.cli.options.beside import Companion, companions, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending, leave, show
+from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
 from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.tapping.beside import tapped
 from kiebitz.cli.terminal.console import tell, warn
-from kiebitz.cli.watch.beside import watch_option
-from kiebitz.cli.web.beside import serve_option
 from kiebitz.proxy.sniff import Sniffer
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
@@ -33,8 +33,7 @@ from kiebitz.storage.room import spare
 
 if TYPE_CHECKING:
     from kiebitz.cli.tapping.tap_process import TapProcess
-    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
-    from kiebitz.dissectors.dissector import Dissector
+    from kiebitz.dissectors.inspector import DecodeAs
     from kiebitz.proxy.capture_pipe import CapturePipe
     from kiebitz.storage.filters import Filter
 
@@ -71,10 +70,7 @@ _DRAIN_S = 2.0
 )
 @click.option("-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets.")
 @decode_as_option
-@click.option("-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded.")
-@click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens.")
-@watch_option
-@serve_option
+@showing_options
 @publish_options
 @anonymize_option
 def sniff(
@@ -119,91 +115,74 @@ def sniff(
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
     with companions(is_watched, place) as beside, tapped(published, database) as tap:
-        is_quiet = quiet or is_watched
-        _sniff(
-            *(interface, bpf_filter, database, name, forced, anonymizer, duration, count, room),
-            *(filter_, is_quiet, beside, tap),
+        asked = _Asked(
+            begin=partial(Recorder, database, "sniff", name=name, decode_as=forced, anonymizer=anonymizer),
+            forced=forced,
+            duration=duration,
+            count=count,
+            room=room,
+            wanted=filter_,
+            quiet=quiet or is_watched,
+            beside=beside,
+            tap=tap,
         )
-
-
-def _sniff(
-    interface: str,
-    bpf_filter: str | None,
-    database: str,
-    name: str,
-    forced: dict[tuple[str, int], Dissector | None],
-    anonymizer: Anonymizer | None,
-    duration: float | None,
-    count: int | None,
-    room: RecordingRoom,
-    wanted: Filter | None,
-    quiet: bool,
-    beside: Sequence[Companion],
-    tap: TapProcess | None,
-) -> None:
-    """Record until the end, and say what was recorded; `beside` shows it meanwhile, `tap` publishes it."""
-    if interface == _PIPE:
-        # Reading captures takes scapy, which takes its time to load; a Sniffer loads it later.
-        from kiebitz.proxy.capture_files import standard_input
-        from kiebitz.proxy.capture_pipe import CapturePipe
-
-        end = Ending(duration, _DRAIN_S)
-        with CapturePipe(standard_input()) as pipe:
-            _await_capture(pipe, end)
-            # Its time zero is that of its packets.
-            recorder = Recorder(
-                database, "sniff", interface, name=name, decode_as=forced, anonymizer=anonymizer
-            )
-            tell(f"reading a capture from {pipe.name}")
-            recording = _recording(recorder, forced, tap)
-            view = LiveView(recorder, wanted, quiet)
-            show(beside, recorder, end)
-            is_whole = _record(pipe, recording, view, count, end, room, tap)
-            leave(beside, end)
-        tell(f"{recording.packets} packets, {summary(recorder)}")
-        tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
-        _finish(tap)
+        if interface == _PIPE:
+            _sniff_pipe(asked)
+        else:
+            _sniff_interface(interface, bpf_filter, asked)
+        if tap is not None:
+            # All is published, or kept for later.
+            tap.journal.close()
+            tap.finish()
         room.tell_if_full()
-        return
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """How packets are to be recorded, wherever they come from.
+
+    `begin` makes the recorder. The end comes after `duration` seconds, after `count` packets, or when there
+    is no more `room`. Lines are shown of all that is `wanted`, unless it is to be `quiet`. Those that are
+    `beside` show the table, and `tap` publishes.
+    """
+
+    begin: Callable[..., Recorder]
+    forced: DecodeAs
+    duration: float | None
+    count: int | None
+    room: RecordingRoom
+    wanted: Filter | None
+    quiet: bool
+    beside: Sequence[Companion]
+    tap: TapProcess | None
+
+
+def _sniff_pipe(asked: _Asked) -> None:
+    """Record the capture that comes through standard input, and say what was recorded."""
+    # Packets mostly come from an interface.
+    from kiebitz.proxy.capture_files import standard_input
+    from kiebitz.proxy.capture_pipe import CapturePipe
+
+    end = Ending(asked.duration, _DRAIN_S)
+    with CapturePipe(standard_input()) as pipe:
+        _await_capture(pipe, end)
+        # Its time zero is that of its packets.
+        recorder = asked.begin(_PIPE)
+        tell(f"reading a capture from {pipe.name}")
+        recording, is_whole = _record(pipe, recorder, asked, end)
+    tell(f"{recording.packets} packets, {summary(recorder)}")
+    tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
+
+
+def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> None:
+    """Record what passes an interface, and say what was recorded."""
     with Sniffer(interface, bpf_filter) as sniffer:
         source = f"{interface} {bpf_filter}" if bpf_filter else interface
-        recorder = Recorder(
-            database,
-            "sniff",
-            source,
-            name=name,
-            started_ns=sniffer.now_ns(),
-            decode_as=forced,
-            anonymizer=anonymizer,
-        )
+        recorder = asked.begin(source, started_ns=sniffer.now_ns())
         tell(f"capturing on {interface}")
-        recording = _recording(recorder, forced, tap)
-        view = LiveView(recorder, wanted, quiet)
-        end = Ending(duration, 0.0)
-        show(beside, recorder, end)
-        _record(sniffer, recording, view, count, end, room, tap)
-        leave(beside, end)
+        recording, _ = _record(sniffer, recorder, asked, Ending(asked.duration))
     tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
         warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
-    _finish(tap)
-    room.tell_if_full()
-
-
-def _recording(
-    recorder: Recorder, forced: dict[tuple[str, int], Dissector | None], tap: TapProcess | None
-) -> PacketRecording:
-    """From packets to `recorder`; what it records is published from here on, if it is to be."""
-    if tap is not None:
-        tap.start()
-    return PacketRecording(recorder, forced, tap.items if tap is not None else None)
-
-
-def _finish(tap: TapProcess | None) -> None:
-    """See that all is published, or kept for later."""
-    if tap is not None:
-        tap.journal.close()
-        tap.finish()
 
 
 def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
@@ -218,19 +197,18 @@ def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
 
 
 def _record(
-    source: Sniffer | CapturePipe,
-    recording: PacketRecording,
-    view: LiveView,
-    count: int | None,
-    ending: Ending,
-    room: RecordingRoom,
-    tap: TapProcess | None,
-) -> bool:
-    """Record and show what comes until it is to end; whether that was because nothing more comes."""
-    recorder = recording.recorder
+    source: Sniffer | CapturePipe, recorder: Recorder, asked: _Asked, end: Ending
+) -> tuple[PacketRecording, bool]:
+    """Record, show and publish packets; also gives whether it ended because no more come."""
+    count, tap = asked.count, asked.tap
+    if tap is not None:
+        tap.start()
+    recording = PacketRecording(recorder, asked.forced, tap.items if tap is not None else None)
+    view = LiveView(recorder, asked.wanted, asked.quiet)
+    show_beside(asked.beside, recorder, end)
     is_over = False
     committed = time.monotonic()
-    while not ending.has_come and (count is None or recording.packets < count):
+    while not end.has_come and (count is None or recording.packets < count):
         now = time.monotonic()
         limit = _AT_ONCE if count is None else min(count - recording.packets, _AT_ONCE)
         try:
@@ -246,7 +224,8 @@ def _record(
         if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
             view.show(recorder.commit())
             committed = now
-            if room.is_full(recorder):
+            if asked.room.is_full(recorder):
                 break
     view.show(recording.close())
-    return is_over
+    leave_beside(asked.beside, end)
+    return recording, is_over

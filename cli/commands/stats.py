@@ -13,7 +13,7 @@ from kiebitz.cli.options.moments import game_option
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session
-from kiebitz.cli.terminal.console import letters_of_output, show_lines, terminal_columns, warn, write_json
+from kiebitz.cli.terminal.console import show_lines, warn, write_json
 from kiebitz.storage.session import Session
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 _LONG = 20_000
 """Of so many events it takes more than a moment."""
-
-_COLUMNS = 80
-"""So wide it is where stdout is no terminal."""
 
 
 @click.command()
@@ -66,9 +63,9 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
         with opened(svg, session) as file:
             file.write(document_of(busiest, counted.name))
     else:
-        from kiebitz.cli.pictures.charts import Charts
+        from kiebitz.cli.pictures.charts import charts_for_stdout
 
-        charts = Charts(terminal_columns() or _COLUMNS, letters_of_output())
+        charts = charts_for_stdout()
         for place, table in enumerate(tables):
             show_lines([[""]] if place else [])
             show_lines(charts.lines(table))
@@ -81,6 +78,5 @@ def _statistics(session: Session, wanted: Filter | None, number: int | None) -> 
     # It takes its time to load.
     from kiebitz.cli.terminal.screen import counting
 
-    with counting("events") as progress:
-        bar = progress.add_task("stats", total=events)
-        return session.statistics(wanted, None, lambda done: progress.update(bar, completed=done))
+    with counting("stats", "events") as on_progress:
+        return session.statistics(wanted, None, lambda done: on_progress(done, events))

@@ -16,7 +16,7 @@ from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import counted, warn, write_json
-from kiebitz.cli.terminal.screen import Progress
+from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.storage.derived import derived
 from kiebitz.storage.diff import compare
@@ -73,13 +73,8 @@ def whatif(
         raise click.UsageError("what is to be another? Say --drop '#7', --edit '#7 dice=2,1' or --insert")
     timeline = open_session(session)
     splices = splices_of(timeline, wishes)
-    with Progress() as progress:
-        bar = progress.add_task(session, total=None)
-        other = derived(
-            timeline,
-            splices,
-            lambda done, total: progress.update(bar, completed=done, total=total),
-        )
+    with progress_bar(session) as on_progress:
+        other = derived(timeline, splices, on_progress)
     click.get_current_context().call_on_close(other.connection.close)
     found = compare(timeline, other)
     both = sides(timeline, other, "as it was", _title(wishes))

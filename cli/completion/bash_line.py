@@ -39,7 +39,7 @@ class Typed(NamedTuple):
 
 
 def typed(line: str, replaced: str) -> Typed:
-    """Read a line up to the cursor; `replaced` is the end of it that bash puts something in the place of."""
+    """Read a line up to the cursor; bash puts the completion in the place of its end, `replaced`."""
     words, word, _ = _read(line)
     _, kept, quote = _read(line.removesuffix(replaced))
     return Typed(words, word, kept, quote)

@@ -14,7 +14,7 @@ import click
 
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.options.players import known_players
-from kiebitz.cli.sessions import every_session, is_database, load, session_of, split_number
+from kiebitz.cli.sessions import EVERY, every_session, is_database, load, session_of, split_number
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.players import names_of_streams
@@ -41,7 +41,7 @@ class SessionType(click.Path):
         with closing(open_existing(path)) as connection:
             found = [(f"{path}:{row.id}", row.name) for row in sessions(connection)]
         if param.nargs == -1:
-            found.append((f"{path}:*", "all of them"))
+            found.append((f"{path}{EVERY}", "all of them"))
         return candidates((word, note) for word, note in found if word.startswith(incomplete))
 
 

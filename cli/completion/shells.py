@@ -24,7 +24,7 @@ from kiebitz.cli.completion.bash_line import Typed, typed
 from kiebitz.cli.terminal.console import Candidate
 
 _PATIENCE_S = 2.0
-"""Nobody waits for a key longer than so much computing takes."""
+"""So much computing time a completion may take; then nothing is offered."""
 
 _BASH = r"""%(complete_func)s() {
     local line
@@ -73,7 +73,7 @@ class _Bash(_Quiet, BashComplete):
         return self._typed.words[1:], self._typed.word
 
     def get_completions(self, args: list[str], incomplete: str) -> list[Candidate]:
-        """What bash is to put in the place of the end of the word."""
+        """The ends of words with which bash may go on."""
         # As in --as=alice: click completes what is behind the sign.
         option, equals, _ = incomplete.partition("=") if incomplete.startswith("--") else ("", "", "")
         found = []

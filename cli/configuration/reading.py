@@ -20,7 +20,7 @@ LONGEST_NAME = 40
 """Characters of a name for an address."""
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-"""How tomllib says where; only from Python 3.14 on have its errors attributes for it."""
+"""The end of a sentence of tomllib's, which says where; from Python 3.14 on its errors have attributes."""
 
 
 def understood(path: str, data: bytes) -> Configuration:
@@ -40,7 +40,7 @@ def understood(path: str, data: bytes) -> Configuration:
 
 
 def _no_toml(path: str, text: str, problem: str) -> ConfigurationError:
-    """The error for a text of which tomllib says that this is the problem."""
+    """The error for a text that is no TOML, with the problem as tomllib has it."""
     place = None
     if found := _AT.search(problem):
         problem = problem[: found.start()]
@@ -52,7 +52,7 @@ def _no_toml(path: str, text: str, problem: str) -> ConfigurationError:
 
 
 class _Check:
-    """Looks at what TOML has made of a text."""
+    """Checks the keys and values of a document."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path = path

@@ -1,17 +1,17 @@
-"""Captures into a corpus: hands out what there is to do, and says what came of it."""
+"""Adds captures to a corpus: hands out the tasks, and tells what came of them."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 
 from kiebitz.cli.corpus.adding import Outcome, Task
 from kiebitz.cli.corpus.captures import captures
 from kiebitz.cli.corpus.cluster import workers
 from kiebitz.cli.terminal.console import counted, tell, warn
 from kiebitz.cli.terminal.screen import counting
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, make
 from kiebitz.storage.corpus.runs import Run, Wanted, sweep_abandoned
 
@@ -30,18 +30,18 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
     with Run(corpus) as run:
         run.asked(wanted)
         try:
-            with workers(scheduler) as staff, counting("captures") as progress:
-                bar = progress.add_task(folder, total=len(wanted))
-                for task, outcome in staff.outcomes(_tasks(corpus, run, wanted)):
+            with workers(scheduler) as staff, counting(folder, "captures") as on_progress:
+                on_progress(0, len(wanted))
+                for done, (task, outcome) in enumerate(staff.outcomes(_tasks(corpus, run, wanted)), 1):
                     _note(run, task, outcome, came)
-                    progress.update(bar, advance=1)
+                    on_progress(done, len(wanted))
         finally:
             tell(f"{folder}: {_in_words(came)}")
     return not came["failed"]
 
 
 def _tasks(corpus: Corpus, run: Run, wanted: Iterable[Wanted]) -> Iterator[Task]:
-    folder, here = os.path.abspath(corpus.path), version("kiebitz")
+    folder, here = os.path.abspath(corpus.path), kiebitz_version()
     return (Task(one.path, one.source, folder, corpus.id, run.name, here) for one in wanted)
 
 

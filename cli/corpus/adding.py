@@ -12,7 +12,6 @@ import socket
 import stat
 from contextlib import closing
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,9 +20,10 @@ from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.faults import fault
 from kiebitz.cli.sessions import session_of
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, opened, sentence
 from kiebitz.storage.corpus.writing import Place, Source, write_capture
-from kiebitz.storage.escaping import json_text
+from kiebitz.storage.escaping import encodable, json_text
 from kiebitz.storage.room import DiskLow, spare
 from kiebitz.storage.schema import MEMORY
 from kiebitz.storage.session import Session
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kiebitz.storage.traffic import DiagnosticRow
 
 MOST_CONTENT = 4 << 30
-"""Bytes of a capture, unpacked. Of more, as small files can stand for, nobody waits for the end."""
+"""Bytes of a capture, unpacked: a small file may stand for any number of them."""
 
 MOST_ROWS = 1 << 30
 """Bytes of its database, which is in memory."""
@@ -70,7 +70,7 @@ class _Failed(KiebitzError):
 
 
 class _Stopped(KiebitzError):
-    """None can be added."""
+    """No capture can be added."""
 
 
 def add(task: Task) -> Outcome:
@@ -89,8 +89,8 @@ def add(task: Task) -> Outcome:
 def _corpus(task: Task) -> Corpus:
     """The corpus, if this is a worker for it, and there is room. Raises _Stopped and DiskLow."""
     here = f"the worker on {socket.gethostname()}"
-    if version("kiebitz") != task.version:
-        raise _Stopped(f"{here} has Kiebitz {version('kiebitz')}, not {task.version}: install the same there")
+    if kiebitz_version() != task.version:
+        raise _Stopped(f"{here} has Kiebitz {kiebitz_version()}, not {task.version}: install the same there")
     try:
         corpus = opened(task.folder)
     except CorpusError as error:
@@ -118,7 +118,7 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
         if _is_full(recorder):
             raise _Failed(f"{task.path} makes a session of over {MOST_ROWS >> 30} GiB: import it by itself")
         with connection:
-            connection.execute("UPDATE sessions SET source = ?", (task.source,))
+            connection.execute("UPDATE sessions SET source = ?", (encodable(task.source),))
         session = Session(session_of(connection, task.path, None)[0])
         source = Source(recording.packets, before.size, lacks)
         try:
@@ -136,7 +136,7 @@ def _put(
     try:
         evidence = Evidence(session.timeline)
         write_capture(session, source, partial(_place, evidence), staged)
-        # What was read twice is then the same, and what its name says.
+        # The capture was read twice, for its name and for its rows; both must be of the same bytes.
         if _identity(task.path) != before:
             raise _Failed(f"{task.path} was changed while it was read: add it again when it is complete")
         return corpus.put(staged, digest)
@@ -154,7 +154,7 @@ def _is_full(recorder: Recorder) -> bool:
 
 
 class _Identity(NamedTuple):
-    """What is another if a file was replaced or written to."""
+    """By this one sees that a file was replaced or written to."""
 
     device: int
     inode: int

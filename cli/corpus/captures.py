@@ -11,11 +11,11 @@ from kiebitz.storage.corpus.runs import Wanted
 _ENDINGS = ("pcap", "pcapng", "cap", "dmp")
 _PACKED = ("", ".gz", ".zst")
 _NAMES = tuple(f".{ending}{packed}" for ending in _ENDINGS for packed in _PACKED)
-"""How files end that are taken of a folder; one that is named itself may be called anything."""
+"""The endings of captures in a folder; a file that is named itself may be called anything."""
 
 
 def captures(given: Iterable[str]) -> list[Wanted]:
-    """Each capture once, in order. What is not there is among them: its turn will tell."""
+    """Each capture once, in order; also a file that is not there, as its turn will tell."""
     found: dict[str, Wanted] = {}
     for one in given:
         names = [one] if os.path.exists(one) else sorted(glob.glob(one, recursive=True)) or [one]

@@ -30,10 +30,10 @@ _AHEAD = 8
 """Tasks for each worker that are handed out at once; so few are in memory, however many there are."""
 
 _LOOK_S = 1.0
-"""How often it is looked at whether anybody is at work."""
+"""So often it is seen to that there are workers."""
 
 _PATIENCE_S = 10.0
-"""So long a scheduler is waited for, and so long after that nobody's absence is told."""
+"""So long a scheduler is waited for. A scheduler without workers for so long is told of."""
 
 _DEATHS = 3
 """So many workers may die of one task."""
@@ -44,14 +44,14 @@ _SETTINGS = {
     # Nobody looks at its pages, which anybody on this machine could.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
-    # What matters of it is told here.
+    # All that matters of its log is told by `Workers`, in sentences.
     "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
     "logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical"),
 }
 
 
 class ClusterError(KiebitzError):
-    """The workers cannot be had, or no more; the message says why, and what to do."""
+    """There are no workers, or no longer; the message says why, and what to do."""
 
 
 class Workers:
@@ -148,7 +148,7 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
 def _local(held: ExitStack) -> Client:
     from distributed import Client, LocalCluster, Security
 
-    # Whoever may speak to a scheduler has it run what they like, and this machine may have other users.
+    # A scheduler runs anything for all who may speak to it, and this machine may have other users.
     security = Security.temporary()
     folder = held.enter_context(tempfile.TemporaryDirectory(prefix="kiebitz-"))
     held.enter_context(safe_path())

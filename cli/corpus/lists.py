@@ -38,11 +38,11 @@ _ORIGIN = (
 )
 
 MISSING = "missing"
-"""The code of a capture that is not in the corpus, among those of flaws."""
+"""Stands for a flaw's code where a capture is not in the corpus."""
 
 
 def list_sessions(engine: Engine, form: Form | None) -> None:
-    """Show the sessions. Each is the first of its capture, and called as that."""
+    """Show the sessions, one of each capture, and called by its name."""
     columns = [
         structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
         for column in SESSION_COLUMNS
@@ -109,7 +109,7 @@ _SUMMARY = (
 def _show(
     columns: Sequence[Column], rows: Iterable[tuple[Origin, Row]], form: Form | None, nothing: str
 ) -> None:
-    """Show rows behind the captures they are of."""
+    """Show rows, each with its capture in front."""
     show([*_ORIGIN, *columns], batches((*origin, *row) for origin, row in rows), form, nothing)
 
 
@@ -135,7 +135,7 @@ def _told(found: FlawInCorpus) -> Told:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the engine's as JSON has it: what it has no form for is a text."""
+    """A value of the engine's as JSON has it; a text where JSON has no such value."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

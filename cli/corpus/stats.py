@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kiebitz.cli.pictures.charts import Charts
+from kiebitz.cli.pictures.charts import charts_for_stdout
 from kiebitz.cli.terminal.console import (
     counted,
-    letters_of_output,
     show_lines,
-    terminal_columns,
     warn,
     write_json,
 )
@@ -24,22 +22,18 @@ from kiebitz.storage.sentences import game_title
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
 
-_COLUMNS = 80
-"""So wide it is where stdout is no terminal."""
-
 
 def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
     """Show what is counted of what meets a filter, protocol by protocol. Raises CorpusError."""
     ((events,),) = engine.rows("SELECT count(*) FROM events")
-    with counting("events") as progress:
-        bar = progress.add_task("stats", total=events)
-        found = statistics.counted(engine, wanted, lambda done: progress.update(bar, completed=done))
+    with counting("stats", "events") as on_progress:
+        found = statistics.counted(engine, wanted, lambda done: on_progress(done, events))
     if as_json:
         write_json({"protocols": msgspec.to_builtins(found)})
     elif not found:
         warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
     else:
-        charts = Charts(terminal_columns() or _COLUMNS, letters_of_output())
+        charts = charts_for_stdout()
         for place, of_protocol in enumerate(found):
             show_lines([[""]] if place else [])
             show_lines(charts.charts(_heading(of_protocol), of_protocol.statistics))

@@ -26,8 +26,6 @@ _SHOWN_BYTES = 100
 _LONGEST = 200
 """Characters of a message's fields, where they stand in a sentence."""
 
-NOTHING = "Kiebitz has altered nothing in this session"
-
 
 class _Step(msgspec.Struct, frozen=True):
     """A field of which the value is another one now; UNSET where there is none."""
@@ -212,6 +210,11 @@ def as_record(one: Told) -> dict[str, Any]:
 
 
 # In words.
+
+
+def how_often(count: int) -> str:
+    """That Kiebitz has altered something, and how often."""
+    return f"Kiebitz has altered what passed {'once' if count == 1 else f'{count} times'}"
 
 
 def deed_in_words(row: AlterationRow) -> str:

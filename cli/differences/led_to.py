@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kiebitz.cli.differences.altered import NOTHING, Told, as_record, told
+from kiebitz.cli.differences.altered import Told, as_record, how_often, told
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.terminal.console import show_line, write_json
-from kiebitz.cli.terminal.screen import Progress
+from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.cli.terminal.table import seconds
 from kiebitz.storage.alterations import IN_WORDS
 from kiebitz.storage.derived import as_sent
@@ -25,11 +25,10 @@ def show_what_was_altered(timeline: Timeline, title: str, as_json: bool) -> bool
         if as_json:
             write_json({"alterations": [], "equal": True})
         else:
-            show_line(NOTHING)
+            show_line("Kiebitz has altered nothing in this session")
         return True
-    with Progress() as progress:
-        bar = progress.add_task(title, total=None)
-        sent = as_sent(timeline, lambda done, total: progress.update(bar, completed=done, total=total))
+    with progress_bar(title) as on_progress:
+        sent = as_sent(timeline, on_progress)
     try:
         difference = compare(sent, timeline)
         both = sides(sent, timeline, "as it was sent", "as it was received")
@@ -45,7 +44,7 @@ def show_what_was_altered(timeline: Timeline, title: str, as_json: bool) -> bool
 
 
 def _show(found: Sequence[Told]) -> None:
-    show_line(f"Kiebitz has altered what passed {'once' if len(found) == 1 else f'{len(found)} times'}:")
+    show_line(f"{how_often(len(found))}:")
     for one in found:
         alteration = one.alteration
         head = f"  {seconds(alteration.time)} s, stream {alteration.stream}, {one.way}: "

@@ -254,7 +254,7 @@ def state_lines(found: Sequence[StateDifference], console: Console) -> Iterator[
 
 
 def _values(what: str, a: str, b: str, console: Console) -> Iterator[Text]:
-    """What differs with both values, each on a line of its own where the terminal is too narrow."""
+    """A difference with both values, each on a line of its own where the terminal is too narrow."""
     line = Text(f"{what}  A {a}  B {b}")
     if not console.is_terminal or line.cell_len <= console.width:
         yield line

@@ -23,7 +23,7 @@ _GAP = 3
 
 _MARGIN = f"{_SIGN} "
 _AROUND = 2
-"""So many lines around one that differs are shown of a table that is drawn for the second time."""
+"""Of the lower table, so many lines are shown around each that differs."""
 
 _STANDS_OUT = "black on #ffd75f"
 _WORD = re.compile(r"\S+")
@@ -93,7 +93,7 @@ def _side_by_side(left: Text, right: Text, column: int, is_marked: bool) -> Text
 
 
 def _below(console: Console, a: Drawn, b: Drawn, width: int) -> Iterator[Text]:
-    """The first table, and of the second what is around that in which they differ."""
+    """The first table, and of the second the lines that differ, with some around them."""
     pairs = _pairs(_lines(console, a.picture, width), _lines(console, b.picture, width))
     yield from _wrapped(console, a.above, console.width)
     for pair in pairs:

@@ -52,7 +52,7 @@ _MANY_COLUMNS = 3
 """A chart with more of them takes both columns of the sheet."""
 
 _TITLES = 460.0
-"""So does one whose titles are wider together."""
+"""A chart whose titles are wider together takes both columns, too."""
 
 _MOST_ROWS = 16
 _MOST_COLUMNS = 8
@@ -230,7 +230,7 @@ def _more(card: _Card, count: int, most: int, what: str) -> None:
 
 def _bar(card: _Card, x: float, base: float, width: float) -> None:
     if width > 0:
-        # What is not nothing is seen.
+        # The least amount above 0 is seen, too.
         shape(card.drawn, "rect", x=x, y=base - 21, width=max(3.0, width), height=_BAR, rx=3, class_="k-turn")
 
 

@@ -19,6 +19,7 @@ from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import installed
+from kiebitz.proxy.capture_files import open_capture
 from kiebitz.proxy.conversations import UdpConversations
 from kiebitz.proxy.item_journal import ItemJournal
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
@@ -125,9 +126,6 @@ def import_capture(
     read as a whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session
     names nobody. Raises CaptureError and StorageError.
     """
-    # Reading captures takes scapy, which takes its time to load; a sniff loads it elsewhere.
-    from kiebitz.proxy.capture_files import open_capture
-
     with open_capture(source) as capture, _Interrupts() as interrupts:
         is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
         inspect = _elsewhere() if is_large and takes_second_core else InspectionHere

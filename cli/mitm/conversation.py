@@ -15,8 +15,8 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspector import Inspector
 from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Gap, Ids, Item, Message, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
+from kiebitz.storage.recorded_bytes import Stretch
 from kiebitz.storage.sentences import describe
-from kiebitz.storage.traffic import Stretch
 
 
 class _Piece(msgspec.Struct, frozen=True):

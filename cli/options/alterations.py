@@ -9,15 +9,16 @@ from typing import Literal
 import click
 import msgspec
 
-from kiebitz.cli.options.messages import NoSuchMessageError, message_numbered, split_number
+from kiebitz.cli.options.messages import NoSuchMessageError, leading_number, message_numbered
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.records import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
+from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.splicing import Splice
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import Bytes, MessageRow, messages
+from kiebitz.storage.traffic import MessageRow, messages
 from kiebitz.storage.writing import edited, made
 
 Verb = Literal["drop", "edit", "insert"]
@@ -66,7 +67,7 @@ def _read(verb: Verb, text: str) -> Wish:
         text.encode()
     except UnicodeEncodeError:
         raise click.UsageError(f"--{verb}: this is not UTF-8") from None
-    number, rest = split_number(text)
+    number, rest = leading_number(text)
     if number is None:
         raise click.UsageError(f"--{verb}: {text!r} does not begin with a message's number: {_FORMS[verb]}")
     name = ""
@@ -115,7 +116,7 @@ def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[Messa
 
 
 class _Splices:
-    """Wishes that are looked up in a session; `by_message` is what becomes of its messages, by their ids."""
+    """Looks wishes up in a session; `by_message` is the fate of its messages, by their ids."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline

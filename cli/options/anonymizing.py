@@ -34,7 +34,7 @@ replaced_option = click.option(
 
 
 def check_replaced(is_anonymized: bool, replaced: str | None) -> None:
-    """Raise UsageError for a list of what nobody has asked to replace."""
+    """Raise UsageError for `--replaced` without `--anonymize`."""
     if replaced is not None and not is_anonymized:
         raise click.UsageError("--replaced goes with --anonymize")
 

@@ -1,14 +1,32 @@
-"""What shows a recording while it goes on: the table on the terminal, in the browser, or both."""
+"""How a recording is shown while it goes on: line by line, as a table on the terminal, or in the browser."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import reduce
+from typing import Any
 
-from kiebitz.cli.watch.beside import Beside
-from kiebitz.cli.web.beside import PageBeside
+import click
+
+from kiebitz.cli.watch.beside import Beside, watch_option
+from kiebitz.cli.web.beside import PageBeside, serve_option
 
 Companion = Beside | PageBeside
+Command = Callable[..., Any]
+
+
+def showing_options(command: Command) -> Command:
+    """Give a command that records `wanted`, a filter's text, `quiet`, `is_watched` and `place`."""
+    options = (
+        click.option(
+            "-Y", "wanted", metavar="FILTER", help="Show only what meets this filter; all is recorded."
+        ),
+        click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens."),
+        watch_option,
+        serve_option,
+    )
+    return reduce(lambda made, option: option(made), reversed(options), command)
 
 
 @contextmanager

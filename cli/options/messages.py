@@ -16,7 +16,7 @@ _NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
 
 
 class NoSuchMessageError(KiebitzError):
-    """A session has no message of a number; the sentence begins with that, and says which ones it has."""
+    """A session has no message of this number; the sentence says which numbers it has."""
 
 
 class MessageNumber(click.ParamType[int]):
@@ -27,13 +27,13 @@ class MessageNumber(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        number, rest = split_number(value)
+        number, rest = leading_number(value)
         if number is None or rest:
             self.fail(f"{value!r} is no message's number, as in '#31' or 31", param, ctx)
         return number
 
 
-def split_number(text: str) -> tuple[int | None, str]:
+def leading_number(text: str) -> tuple[int | None, str]:
     """The number of a message that a text begins with, None if it does not, and what stands behind it."""
     form = _NUMBERED.fullmatch(text)
     return (None, text) if form is None else (int(form[1]), form[2] or "")

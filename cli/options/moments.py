@@ -8,22 +8,8 @@ from typing import Any
 import click
 
 from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
-from kiebitz.storage.moments import Moment, MomentError, parse_moment
-
-
-class MomentType(click.ParamType[Moment]):
-    """A moment as `storage.moments` reads it."""
-
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
-        if isinstance(value, Moment):
-            return value
-        try:
-            return parse_moment(value)
-        except MomentError as error:
-            self.fail(str(error), param, ctx)
-
+from kiebitz.cli.options.parsed import Parsed
+from kiebitz.storage.moments import parse_moment
 
 game_option = click.option(
     "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="This game only."
@@ -41,5 +27,10 @@ player_option = click.option(
 def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], Any]:
     """An option that takes a moment, None if it is not given."""
     return click.option(
-        flag, parameter, type=MomentType(), metavar="MOMENT", shell_complete=complete_moment, help=help_text
+        flag,
+        parameter,
+        type=Parsed("moment", parse_moment),
+        metavar="MOMENT",
+        shell_complete=complete_moment,
+        help=help_text,
     )

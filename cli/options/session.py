@@ -15,4 +15,4 @@ sessions_argument = click.argument(
 """Several of them, in which `DB:*` is all of a database."""
 
 SESSION_ARGUMENTS = ("session", "a", "b")
-"""What arguments that are one session each are called."""
+"""The names of arguments that each take one session."""

@@ -9,34 +9,15 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from kiebitz.cli.options.parsed import Parsed
 from kiebitz.proxy.taps.jetstream import check_installed
 from kiebitz.proxy.taps.place import Place, check_name, check_safe, own_name, parse_place, read_seed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class PlaceType(click.ParamType[Place]):
-    """Reads nats://HOST:PORT/SUBJECT."""
-
-    name = "place"
-
-    def convert(self, value: str | Place, param: click.Parameter | None, ctx: click.Context | None) -> Place:
-        if isinstance(value, Place):
-            return value
-        try:
-            return parse_place(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class _NameType(click.ParamType[str]):
-    name = "name"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return check_name(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+PLACE = Parsed("place", parse_place)
+"""nats://HOST:PORT/SUBJECT."""
 
 
 class Tapping(msgspec.Struct, frozen=True):
@@ -65,14 +46,14 @@ def publish_options(command: F) -> F:
     command = click.option(
         "--tap",
         "tap_name",
-        type=_NameType(),
+        type=Parsed("name", check_name),
         metavar="NAME",
         help="--publish: what this machine is called there; its host name unless it is given.",
     )(command)
     return click.option(
         "--publish",
         "place_of_tap",
-        type=PlaceType(),
+        type=PLACE,
         metavar="nats://HOST:4222/SUBJECT",
         help="Publish what is recorded to NATS JetStream, too, from where kiebitz collect records it.",
     )(command)

@@ -91,7 +91,7 @@ def at(line: Sequence[tuple[float, int]], seconds: float) -> int | None:
 
 
 def span(lines: dict[str, list[tuple[float, int]]]) -> tuple[float, float, int, int]:
-    """From when to when a course goes, and from how little to how much, 0 among it."""
+    """When a course begins and ends, and its least and greatest amount, between which 0 is, too."""
     times = [seconds for line in lines.values() for seconds, _ in line]
     amounts = [amount for line in lines.values() for _, amount in line]
     return min(times), max(times), min(0, *amounts), max(0, *amounts)

@@ -21,7 +21,7 @@ from kiebitz.cli.pictures.chart_words import (
     times_words,
 )
 from kiebitz.cli.terminal.cells import cell_len
-from kiebitz.cli.terminal.console import Line, Styled, counted, wrapped
+from kiebitz.cli.terminal.console import Line, Styled, counted, letters_of_output, terminal_columns, wrapped
 from kiebitz.storage.statistics.results import (
     Counts,
     Course,
@@ -34,16 +34,19 @@ from kiebitz.storage.statistics.results import (
 )
 
 NARROWEST, WIDEST = 40, 160
-"""Columns: with less lines are cut by the terminal, with more bars would only be longer."""
+"""Columns: with fewer, the terminal cuts lines; with more, bars would only be longer."""
 
 MOST_LINES = 24
 """Of a statistic no more lines are shown; as JSON it has all."""
+
+_WHERE_NO_TERMINAL = 80
+"""So wide they are where stdout is no terminal."""
 
 _MOST_COLUMNS = 24
 _GAP = "  "
 _INDENT = "  "
 _NUMBER = 6
-"""So many cells has a number."""
+"""Cells of a number."""
 
 
 class Strokes(msgspec.Struct, frozen=True):
@@ -66,6 +69,11 @@ def _strokes(encoding: str) -> Strokes:
     except (UnicodeEncodeError, LookupError):
         return _SIGNS
     return _BLOCKS
+
+
+def charts_for_stdout() -> Charts:
+    """Draws statistics for stdout: as wide as its terminal, in letters that it can write."""
+    return Charts(terminal_columns() or _WHERE_NO_TERMINAL, letters_of_output())
 
 
 class Charts:
@@ -246,7 +254,7 @@ class Charts:
         if room <= 0 or amount <= 0 or most <= 0:
             return ""
         parts = len(self._strokes.parts) + 1
-        # What is not nothing is seen.
+        # The least amount above 0 is seen, too.
         whole, part = divmod(max(1, round(amount / most * room * parts)), parts)
         return self._strokes.full * whole + (self._strokes.parts[part - 1] if part else "")
 

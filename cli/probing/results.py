@@ -12,8 +12,9 @@ from kiebitz.cli.probing.drawn import drawn_message
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import ANY_REACTION, HEARS, Role
 from kiebitz.storage.in_full import InFull, MessageInFull
+from kiebitz.storage.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import ChunkRow, MessageRow, chunks, messages, streams
+from kiebitz.storage.traffic import MessageRow, messages, streams
 
 # Where cases are only listed, nothing that tries them is needed.
 if TYPE_CHECKING:

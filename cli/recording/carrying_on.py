@@ -22,7 +22,7 @@ from kiebitz.proxy.processes import start_child
 from kiebitz.storage.schema import StorageError
 
 if TYPE_CHECKING:
-    from kiebitz.cli.terminal.screen import Progress
+    from kiebitz.cli.terminal.screen import OnProgress
 
 
 class _Note(msgspec.Struct):
@@ -65,7 +65,7 @@ class Remaining:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._most = 0
-        self._progress: Progress | None = None
+        self._on_progress: OnProgress | None = None
 
     def __enter__(self) -> Remaining:
         return self
@@ -82,13 +82,12 @@ class Remaining:
         self._most = max(self._most, messages, 1)
         if not errors_are_seen():
             return
-        if self._progress is None:
+        if self._on_progress is None:
             # Rich is loaded only where it takes longer.
             from kiebitz.cli.terminal.screen import counting
 
-            self._progress = self._stack.enter_context(counting())
-            self._bar = self._progress.add_task("recording", total=messages)
-        self._progress.update(self._bar, total=self._most, completed=self._most - messages)
+            self._on_progress = self._stack.enter_context(counting("recording", "messages"))
+        self._on_progress(self._most - messages, self._most)
 
 
 def carry_on(folder: str) -> bool:

@@ -40,13 +40,13 @@ class Ending:
         self._linger_s = 0.0
 
 
-def show(beside: Sequence[Companion], recorder: Recorder, end: Ending) -> None:
-    """Show what is recorded from here on, if it is to be shown; who quits ends the recording."""
+def show_beside(beside: Sequence[Companion], recorder: Recorder, end: Ending) -> None:
+    """Show what is recorded from here on, if it is to be shown; somebody who quits ends the recording."""
     for one in beside:
         one.start(f"{recorder.path}:{recorder.session_id}", end.come)
 
 
-def leave(beside: Sequence[Companion], end: Ending) -> None:
+def leave_beside(beside: Sequence[Companion], end: Ending) -> None:
     """Where a signal has ended it, the picture ends, too; else that stays until somebody quits."""
     if end.was_signal:
         for one in beside:

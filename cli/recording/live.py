@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.console import Line, Styled, flush, show_line, warn
 from kiebitz.cli.terminal.table import short_address
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.grammar import UNREADABLE
-from kiebitz.dissectors.records import Altered, Diagnostic, Findings, Message, TableInfo
+from kiebitz.dissectors.records import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.alterations import IN_WORDS, as_message
-from kiebitz.storage.filters import Filter, FilterError, Predicate, Row
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.sentences import describe
+
+# The filter language takes its time to load, and most recordings are shown without a filter.
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter, Predicate
 
 _PATIENCE_S = 1.0
 """So much computing time the filter may take for what is shown at once; recording comes first."""
@@ -58,14 +63,29 @@ class LiveView:
         except BrokenPipeError:
             # Whoever read along has left; the recording goes on.
             self._quiet = True
-        except FilterError as error:
+        except KiebitzError as error:
             self._quiet = True
             warn(str(error), *error.excerpt(), "nothing more is shown, and all is recorded")
 
-    def _meets(self, wanted: Predicate, row: Row) -> bool:
-        """Whether a row meets the filter. Raises FilterError if that has taken too long by now."""
+    def _meets(
+        self,
+        wanted: Predicate | None,
+        messages: Sequence[Message],
+        event: Event | None = None,
+        flaws: Sequence[Diagnostic] = (),
+        table: TableInfo | None = None,
+    ) -> bool:
+        """Whether these meet the filter, if there is one.
+
+        Raises FilterError if that has taken too long by now.
+        """
+        if wanted is None:
+            return True
+        from kiebitz.storage.filters import FilterError, Row
+
         begun = time.thread_time()
-        meets = wanted(row)
+        session_id = self._recorder.session_id
+        meets = wanted(Row(self._started_ns, messages, event, flaws, table, session_id, self._names))
         self._spent += time.thread_time() - begun
         if self._spent > _PATIENCE_S:
             sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for what came at once"
@@ -91,16 +111,8 @@ class LiveView:
         for event in found.events:
             table = self._tables[event.table_id]
             messages = telling[event.id]
-            row = Row(
-                self._started_ns,
-                messages,
-                event,
-                [flaw for message in messages for flaw in about[message.id]],
-                table,
-                self._recorder.session_id,
-                self._names,
-            )
-            if self._event_wanted is None or self._meets(self._event_wanted, row):
+            flaws = [flaw for message in messages for flaw in about[message.id]]
+            if self._meets(self._event_wanted, messages, event, flaws, table):
                 sentence = describe(table.protocol, event)
                 start = f"{self._time(event.ts_ns)}  {self._where(table.server)}"
                 lines.append((event.ts_ns, [f"{start}{sentence}"]))
@@ -110,9 +122,7 @@ class LiveView:
             if message.altered is not None
         }
         for altered in found.altered:
-            said = as_message(altered)
-            row = Row(self._started_ns, [said], session_id=self._recorder.session_id, names=self._names)
-            if self._altered_wanted is None or self._meets(self._altered_wanted, row):
+            if self._meets(self._altered_wanted, [as_message(altered)]):
                 # Of what was put in only its own message has a name.
                 place = (altered.stream.id, altered.direction, altered.offset)
                 name = altered.name or named.get(place) if altered.length else altered.name
@@ -121,19 +131,9 @@ class LiveView:
         for flaw in found.diagnostics:
             about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
             told = events.get(about_message.event_id or 0) if about_message is not None else None
-            row = Row(
-                self._started_ns,
-                [about_message] if about_message else [],
-                told,
-                [flaw],
-                session_id=self._recorder.session_id,
-                names=self._names,
-            )
-            if self._flaw_wanted is None:
-                is_wanted = flaw.severity != "note"
-            else:
-                is_wanted = self._meets(self._flaw_wanted, row)
-            if is_wanted:
+            said = [about_message] if about_message else []
+            is_much = self._flaw_wanted is not None or flaw.severity != "note"
+            if is_much and self._meets(self._flaw_wanted, said, told, [flaw]):
                 label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS.get(flaw.severity))
                 start = f"{self._time(flaw.ts_ns)}  {self._where(flaw.stream.server)}"
                 line: Line = [start, label, f" {self._sender(flaw)}: {flaw.text}"]

@@ -7,11 +7,11 @@ import time
 from kiebitz.cli.terminal.console import warn
 
 _NOTICE_EVERY_S = 5.0
-"""A trouble that repeats itself is told again after this time, with how often it came."""
+"""A trouble that repeats itself is told of again after this time, with how often it came."""
 
 
 class Notices:
-    """Tells a trouble that has a short constant code in a sentence."""
+    """Tells of troubles, each in a sentence; those of one `code` count as the same."""
 
     def __init__(self) -> None:
         self._told: dict[str, tuple[float, int]] = {}

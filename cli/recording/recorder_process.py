@@ -59,7 +59,7 @@ class RecorderProcess:
 
     `on_trouble` is told in a sentence when the journal cannot be written, and when it can again. With `tell`
     whatever else there is to say goes there; without, to stderr. `forwarder` is what goes on whatever
-    happens, in words. What is journaled goes into `tap`, too. As a context it ends with `discard`. Raises
+    happens, in words. All that is journaled goes into `tap`, too. As a context it ends with `discard`. Raises
     StorageError.
     """
 
@@ -128,8 +128,8 @@ class RecorderProcess:
 
         Raises Interrupted if a signal that is held comes meanwhile; then no session is left without an end.
         With `limits` it goes on in one database after the other, named after the one that was given. When all
-        of them and the journal take `max_size` (bytes), nothing more is recorded. What is anonymized is not
-        carried on by another process.
+        of them and the journal take `max_size` (bytes), nothing more is recorded. No other process carries on
+        what is anonymized.
         """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
         self._task = Task(

@@ -1,1 +1,1 @@
-"""What is recorded here is published, too: a process of its own sends what its journal holds."""
+"""A recording is published, too: a process of its own sends all that its journal holds."""

@@ -30,10 +30,10 @@ LAST_S = 5.0
 """So long a server that is lost is waited for when the recording is over."""
 
 TELL_EVERY_S = 0.2
-"""So often a tap tells that nothing has come: others' items need not wait for its."""
+"""So often a tap tells that nothing has come, so that the items of others need not wait."""
 
 _WRITTEN_NS = 100_000_000
-"""So long after it has come, an item is in the journal for sure."""
+"""An item is in the journal for sure so long after it has come."""
 
 KEPT = 5
 """Exit status where the rest is left for the next tap."""
@@ -43,7 +43,7 @@ DAMAGED = 6
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What is noted beside a journal that is to be published, for whoever comes later."""
+    """What is noted beside a journal that is to be published, for the next tap."""
 
     place: str
     name: str
@@ -153,7 +153,7 @@ def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list
         yield items
         if items and not has_told:
             has_told = True
-            # Who records may have died.
+            # The recording process may have died.
             with suppress(OSError):
                 recording.send(None)
 

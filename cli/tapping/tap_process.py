@@ -43,13 +43,13 @@ class TapProcess:
         self._run = secrets.token_hex(8)
         # Not named after the database: the next one in this folder publishes what is left, whatever its is.
         self._beside = Path(database).absolute().parent / f"tap-{tapping.name}"
-        note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
+        self._note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
         try:
             self._spool = Spool(self._beside)
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
-            self._spool.note(note)
+            self._spool.note(self._note)
             self.journal = JournalWriter(
                 self._spool.journal,
                 on_trouble=self._journal_trouble,
@@ -69,7 +69,7 @@ class TapProcess:
         theirs.close()
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From here on, see on this loop that the process is there."""
+        """From here on, see to it on this loop that the process runs."""
         self._loop = loop
         self._next = loop.call_later(_LOOK_EVERY_S, self._look_again)
 
@@ -112,7 +112,7 @@ class TapProcess:
             self._keep()
 
     def discard(self) -> None:
-        """Leave nothing behind but what is kept, which it is if the process was not finished."""
+        """Remove the journal, unless it is kept; it is kept if the process was not finished."""
         if self._process is not None and self._process.exitcode is None:
             self._process.kill()
             self._process.join()
@@ -141,9 +141,8 @@ class TapProcess:
         """Leave what is not published for the next tap of this name, if there is anything."""
         if not self.journal.streams:
             return
-        note = msgspec.json.encode(Note(str(self._tapping.place), self._tapping.name, self._run))
         try:
-            folder = self._spool.keep(note)
+            folder = self._spool.keep(self._note)
         except OSError as error:
             tell(f"kiebitz: what was not published yet is lost: {error.strerror}")
             return

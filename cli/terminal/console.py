@@ -55,7 +55,7 @@ __all__ = [
 
 _NO_COLOUR = "NO_COLOR"
 _FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
-"""By these variables of the environment colours are asked for, or not."""
+"""Variables of the environment that ask for colours; the one above asks for none."""
 
 
 class Styled(NamedTuple):

@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.storage.escaping import escaped, judged
-from kiebitz.storage.traffic import Stretch
+from kiebitz.storage.recorded_bytes import Stretch
 
 ROOM = 90
 """Cells that the bytes of a long line get, if there is room: two fifths of them before the place."""

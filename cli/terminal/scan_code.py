@@ -13,7 +13,7 @@ _QUIET_ZONE = 4
 """Light modules around a code (ISO/IEC 18004, 9.1)."""
 
 _DARK = {(False, False): " ", (False, True): "▄", (True, False): "▀", (True, True): "█"}
-"""An upper and a lower module, by whether they are dark, as what is drawn in black on white."""
+"""The character for an upper and a lower module, each dark or not, in black on white."""
 
 _LIGHT = {(not above, not below): letter for (above, below), letter in _DARK.items()}
 """The same where the letters are light, as on most terminals."""

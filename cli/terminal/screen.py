@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 from rich.console import Console as RichConsole
@@ -18,7 +19,15 @@ from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.json import JSON
 from rich.live import Live as RichLive
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
 from rich.progress_bar import ProgressBar
 from rich.segment import Segment
@@ -37,6 +46,7 @@ __all__ = [
     "ConsoleOptions",
     "Group",
     "Live",
+    "OnProgress",
     "Progress",
     "ProgressBar",
     "RenderResult",
@@ -44,16 +54,19 @@ __all__ = [
     "Segment",
     "Style",
     "Table",
-    "TaskID",
     "Text",
     "as_json",
     "counting",
     "loading",
+    "progress_bar",
 ]
 
 _WORD = re.compile(r'\s*(?>"[^"]*"|\S)++\s*')
 _ITEM = re.compile(r'(?>"[^"]*"|[^,])*+,\s*|(?>"[^"]*"|[^,])++')
-"""What stands in quotation marks is one word. Texts may be anybody's, so nothing here backtracks."""
+"""A word, and an item of a list; what is in quotation marks stays whole.
+
+Texts may be anybody's, so nothing here backtracks.
+"""
 
 _INDENT = "    "
 """Where a line is broken, what is left of it stands so much further in."""
@@ -133,7 +146,7 @@ class Text(RichText):
 def _breaks(text: str, width: int) -> list[int]:
     """Where a text is broken into lines of so many cells: between words, and in a list between its items.
 
-    What is wider than a line even so is left to rich, which breaks it anywhere.
+    A word that is wider than a line even so is left to rich, which breaks it anywhere.
     """
     breaks: list[int] = []
     used = 0
@@ -237,18 +250,39 @@ class Live(RichLive):
             super().start(refresh)
 
 
-def loading() -> Progress:
-    """A progress bar for a file, in bytes."""
-    return Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+OnProgress = Callable[[int, int | None], None]
 
 
-def counting(things: str = "messages") -> Progress:
-    """A progress bar for things that are counted."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + things),
-        TimeRemainingColumn(),
+class _Amount(TextColumn):
+    """How many things are done and of how many, once that is known."""
+
+    def __init__(self, things: str) -> None:
+        super().__init__("{task.completed:,.0f} of {task.total:,.0f} " + things)
+
+    def render(self, task: Task) -> RichText:
+        """The column of a bar."""
+        return RichText() if task.total is None else super().render(task)
+
+
+@contextmanager
+def progress_bar(title: str, *columns: ProgressColumn) -> Iterator[OnProgress]:
+    """A bar while something is done; it is told how much is done, and of how much if that is known."""
+    with Progress(*columns) as progress:
+        bar = progress.add_task(title, total=None)
+        yield lambda done, of: progress.update(bar, completed=done, total=of)
+
+
+def loading(file: str) -> AbstractContextManager[OnProgress]:
+    """A bar for a file, which is told of bytes."""
+    return progress_bar(
+        file, TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    )
+
+
+def counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
+    """A bar for things that are counted."""
+    return progress_bar(
+        title, TextColumn("{task.description}"), BarColumn(), _Amount(things), TimeRemainingColumn()
     )
 
 

@@ -120,6 +120,27 @@ def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Co
     )
 
 
+class Who(msgspec.Struct, frozen=True):
+    """Somebody at an address, and what they call themselves if they have said so."""
+
+    address: str
+    name: str | None
+
+
+def who(width: int = 0) -> Column:
+    """The column, for people, of `Who` a row is about: the name, or else the address."""
+    return Column(
+        "",
+        "who",
+        width=width,
+        text=lambda one: one.name or named(one.address),
+        short=lambda one: one.name or short_address(one.address),
+        least=9,
+        end_matters=lambda one: one.name is None,
+        stays=True,
+    )
+
+
 def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
     """The columns as they are shown where there are several tables, or one."""
     return [

@@ -6,8 +6,6 @@ The server's routes and the OpenAPI document are made of this one table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, cast
 
 import msgspec
@@ -29,6 +27,7 @@ from kiebitz.storage.filters import FilterError
 from kiebitz.storage.in_full import MessageInFull
 from kiebitz.storage.sentences import game_title
 from kiebitz.storage.timeline import TableRow
+from kiebitz.storage.times import iso_time
 
 _MOST_WORDS = 200
 
@@ -94,13 +93,8 @@ def table_infos(reader: Reader) -> list[records.TableInfo]:
     ]
 
 
-def kiebitz_version() -> str:
-    """The version that is installed."""
-    return version("kiebitz")
-
-
 def _iso(ns: int | None) -> str | None:
-    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC).isoformat().replace("+00:00", "Z")
+    return None if ns is None else iso_time(ns)
 
 
 def _tables(reader: Reader, asked: Asked) -> records.Tables:

@@ -19,7 +19,7 @@ import msgspec
 
 from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.web import records
-from kiebitz.cli.web.addresses import kiebitz_version, session_info, table_infos
+from kiebitz.cli.web.addresses import session_info, table_infos
 from kiebitz.cli.web.course import course
 from kiebitz.cli.web.drawn import Drawn
 from kiebitz.cli.web.lists import (
@@ -35,6 +35,7 @@ from kiebitz.cli.web.page import joined_script, page_files
 from kiebitz.cli.web.pictures import draw
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.state import apply
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.in_full import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull
 from kiebitz.storage.session import Stream
 from kiebitz.storage.timeline import TableRow

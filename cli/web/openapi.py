@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, kiebitz_version
+from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS
 from kiebitz.cli.web.asked import CHOICES, Parameter
 from kiebitz.cli.web.by_hand import HEADER, Deed
+from kiebitz.dissectors.version import kiebitz_version
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "number": {"type": "integer", "minimum": 0},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,13 +17,15 @@ from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.web.drawn import Drawn
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.filters import Filter
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.players import names_of_streams
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import TableRow, Timeline, sessions
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
 
 _MOST_ONLOOKERS = 50
 """So many players' views are kept at once."""

@@ -23,7 +23,7 @@ from kiebitz.cli.faults import fault
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys
-from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, Address, kiebitz_version, session_info
+from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, Address, session_info
 from kiebitz.cli.web.answering import JsonAnswer
 from kiebitz.cli.web.asked import (
     MOST_DIGITS,
@@ -41,6 +41,7 @@ from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.filters import FilterError
 
 LIMIT_S = 5.0

@@ -53,16 +53,18 @@ class Addresses:
     def _next(self, version: int, length: int) -> str:
         """One that is free, of this length as long as there are any."""
         make, other_length = (_ipv4, _LONGEST_IPV4) if version == 4 else (_ipv6, _ANY_IPV6)
-        for wanted in (length, other_length):
-            free = self._free.setdefault((version, wanted), make(wanted))
-            for address in free:
-                if address not in self._found:
-                    return address
-        raise AssertionError("there are more addresses than are remembered")
+        while True:
+            for wanted in (length, other_length):
+                free = self._free.setdefault((version, wanted), make(wanted))
+                for address in free:
+                    if address not in self._found:
+                        return address
+            # Each has had its turn. There are more of them than are remembered, so the first are free again.
+            del self._free[version, other_length]
 
 
 def _ipv4(length: int) -> Iterator[str]:
-    """All addresses of this length that stand for others."""
+    """All IPv4 addresses of this length that stand for others."""
     for network in _DOCUMENTATION:
         places = length - len(network)
         if 1 <= places <= 3:
@@ -78,7 +80,7 @@ def _ipv4(length: int) -> Iterator[str]:
 
 
 def _ipv6(length: int) -> Iterator[str]:
-    """The same, written as RFC 5952 has it; none for the few lengths that there are none of."""
+    """The same of IPv6, written as RFC 5952 has it; none for the few lengths that there are none of."""
     # RFC 3849, and for short ones RFC 6666. Two colons stand for at least two groups.
     for network, most_groups, exactly in (
         ("2001:db8::", 4, False),

@@ -1,13 +1,14 @@
 """A session's items, each again with stand-ins for all that may tell who somebody is.
 
 The bytes are cut into messages as the inspector cuts them, and each is replaced by one of the same length: so
-pieces, offsets, gaps and times stay. Whatever else is known of a session follows from the new bytes.
+pieces, offsets, gaps and times stay. All else that is known of a session follows from the new bytes.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
+from typing import get_args
 
 import msgspec
 
@@ -19,6 +20,7 @@ from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.inspector import DIVERGENCE, DecodeAs
 from kiebitz.dissectors.records import (
     OPPOSITE,
+    Action,
     Altered,
     Chunk,
     Direction,
@@ -34,25 +36,12 @@ _MOST_HELD = 2 * FRAME_LIMIT
 """So many bytes of one direction wait for the end of their message; then they are made out without it."""
 
 _OF_RULES = (
-    *(
-        "drop",
-        "change",
-        "insert",
-        "double",
-        "hold",
-        "delay",
-        "reorder",
-        "cut",
-        "reset",
-        "jitter",
-        "rate",
-        "hook",
-    ),
+    *get_args(Action),
+    *("jitter", "rate", "hook"),
     *("msg", "dir", "c2s", "s2c", "player", "client", "server", "stream", "game", "and", "or", "not", "in"),
     *("contains", "matches", "true", "false", "null", "after", "every", "first", "ms", "s"),
 )
 """The words in which rules are written, beside those of the protocols."""
-
 
 _Memo = dict[tuple[str, Direction, bytes], bytes]
 """By protocol and direction, what comes of messages that came before: a server tells each client the same."""

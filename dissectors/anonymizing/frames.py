@@ -43,7 +43,7 @@ def anonymized(frame: bytes, direction: Direction, dissector: Dissector, stand_i
     known = _own_words(dissector)
     if row is not None:
         fields = dissector.anonymized(row, decoded.fields, stand_ins.text, stand_ins.rename)
-        known = known | _tokens(_texts(fields))
+        known = known | words_as_bytes(_texts(fields))
         written = _rewritten(frame, direction, dissector, decoded.fields, fields)
     elif b"\0" in frame:
         # As in UTF-16: letters that stand alone are no words that one could tell from others.
@@ -95,11 +95,6 @@ def blank(data: bytes) -> bytes:
     return re.sub(rb"[^\r\n]", b"?", data)
 
 
-def words_as_bytes(words: Iterable[str]) -> frozenset[bytes]:
-    """Words as they may stand in bytes, in small letters, for `masked`."""
-    return _tokens(words)
-
-
 def _other_word(token: bytes, stand_ins: StandIns) -> bytes:
     """A stand-in for a word; for bytes that are no UTF-8 some that are none either."""
     is_utf_8 = _is_utf_8(token)
@@ -134,11 +129,11 @@ def _other_entity(token: bytes, known: frozenset[bytes], stand_ins: StandIns) ->
 
 @lru_cache(maxsize=64)
 def _own_words(dissector: Dissector) -> frozenset[bytes]:
-    return _tokens((*dissector.grammar.words, *_JSON_WORDS))
+    return words_as_bytes((*dissector.grammar.words, *_JSON_WORDS))
 
 
-def _tokens(texts: Iterable[str]) -> frozenset[bytes]:
-    """The words of some texts, as they stand in bytes, with escapes and without."""
+def words_as_bytes(texts: Iterable[str]) -> frozenset[bytes]:
+    """The words of texts as they may stand in bytes, in small letters, with escapes and without."""
     found: set[bytes] = set()
     for text in texts:
         spellings = {text.encode("utf-8", "ignore"), msgspec.json.encode(text)}

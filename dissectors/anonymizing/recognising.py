@@ -1,7 +1,7 @@
 """Which protocol each server speaks, as the inspector finds it out; until then its items wait.
 
-Only until then: an inspector is asked about a server, and no more once it is known. Should it be mistaken,
-nothing leaks, as whatever is no word of the grammar is replaced.
+An inspector is asked about a server until that is known, and no more after that. Should it be mistaken,
+nothing leaks, as all that is no word of the grammar is replaced.
 """
 
 from __future__ import annotations

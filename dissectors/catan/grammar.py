@@ -560,7 +560,7 @@ GRAMMAR = Grammar(
     state_handles=STATE_HANDLES,
     aliases=ALIASES,
     rules=RULES,
-    # What is hidden is a number, and one server names fields by letters.
+    # A number stands for hidden cards, and one server names fields by letters.
     mixed=(
         "Rohstoffe",
         "Spieler.Rohstoffe",

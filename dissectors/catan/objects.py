@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,6 +33,7 @@ from kiebitz.dissectors.catan.words import (
     STATUS,
     STRASSE,
 )
+from kiebitz.dissectors.fields import is_version
 from kiebitz.dissectors.grammar import Field, Rename, Replace
 from kiebitz.dissectors.wrong_values import Wrong
 
@@ -61,9 +61,6 @@ STRASSENORT = Between(2)
 BAUORT = Between(2, 3)
 
 
-_VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
-
-
 class Version(Text):
     """The version of the protocol; of another one nothing is known here."""
 
@@ -81,7 +78,7 @@ class Version(Text):
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
         # A dialect has it as a number.
-        return value if not isinstance(value, str) or _VERSION.fullmatch(value) else replace(value)
+        return value if not isinstance(value, str) or is_version(value) else replace(value)
 
 
 class Building(Object):

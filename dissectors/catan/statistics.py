@@ -15,11 +15,13 @@ from kiebitz.dissectors.statistics import (
     Sample,
     actions,
     bound,
+    faces_rolled,
     of_each,
 )
 
 _SUMS = {str(total): Fraction(6 - abs(7 - total), 36) for total in range(2, 13)}
-_FACES = {str(face): Fraction(1, 6) for face in range(1, 7)}
+
+_DIE = range(1, 7)
 
 _RESOURCES = ("Holz", "Lehm", "Wolle", "Getreide", "Erz")
 _FROM_THE_DICE = "roll"
@@ -28,7 +30,7 @@ _FROM_THE_DICE = "roll"
 def _dice(event: Event) -> tuple[int, ...]:
     """The two dice of a roll; none where two dice cannot show it."""
     dice = tuple(event.data["dice"])
-    return dice if len(dice) == 2 and all(str(face) in _FACES for face in dice) else ()
+    return dice if len(dice) == 2 and all(face in _DIE for face in dice) else ()
 
 
 def _sums(event: Event) -> Iterable[Sample]:
@@ -97,14 +99,7 @@ STATISTICS = (
         values=tuple(_SUMS),
         chance=_SUMS,
     ),
-    Histogram(
-        key="faces",
-        of="dice",
-        title="Each die of them, against chance",
-        reads=of_each("rolled", give=_faces),
-        values=tuple(_FACES),
-        chance=_FACES,
-    ),
+    faces_rolled(_faces),
     Counts(
         key="resources",
         title="Resources from the dice",

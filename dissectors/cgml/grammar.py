@@ -8,7 +8,6 @@ a trick, *talon* the two cards that whoever wins the bidding (*licitace*) exchan
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from kiebitz.dissectors.cgml.handles import GROUP, NAME, PLAYER, URL
 from kiebitz.dissectors.cgml.markup import ENVELOPE
 from kiebitz.dissectors.cgml.rules import RULES
 from kiebitz.dissectors.cgml.values import MOST_CHILDREN, Card, Child, Choice, Compound, Pattern, Range, Shape
-from kiebitz.dissectors.fields import Number, Text
+from kiebitz.dissectors.fields import Number, Text, is_version
 from kiebitz.dissectors.grammar import Field, Grammar, MessageType, Rename, Replace
 from kiebitz.dissectors.records import Direction
 
@@ -26,13 +25,12 @@ VERSIONS = tuple(f"1.{minor}" for minor in range(20))
 
 
 class Version(Text):
-    """A version; of those that there are nobody is known by one."""
+    """The version of CGML; anything else that stands there may be a name."""
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
-        return value if _NUMBERED.fullmatch(value) else replace(value)
+        return value if is_version(value) else replace(value)
 
 
-_NUMBERED = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
 VERSION = Field("version", Version(), "the version of CGML that is used", optional=True)
 
 _GAME_NAME = "licitovany_marias"

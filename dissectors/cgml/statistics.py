@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kiebitz.dissectors.cgml.names import called, player_names
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State
-from kiebitz.dissectors.statistics import Counts, Sample, Shares, remember
+from kiebitz.dissectors.statistics import Counts, Read, Sample, Shares, remember
 
 _WON, _LOST = "won", "lost"
 _PASS = "PASS"
@@ -37,9 +37,10 @@ def _name(player: int | None, state: State) -> str:
 
 
 class _Hands:
-    """Reads each group's hand: who plays which game, and how it ends for that player."""
+    """Reads each group's hand: gives a sample of who played which game, and how it ended for that player."""
 
-    def __init__(self) -> None:
+    def __init__(self, give: Callable[[str, str, str], Sample]) -> None:
+        self._give = give
         self._played: dict[int | None, dict[str, Any]] = {}
 
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
@@ -51,26 +52,12 @@ class _Hands:
             if played is not None and played["player"] is not None:
                 end = _WON if played["player"] in event.data["winners"] else _LOST
                 game = event.data["game"] or played["game"]
-                yield self.sample(_name(played["player"], state), GAME_NAMES.get(game, str(game)), end)
-
-    def sample(self, player: str, game: str, end: str) -> Sample:
-        """In whose line it counts."""
-        raise NotImplementedError
+                yield self._give(_name(played["player"], state), GAME_NAMES.get(game, str(game)), end)
 
 
-class _Games(_Hands):
-    def sample(self, player: str, game: str, end: str) -> Sample:
-        return Sample(player, game)
-
-
-class _ByPlayer(_Hands):
-    def sample(self, player: str, game: str, end: str) -> Sample:
-        return Sample(player, end)
-
-
-class _ByGame(_Hands):
-    def sample(self, player: str, game: str, end: str) -> Sample:
-        return Sample(game, end)
+def _hands(give: Callable[[str, str, str], Sample]) -> Callable[[], Read]:
+    """Readers that count hands: what each gives, by its player, its game and its end."""
+    return lambda: _Hands(give)
 
 
 def _tricks(event: Event, state: State) -> Iterable[Sample]:
@@ -94,7 +81,7 @@ class _Fleks:
         if event.kind == "trump":
             self._level.pop(event.game_id, None)
         elif event.kind == "flek":
-            # What is not written is 1: the level of the game, and behind a colon that of the seven.
+            # The level of the game, and behind a colon that of the seven; one that is not written is 1.
             game, _, seven = event.data["level"].partition(":")
             level = (game, seven or "1")
             raised = level != self._level.get(event.game_id, ("1", "1"))
@@ -106,14 +93,20 @@ STATISTICS = (
     Counts(
         key="games",
         title="Games played",
-        reads=_Games,
+        reads=_hands(lambda player, game, end: Sample(player, game)),
         columns=(*GAME_NAMES.values(),),
     ),
-    Shares(key="declarers", title="Played, and won", reads=_ByPlayer, part=_WON, rest=_LOST),
+    Shares(
+        key="declarers",
+        title="Played, and won",
+        reads=_hands(lambda player, game, end: Sample(player, end)),
+        part=_WON,
+        rest=_LOST,
+    ),
     Shares(
         key="kinds",
         title="Won, by the kind of game",
-        reads=_ByGame,
+        reads=_hands(lambda player, game, end: Sample(game, end)),
         part=_WON,
         rest=_LOST,
         of="game",

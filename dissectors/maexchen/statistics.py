@@ -6,6 +6,7 @@ see them, do not: what is doubted is no fair sample.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
@@ -13,10 +14,9 @@ from typing import NamedTuple
 from kiebitz.dissectors.maexchen.dice import ROLLS, rank
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State
-from kiebitz.dissectors.statistics import Counts, Histogram, Sample, Shares, of_each
+from kiebitz.dissectors.statistics import Counts, Histogram, Sample, Shares, faces_rolled, of_each
 
 _CHANCES = {roll: Fraction(1 if roll[0] == roll[2] else 2, 36) for roll in ROLLS}
-_FACES = {str(face): Fraction(1, 6) for face in range(1, 7)}
 
 _AS_ROLLED, _HIGHER, _LOWER, _NOT_KNOWN = "as rolled", "bluff", "less", "roll not known"
 _TOLD, _BELIEVED, _CAUGHT = "told", "believed", "caught"
@@ -44,7 +44,7 @@ class _Claim(NamedTuple):
     is_bluff: bool | None
 
 
-class _Round:
+class _Round(ABC):
     """Reads a round: what was rolled, then what was announced of it."""
 
     def __init__(self) -> None:
@@ -56,11 +56,10 @@ class _Round:
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
         yield from self.samples(event)
         match event.kind:
-            case "round_started":
+            case "round_started" | "lost":
                 self.rolled = self.claim = self.seer = None
             case "rolls":
-                self.rolled = None
-                self.claim = None
+                self.rolled = self.claim = None
             case "rolled":
                 self.rolled = (event.data["name"], event.data["dice"])
                 self.claim = None
@@ -69,12 +68,10 @@ class _Round:
                 self.claim = _Claim(event.data["name"], None if difference is None else difference > 0)
             case "wants_to_see":
                 self.seer = event.data["name"]
-            case "lost":
-                self.rolled = self.claim = self.seer = None
 
+    @abstractmethod
     def samples(self, event: Event) -> Iterable[Sample]:
         """What an event gives to count; it is not remembered yet."""
-        raise NotImplementedError
 
     def difference(self, event: Event) -> int | None:
         """By how many ranks an announcement is above what was rolled; None where that is not known."""
@@ -126,14 +123,7 @@ STATISTICS = (
         values=ROLLS,
         chance=_CHANCES,
     ),
-    Histogram(
-        key="faces",
-        of="dice",
-        title="Each die of them, against chance",
-        reads=of_each("rolled", give=_faces),
-        values=tuple(_FACES),
-        chance=_FACES,
-    ),
+    faces_rolled(_faces),
     Histogram(
         key="announced-dice",
         of="announcements",

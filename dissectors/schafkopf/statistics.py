@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import MODI
 from kiebitz.dissectors.state import State
-from kiebitz.dissectors.statistics import Counts, Sample, Shares, of_each
+from kiebitz.dissectors.statistics import Counts, Read, Sample, Shares, of_each
 
 _WON, _LOST = "won", "lost"
 _MODE = re.compile(r"([A-Z]{2,}?)(?:eichel|gras|herz|schellen)?(du|DU)?")
@@ -42,9 +42,10 @@ def _knocks(event: Event) -> Iterable[Sample]:
 
 
 class _Ends:
-    """Gives how the declared game ended for its player, who is named among those who won, or who lost."""
+    """Reads how the declared game ends for its player, who is named among those who won, or who lost."""
 
-    def __init__(self) -> None:
+    def __init__(self, give: Callable[[str, str, str], Sample]) -> None:
+        self._give = give
         self._declared: dict[str, Any] = {}
 
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
@@ -58,25 +59,27 @@ class _Ends:
             if player is not None and mode is not None:
                 # One side is told; where the player is not on it, that was the other's.
                 told_of = player in event.data["names"]
-                yield self.sample(player, mode, _WON if told_of == (event.kind == _WON) else _LOST)
-
-    def sample(self, player: str, mode: str, end: str) -> Sample:
-        """In whose line it counts."""
-        return Sample(player, end)
+                yield self._give(player, mode, _WON if told_of == (event.kind == _WON) else _LOST)
 
 
-class _EndsByKind(_Ends):
-    def sample(self, player: str, mode: str, end: str) -> Sample:
-        return Sample(kind_of(mode), end)
+def _ends(give: Callable[[str, str, str], Sample]) -> Callable[[], Read]:
+    """Readers that count declared games: what each gives, by its player, its Modus and its end."""
+    return lambda: _Ends(give)
 
 
 STATISTICS = (
     Counts(key="games", title="Games declared", reads=of_each("declared", give=_declared)),
-    Shares(key="declarers", title="Declared, and won", reads=_Ends, part=_WON, rest=_LOST),
+    Shares(
+        key="declarers",
+        title="Declared, and won",
+        reads=_ends(lambda player, mode, end: Sample(player, end)),
+        part=_WON,
+        rest=_LOST,
+    ),
     Shares(
         key="kinds",
         title="Won, by the kind of game",
-        reads=_EndsByKind,
+        reads=_ends(lambda player, mode, end: Sample(kind_of(mode), end)),
         part=_WON,
         rest=_LOST,
         of="game",

@@ -2,7 +2,7 @@
 
 docs/taps.md describes it byte for byte. All records are arrays, and the first element of an item's says which
 kind it is. A batch says by itself which streams its items are of, so each can be read without the ones before
-it. Whatever comes may be anybody's: nothing is taken that no tap writes.
+it. It may come from anybody: nothing is taken that no tap writes.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ MAX_DATA = 256 << 10
 ENOUGH_DATA = 256 << 10
 """A batch with so many bytes takes no more items: so it stays below 1 MiB, NATS's usual limit."""
 
+_MAX_TEXT = 4096
+"""So many characters of a text are published."""
+
 _MOST = 1 << 62
 """No number in a database is greater."""
 
@@ -53,7 +56,7 @@ _Count = Annotated[int, Meta(ge=0, le=_MOST)]
 _Nanoseconds = Annotated[int, Meta(ge=0, le=_MOST)]
 _Way = Literal[0, 1]
 _Code = Annotated[str, Meta(pattern=r"\A[a-z0-9-]{1,64}\Z")]
-_Text = Annotated[str, Meta(max_length=4096)]
+_Text = Annotated[str, Meta(max_length=_MAX_TEXT)]
 _Data = Annotated[bytes, Meta(max_length=MAX_DATA)]
 _Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,64}\Z")]
 _Json = Annotated[str, Meta(max_length=MAX_DATA)]
@@ -253,11 +256,11 @@ def record_of(item: Item, number: int) -> Record:
         return FaultRecord(
             *where,
             item.code,
-            item.text[:4096],
+            item.text[:_MAX_TEXT],
             item.length,
             item.group,
             item.blame,
-            item.expected,
+            None if item.expected is None else item.expected[:_MAX_TEXT],
             item.severity,
         )
     fields = item.fields_json
@@ -265,10 +268,10 @@ def record_of(item: Item, number: int) -> Record:
         *where,
         item.length,
         item.action,
-        item.rule[:4096],
+        item.rule[:_MAX_TEXT],
         item.sent_ns,
         None if item.original is None else item.original[:MAX_DATA],
-        None if item.name is None else item.name[:4096],
+        None if item.name is None else item.name[:_MAX_TEXT],
         None if fields is None or len(fields) > MAX_DATA // 4 else fields,
     )
 

@@ -1,7 +1,7 @@
 """One connection to a NATS server, and the JetStream stream of a place.
 
-A connection that is lost is not mended but made anew by whoever needs it: so whatever was on its way is known
-to be lost, and sent again in its order. nats-py is imported here alone, and only when this is used.
+A connection that is lost is not mended; its user makes a new one. So all that was on its way is known to be
+lost, and is sent again in its order. nats-py is imported here alone, and only when this is used.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Link:
     async def open(self) -> JetStreamContext:
         """Connect. Raises TapError with a clause that says why that cannot be."""
         for name in ("nats", "asyncio"):
-            # What is wrong is raised; a log would write to the terminal what a server says, as it came.
+            # Errors are raised; a log would write a server's words to the terminal as they came.
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         from nats.aio.client import Client
         from nats.errors import Error
@@ -76,7 +76,7 @@ class Link:
                     self._place.server,
                     error_cb=self._hear,
                     allow_reconnect=False,
-                    # Two tries at once; any later one is made by whoever needs the connection.
+                    # Two tries at once; later ones are made with a new connection.
                     max_reconnect_attempts=1,
                     reconnect_time_wait=0,
                     connect_timeout=_CONNECT_S,
@@ -90,7 +90,7 @@ class Link:
         except (TimeoutError, Error, OSError, ValueError) as error:
             raise self.failure(error) from error
         if tls is not None and not tls.session_stats()["connect_good"]:
-            # nats-py goes on without, and whoever is on the way can say that a server has none.
+            # nats-py goes on without where a server says that it has none, and anybody on the way can say so.
             raise TapError("it offers no TLS, which tls:// asks for")
         if client.max_payload < _LEAST_PAYLOAD:
             raise TapError(

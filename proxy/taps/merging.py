@@ -6,7 +6,7 @@ sent what they had by then, but for `WAIT_NS` at most; what comes later is put i
 times are moved by as much as its tap's clock differs from that of JetStream: of the messages up to its first
 item the one that was on its way for the shortest time tells that.
 
-Pure: whoever reads hands over what has come, and says what time it is at the server.
+Pure: the reader hands over the messages, and says what time it is at the server.
 """
 
 from __future__ import annotations

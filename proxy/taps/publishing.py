@@ -98,7 +98,7 @@ class Publisher:
         answers = []
         for batch in left:
             identity = f"{batch.tap}.{batch.run}.{batch.first}-{batch.first + len(batch.items)}"
-            # What only tells the time is another one each time.
+            # A batch that only tells the time is another one each time.
             headers = {"Nats-Msg-Id": identity} if batch.items else None
             now = msgspec.structs.replace(batch, sent_ns=now_ns())
             answers.append(

@@ -61,8 +61,8 @@ class Engine:
         self._spilt = tempfile.TemporaryDirectory(prefix="kiebitz-")
         self._thread = ThreadPoolExecutor(1, "duckdb")
         self._connection = duckdb.connect(":memory:")
+        self._functions = Functions(self._connection)
         try:
-            self._functions = Functions(self._connection)
             self._prepare(os.path.abspath(corpus.path))
         except duckdb.Error as error:
             self.close()

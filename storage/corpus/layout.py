@@ -66,7 +66,7 @@ class Corpus:
 
     def put(self, staged: str, digest: str) -> bool:
         """Let a capture that was made appear; False if it was there already. Raises OSError."""
-        # What has appeared is whole even if the machine stops: the name comes after what it names.
+        # Its files are on the disk before its name: so a capture that is seen is whole, even after a crash.
         for path, _, names in os.walk(staged):
             for name in (*names, ""):
                 _settle(os.path.join(path, name))
@@ -95,6 +95,7 @@ def make(path: str) -> Corpus:
 
     Raises CorpusError.
     """
+    _check_name(path)
     mark = os.path.join(path, _MARK)
     try:
         os.makedirs(path, exist_ok=True)
@@ -109,6 +110,14 @@ def make(path: str) -> Corpus:
     except OSError as error:
         raise CorpusError(sentence(path, error)) from error
     return opened(path)
+
+
+def _check_name(path: str) -> None:
+    """Raise CorpusError if Arrow and DuckDB could not open what is in this folder."""
+    try:
+        os.path.abspath(path).encode()
+    except UnicodeEncodeError:
+        raise CorpusError(f"{path}: this folder's path is not UTF-8: name another one") from None
 
 
 def _put_mark(path: str, mark: str) -> None:
@@ -126,6 +135,7 @@ def _put_mark(path: str, mark: str) -> None:
 
 def opened(path: str) -> Corpus:
     """A corpus that is there. Raises CorpusError."""
+    _check_name(path)
     try:
         # It may be somebody else's: no pipe is waited for, and no more is read than there can be.
         descriptor = os.open(os.path.join(path, _MARK), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

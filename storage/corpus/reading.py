@@ -14,8 +14,8 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
 from kiebitz.storage.numbers import FROM_ONE
-from kiebitz.storage.session import Event, Game, Message, between
-from kiebitz.storage.timeline import SessionRow
+from kiebitz.storage.session import Event, Game, Message
+from kiebitz.storage.timeline import SessionRow, between
 from kiebitz.storage.traffic import DiagnosticRow, FlawOfMessage
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class Origin(NamedTuple):
     capture: str
     source: str
 
+
+_NOT_OURS = (msgspec.MsgspecError, TypeError, ValueError, LookupError, AttributeError, RecursionError)
+"""Values raise these where they are not of the form in which Kiebitz writes them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,7 +45,7 @@ def told_if_damaged(
     def reading(engine: Engine, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         try:
             yield from read(engine, *args, **kwargs)
-        except (msgspec.MsgspecError, TypeError, ValueError, KeyError, RecursionError) as error:
+        except _NOT_OURS as error:
             if isinstance(error, KiebitzError):
                 raise
             raise CorpusError(
@@ -146,7 +149,7 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
         parameters,
     )
     for capture, source, number, time, ts_ns, table, server, game, kind, actor, sentence, data, seq in rows:
-        fields = msgspec.json.decode(data)
+        fields = msgspec.json.decode(data, type=dict[str, Any])
         event = Event(
             number, number, time, ts_ns, table, server, game, kind, actor, sentence, fields, seq, None
         )
@@ -170,7 +173,7 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Me
     for capture, source, protocol, told, sent, flaws, *row in rows:
         number, time, ts_ns, stream, direction, client, player, server, name, *place = row
         offset, length, game, event = place
-        fields = msgspec.json.decode(told)
+        fields = msgspec.json.decode(told, type=dict[str, Any])
         dissector = None if protocol is None else dissector_of(protocol)
         gloss = None if dissector is None else dissector.gloss(name, direction, fields)
         message = Message(
@@ -198,7 +201,7 @@ def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, FlawI
     for capture, source, *row in rows:
         flaw = DiagnosticRow(*row[:18])
         seconds, client, player, server, marked, lines, *resumed = row[18:]
-        told = msgspec.json.decode(lines)
+        told = msgspec.json.decode(lines, type=list[dict[str, Any]])
         yield (
             Origin(capture, source),
             FlawInCorpus(flaw, seconds, client, player, server, marked, told, *resumed),
@@ -246,5 +249,5 @@ def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]
     return condition, [*parameters]
 
 
-def _decoded(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)
+def _decoded(text: str | None) -> dict[str, Any] | None:
+    return None if text is None else msgspec.json.decode(text, type=dict[str, Any])

@@ -19,7 +19,7 @@ from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.reading import sql_condition, told_if_damaged
 from kiebitz.storage.statistics.results import Result
 from kiebitz.storage.statistics.said import messages_by_name
-from kiebitz.storage.statistics.tallies import Tally, tally_of
+from kiebitz.storage.statistics.tallies import Tally, count, results_of, tally_of
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -59,18 +59,12 @@ class _Protocol:
     def take(self, event: Event, counts: bool) -> None:
         """Read an event, and count it or not."""
         apply(self._state, event.changes)
-        for read, tally in self._readers:
-            # Whether it counts or not, the reader must get to its end, and remember.
-            for sample in read(event, self._state):
-                if counts:
-                    tally.add(sample, 0.0)
+        # No row is about points in time.
+        count(self._readers, event, self._state, 0.0, counts)
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> list[Result]:
         """What it comes to, of which there is anything."""
-        for _, tally in self._counted:
-            result = tally.result()
-            if result is not None:
-                yield result
+        return results_of(tally for _, tally in self._counted)
 
 
 def counted(
@@ -80,6 +74,13 @@ def counted(
 
     `on_progress` is told now and then how many events are read. Raises CorpusError.
     """
+    return list(_counted(engine, wanted, on_progress))
+
+
+@told_if_damaged
+def _counted(
+    engine: Engine, wanted: Filter | None, on_progress: Callable[[int], None]
+) -> Iterator[ProtocolStatistics]:
     protocols: dict[str, _Protocol] = {}
     table: tuple[str, int] | None = None
     for done, (protocol, at, event, counts) in enumerate(_events(engine, wanted)):
@@ -90,10 +91,9 @@ def counted(
             table = at
             of_protocol.begin()
         of_protocol.take(event, counts)
-    return [*_results(engine, wanted, protocols)]
+    yield from _results(engine, wanted, protocols)
 
 
-@told_if_damaged
 def _events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[str, tuple[str, int], Event, bool]]:
     """All events, table by table: the protocol, the table, the event, and whether it counts."""
     condition, parameters = sql_condition(wanted, "events")
@@ -113,13 +113,13 @@ def _results(
 ) -> Iterator[ProtocolStatistics]:
     condition, parameters = sql_condition(wanted, "messages")
     said: dict[str, list[tuple[str, Direction, int]]] = {}
-    for protocol, name, direction, count in engine.rows(
+    for protocol, name, direction, times in engine.rows(
         "SELECT m.protocol, m.name, m.direction, count(*) FROM messages AS m"
         f" WHERE m.protocol IS NOT NULL AND {condition} GROUP BY ALL"
         " ORDER BY count(*) DESC, m.name, m.direction",
         parameters,
     ):
-        said.setdefault(protocol, []).append((name, direction, count))
+        said.setdefault(protocol, []).append((name, direction, times))
     condition, parameters = sql_condition(wanted, "events")
     happened = {
         protocol: counts
@@ -134,5 +134,5 @@ def _results(
         by_name = messages_by_name(said.get(protocol, []))
         results = [*(protocols[protocol].results() if protocol in protocols else ())]
         results += [by_name] if by_name is not None else []
-        messages = sum(count for _, _, count in said.get(protocol, ()))
+        messages = sum(times for _, _, times in said.get(protocol, ()))
         yield ProtocolStatistics(protocol, captures, games, messages, events, results)

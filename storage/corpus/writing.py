@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
+from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.results import named_result
 from kiebitz.storage.schema import TABLES
 from kiebitz.storage.session import Session
-from kiebitz.storage.traffic import SHOWN, Bytes, DiagnosticRow, diagnostics, streams
+from kiebitz.storage.traffic import SHOWN, DiagnosticRow, diagnostics, streams
 
 if TYPE_CHECKING:
     from pyarrow import Schema
@@ -54,9 +55,9 @@ def write_capture(
 ) -> None:
     """Write the files of a session into a folder. Raises OSError."""
     timeline = session.timeline
-    own = next(iter(_stored(timeline, BY_CAPTURE, "id = ?")))
+    _, own = next(_stored(timeline, BY_CAPTURE, "id = ?"))
     with _Parts(BY_CAPTURE, folder) as parts:
-        parts.add(None, (*own[1], *source))
+        parts.add(None, (*own, *source))
     rows: dict[str, _Rows] = {
         "streams": _streams(timeline),
         "tables": _stored(timeline, "tables", "session_id = ?"),

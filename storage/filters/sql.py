@@ -59,8 +59,8 @@ def register_functions(
 ) -> None:
     """Give a connection the functions that the conditions call. Raises sqlite3.Error.
 
-    `name_of` knows what the client of a stream calls itself.
-    Whatever such a function raises, as FilterError, comes as an OperationalError: see `reason_of`.
+    `name_of` knows what the client of a stream calls itself. An error of such a function (FilterError) comes
+    out of SQLite as an OperationalError: see `reason_of`.
     """
     for name, function in FUNCTIONS.items():
         connection.create_function(name, 2, _keeping_reasons(function), deterministic=True)

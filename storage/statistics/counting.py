@@ -16,7 +16,7 @@ from kiebitz.dissectors.statistics import Read, statistics_of
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.statistics.results import Result, TableStatistics
 from kiebitz.storage.statistics.said import Said
-from kiebitz.storage.statistics.tallies import Tally, tally_of
+from kiebitz.storage.statistics.tallies import Tally, count, results_of, tally_of
 from kiebitz.storage.timeline import GameRow, TableRow, Timeline
 
 if TYPE_CHECKING:
@@ -47,18 +47,11 @@ class _Table:
             self._state = self._timeline.state_at(event.table_id, event.seq - 1)
         apply(self._state, event.changes)
         seconds = (event.ts_ns - self._timeline.started_ns) / 1e9
-        for read, tally in self._counted:
-            # Whether it counts or not, the reader must get to its end, and remember.
-            for sample in read(event, self._state):
-                if counts:
-                    tally.add(sample, seconds)
+        count(self._counted, event, self._state, seconds, counts)
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> list[Result]:
         """What the rows come to, of which there is anything."""
-        for _, tally in self._counted:
-            result = tally.result()
-            if result is not None:
-                yield result
+        return results_of(tally for _, tally in self._counted)
 
 
 def counted(

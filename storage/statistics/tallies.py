@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Sample, Shares, Statistic
+from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.state import State
+from kiebitz.dissectors.statistics import (
+    Counts,
+    Course,
+    Durations,
+    Histogram,
+    Read,
+    Sample,
+    Shares,
+    Statistic,
+)
 from kiebitz.storage.statistics import chance, results
 
 MOST_LINES = 200
-"""A tally has no more lines, and a line no more columns; what does not fit is counted in one number."""
+"""A tally has no more lines, and a line no more columns; all that does not fit is counted in one number."""
 
 MOST_POINTS = 1000
 """Of a line in a course no more points are kept: beyond that every other goes."""
@@ -75,9 +86,8 @@ class _HistogramTally(_Amounts[Histogram]):
         counts = {name: sum(line.values()) for name, line in self._lines.items()}
         if not any(counts.values()):
             return None
-        chances = self.statistic.chance
         about = self.statistic
-        test = None if chances is None else chance.judged(about.of, counts, chances)
+        test = None if about.chance is None else chance.judged(about.of, counts, about.chance)
         return results.Histogram(about.key, about.title, about.of, counts, test, self.left_out)
 
 
@@ -190,3 +200,20 @@ def tally_of(statistic: Statistic) -> Tally[Any]:
     """An empty tally for a statistic."""
     tally: Tally[Any] = _TALLIES[type(statistic)](statistic)
     return tally
+
+
+def count(
+    counted: Iterable[tuple[Read, Tally[Any]]], event: Event, state: State, seconds: float, counts: bool
+) -> None:
+    """Let readers read an event, with the table's state after it, and add its samples to their tallies."""
+    for read, tally in counted:
+        # Whether it counts or not, the reader must get to its end, and remember.
+        for sample in read(event, state):
+            if counts:
+                tally.add(sample, seconds)
+
+
+def results_of(tallies: Iterable[Tally[Any]]) -> list[results.Result]:
+    """What these tallies come to; those in which nothing was counted are left out."""
+    found = (tally.result() for tally in tallies)
+    return [result for result in found if result is not None]

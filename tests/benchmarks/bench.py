@@ -17,6 +17,8 @@ import queries
 import relay_altering
 import relay_tcp
 import relay_udp
+import relay_watched
+import starts
 import taps
 from relays import present
 from report import Report, machine
@@ -38,6 +40,8 @@ def main() -> None:
     relay_udp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     relay_tcp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     relay_altering.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    relay_watched.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    starts.measured(report, starts.ROUNDS)
     for subject in imports.SUBJECTS.values():
         imports.imported(report, subject, imports.REPETITIONS, imports.ROUNDS)
     queries.answered(report, queries.MESSAGES, queries.ROUNDS, explain=False)

@@ -241,10 +241,10 @@ class OurRelay:
     def __init__(self, folder: Path, kind: Kind, server: int, *options: str) -> None:
         self._kind = kind
         self._may_say = bool(options)
-        self._database = folder / "game.db"
+        self.database = folder / "game.db"
         mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:0"
         self._running = subprocess.Popen(
-            [*KIEBITZ, "relay", "-m", mode, "-w", str(self._database), "-q", *options],
+            [*KIEBITZ, "relay", "-m", mode, "-w", str(self.database), "-q", *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -280,7 +280,7 @@ class OurRelay:
             _peak_mib(self._running.pid),
         )
         self._stop()
-        with closing(sqlite3.connect(self._database)) as connection:
+        with closing(sqlite3.connect(self.database)) as connection:
             recorded = self._kind.recorded(connection)
         if recorded != sent.passed:
             raise click.ClickException(f"sent was\n{sent.passed}\nand recorded\n{recorded}")
@@ -297,7 +297,7 @@ class OurRelay:
     def _wait_for(self, finished: int) -> float:
         """Wait until all is in the database; how many seconds that took."""
         begin = time.perf_counter()
-        with closing(sqlite3.connect(self._database)) as connection:
+        with closing(sqlite3.connect(self.database)) as connection:
             while time.perf_counter() - begin < BEHIND_SECONDS:
                 if connection.execute(self._kind.finished).fetchone()[0] == finished:
                     return time.perf_counter() - begin

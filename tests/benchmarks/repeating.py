@@ -146,6 +146,15 @@ def repeat(target: Path, times: int, recording: Recording) -> int:
     return times * len(places)
 
 
+def cut(capture: Path, packets: int) -> int:
+    """Leave only the first packets of a capture; give their number."""
+    recorded = capture.read_bytes()
+    places = _places(recorded[_FILE_HEADER:])
+    if packets < len(places):
+        capture.write_bytes(recorded[: _FILE_HEADER + places[packets]])
+    return min(packets, len(places))
+
+
 def _places(body: bytes) -> list[int]:
     """Where the header of each packet is."""
     found: list[int] = []

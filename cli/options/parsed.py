@@ -1,0 +1,29 @@
+"""Values of options that are read by a function, as a mode or a moment is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from kiebitz.dissectors.errors import KiebitzError
+
+T = TypeVar("T")
+
+
+class Parsed(click.ParamType[T]):
+    """Reads a value with `parse`, whose ValueError or KiebitzError says in a sentence what is wrong."""
+
+    def __init__(self, name: str, parse: Callable[[str], T]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: str | T, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """The value; one that was read already stays as it is."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except (ValueError, KiebitzError) as error:
+            self.fail(str(error), param, ctx)

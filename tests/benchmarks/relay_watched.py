@@ -1,0 +1,185 @@
+"""What it costs the players of a UDP relay when people look on: `kiebitz watch`, and `kiebitz serve` with a
+hundred pages open.
+
+    python tests/benchmarks/relay_watched.py
+
+As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer, as quickly as it
+can. Ours is measured with nobody who looks on, twice, which is the noise; with `kiebitz watch` on a terminal
+of 120 by 40; and with a hundred connections to the page's live feed.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import socket
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from relay_udp import UDP, register, serve
+from relays import HOST, OURS, SPAWN, Load, Measured, OurRelay, free_port, process, program
+from report import Report
+from rich.table import Table
+from running import KIEBITZ
+
+CLIENTS = (1, 32)
+PAGES = 100
+COLUMNS, LINES = 120, 40
+
+AGAIN, WATCHED, SERVED = f"{OURS}, again", f"{OURS}, watched", f"{OURS}, {PAGES} pages"
+
+
+def drain(terminal: int) -> None:
+    """Read what is drawn, as a terminal does, until nobody draws any more."""
+    while True:
+        try:
+            if not os.read(terminal, 65_536):
+                return
+        except OSError:
+            return
+
+
+@contextmanager
+def watched(database: Path) -> Iterator[None]:
+    """`kiebitz watch`, whose terminal a process of its own reads."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
+    reader = os.fork()
+    if not reader:
+        os.close(theirs)
+        drain(ours)
+        os._exit(0)
+    running = subprocess.Popen(
+        [*KIEBITZ, "watch", str(database)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.close(ours)
+    try:
+        yield
+    finally:
+        running.kill()
+        running.wait()
+        os.waitpid(reader, 0)
+
+
+def pages(port: int, count: int) -> None:
+    """So many readers of the live feed; each says so when the first has come, and reads on."""
+    asked = f"GET /api/live HTTP/1.1\r\nHost: {HOST}:{port}\r\nAccept: text/event-stream\r\n\r\n".encode()
+    poll = select.epoll()
+    sockets = {}
+    for _ in range(count):
+        connection = socket.create_connection((HOST, port))
+        connection.sendall(asked)
+        sockets[connection.fileno()] = connection
+        poll.register(connection, select.EPOLLIN)
+    while sockets:
+        for number, _ in poll.poll():
+            if not sockets[number].recv(65_536):
+                poll.unregister(number)
+                sockets.pop(number).close()
+
+
+@contextmanager
+def served(database: Path) -> Iterator[None]:
+    """`kiebitz serve` with all pages open."""
+    port = free_port("tcp")
+    running = subprocess.Popen(
+        [*KIEBITZ, "serve", str(database), "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    try:
+        with running.stdout:
+            # It says where the page is once that is there.
+            running.stdout.readline()
+            with process(pages, port, PAGES):
+                yield
+    finally:
+        running.kill()
+        running.wait()
+
+
+ONLOOKERS = {WATCHED: watched, SERVED: served}
+
+
+def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) -> None:
+    """One client, which shows latency, and many, which show throughput."""
+    server = free_port("udp")
+    with process(serve, server), SPAWN.Pool(1) as pool:
+
+        def put(port: int, clients: int, seconds: float) -> Load:
+            load: Load = pool.apply(register, (port, clients, seconds))
+            return load
+
+        def measured(name: str, clients: int) -> Measured[Load]:
+            with tempfile.TemporaryDirectory() as folder, ExitStack() as held:
+                relay = held.enter_context(OurRelay(Path(folder), UDP, server))
+                if name in ONLOOKERS:
+                    held.enter_context(ONLOOKERS[name](relay.database))
+                return relay.measure(partial(put, clients=clients, seconds=seconds))
+
+        for clients in CLIENTS:
+            every = (OURS, AGAIN, *ONLOOKERS)
+            found = [{name: measured(name, clients) for name in every} for _ in range(rounds)]
+            title = f"UDP relay, {clients} client{'s' if clients > 1 else ''}, with onlookers"
+            report.show(_table(title, found))
+            _promise(report, title, found)
+
+
+def _median(found: Sequence[dict[str, Measured[Load]]], name: str, of: str) -> float:
+    return float(statistics.median(getattr(one[name].load, of) for one in found))
+
+
+def _ratios(found: Sequence[dict[str, Measured[Load]]], name: str) -> list[float]:
+    """How many times the median time without onlookers, in each round."""
+    return [one[name].load.p50 / one[OURS].load.p50 for one in found]
+
+
+def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
+    result = Table(title=title, title_justify="left")
+    result.add_column("")
+    for heading in ("round trips/s", "p50 µs", "p99 µs", "lost", "× p50 without", "behind s"):
+        result.add_column(heading, justify="right")
+    for name in found[0]:
+        loads = [one[name].load for one in found]
+        behind = [one[name].recording for one in found]
+        result.add_row(
+            name,
+            *(f"{_median(found, name, of):,.1f}" for of in ("rate", "p50", "p99")),
+            str(sum(load.lost for load in loads)),
+            " ".join(f"{ratio:.2f}" for ratio in _ratios(found, name)),
+            f"{statistics.median(cost.behind for cost in behind if cost):.2f}",
+        )
+    return result
+
+
+def _promise(report: Report, title: str, found: Sequence[dict[str, Measured[Load]]]) -> None:
+    """The median differs by no more than it does between two runs without onlookers."""
+    noise = max(abs(ratio - 1) for ratio in _ratios(found, AGAIN))
+    for name in ONLOOKERS:
+        ratio = statistics.median(_ratios(found, name))
+        report.promise(
+            f"{title}: p50 µs, {name.partition(', ')[2]}",
+            f"{_median(found, name, 'p50'):,.1f}",
+            f"without {_median(found, OURS, 'p50'):,.1f}",
+            f"{ratio:.2f}",
+            f"≤ {1 + noise:.2f}, the noise",
+            ratio <= 1 + noise,
+        )
+
+
+if __name__ == "__main__":
+    program(__doc__, compared)()

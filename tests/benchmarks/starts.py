@@ -1,0 +1,107 @@
+"""What every command takes before it does anything, and what a short capture takes from start to end.
+
+    python tests/benchmarks/starts.py
+
+Start-up is that of `kiebitz COMMAND -h`, which loads what the command needs to be asked; and of `kiebitz
+events` of a session of two games, which loads what a question to a database needs. The short captures are the
+first thousand messages of those that `imports.py` imports. All figures are CPU seconds, the least of the
+rounds, as only the machine's other load can make one higher.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import click
+from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, cut, repeat
+from report import Report
+from rich.table import Table
+from running import KIEBITZ, run
+
+from kiebitz.cli.main import COMMANDS
+
+ROUNDS = 5
+MOST_START = 0.15
+MOST_SHORT = 0.35
+MESSAGES = 1000
+
+_TINY = Path(__file__).parents[2] / "captures" / "maexchen-head-tiny.pcap"
+_RECORDINGS = {
+    "maexchen": MAEXCHEN,
+    "schafkopf": SCHAFKOPF,
+    "catan": CATAN,
+    "okey": OKEY,
+    "cgml": CGML,
+}
+
+
+def measured(report: Report, rounds: int) -> None:
+    """Measure all commands, and a short capture of each protocol."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _started(report, folder, rounds)
+        _imported(report, folder, rounds)
+
+
+def _started(report: Report, folder: Path, rounds: int) -> None:
+    database = str(folder / "tiny.db")
+    run([*KIEBITZ, "import", str(_TINY), "-w", database])
+    commands = [[command, "-h"] for section in COMMANDS.values() for command in section]
+    commands.append(["events", database])
+    table = Table(title="Start-up", title_justify="left")
+    table.add_column("kiebitz …")
+    table.add_column("CPU s", justify="right")
+    found = {}
+    for words in commands:
+        told = " ".join(words).replace(database, "DB")
+        found[told] = _least([*KIEBITZ, *words], rounds)
+        table.add_row(told, f"{found[told]:.3f}")
+    report.show(table)
+    slowest = max(found, key=lambda told: found[told])
+    _promise(report, f"Start-up of the slowest command, kiebitz {slowest}: CPU s", found[slowest], MOST_START)
+
+
+def _imported(report: Report, folder: Path, rounds: int) -> None:
+    table = Table(title="Import of a short capture", title_justify="left")
+    table.add_column("")
+    for heading in ("messages", "packets", "CPU s"):
+        table.add_column(heading, justify="right")
+    for protocol, recording in _RECORDINGS.items():
+        capture = folder / f"{protocol}.pcap"
+        repeat(capture, -(-MESSAGES // recording.messages), recording)
+        packets = cut(capture, recording.packets * MESSAGES // recording.messages)
+        database = folder / f"{protocol}.db"
+        run([*KIEBITZ, "import", str(capture), "-w", str(database)])
+        with closing(sqlite3.connect(database)) as connection:
+            ((messages,),) = connection.execute("SELECT count(*) FROM messages")
+        seconds = []
+        for _ in range(rounds):
+            database.unlink()
+            seconds.append(_least([*KIEBITZ, "import", str(capture), "-w", str(database)], 1))
+        table.add_row(protocol, f"{messages:,}", f"{packets:,}", f"{min(seconds):.2f}")
+        _promise(report, f"Import of {messages:,} messages, {protocol}: CPU s", min(seconds), MOST_SHORT)
+    report.show(table)
+
+
+def _least(command: list[str], rounds: int) -> float:
+    return min(run(command).cpu for _ in range(rounds))
+
+
+def _promise(report: Report, subject: str, seconds: float, most: float) -> None:
+    report.promise(subject, f"{seconds:.3f}", "–", "–", f"≤ {most}", seconds <= most)
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each is measured.")
+def main(rounds: int) -> None:
+    """The program."""
+    report = Report()
+    measured(report, rounds)
+    report.console.print(report.summary(), highlight=False)
+
+
+if __name__ == "__main__":
+    main()
