@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from struct import Struct, unpack
 
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.packets import RawPacket
 
 PCAP_MAGICS = {
@@ -45,7 +46,7 @@ _SECOND = 1_000_000_000
 _END_OF_OPTIONS, _TSRESOL, _TSOFFSET = 0, 9, 14
 
 
-class HeaderError(Exception):
+class HeaderError(KiebitzError):
     """The header of a capture file, or of a section in it, is broken or not all there."""
 
 

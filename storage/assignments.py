@@ -16,7 +16,6 @@ import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.filters import FilterError
-from kiebitz.storage.filters.parser import parse
 from kiebitz.storage.filters.syntax import Comparison, Has, Step
 
 _STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
@@ -57,6 +56,9 @@ def split_name(text: str) -> tuple[str, str]:
 
 def parse_assignments(text: str) -> list[Assignment]:
     """Read assignments with blanks or commas between them. Raises AssignmentError."""
+    # It takes its time to load.
+    from kiebitz.storage.filters.parser import parse
+
     found: list[Assignment] = []
     rest = text.strip()
     while rest:

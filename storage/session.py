@@ -36,8 +36,8 @@ from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.results import named_result
 from kiebitz.storage.streams import stream_by_id
-from kiebitz.storage.timeline import Timeline, between, sessions
-from kiebitz.storage.times import utc
+from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.times import between, utc
 from kiebitz.storage.traffic import MessageRow
 from kiebitz.storage.traffic import diagnostics as diagnostic_rows
 from kiebitz.storage.traffic import messages as message_rows

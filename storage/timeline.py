@@ -322,13 +322,6 @@ def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         yield row
 
 
-def between(started_ns: int | None, ended_ns: int | None) -> float | None:
-    """Seconds; None where it is not over, or the clock of a capture was set back meanwhile."""
-    if started_ns is None or ended_ns is None or ended_ns < started_ns:
-        return None
-    return (ended_ns - started_ns) / 1e9
-
-
 def _session(row: tuple[Any, ...]) -> SessionRow:
     number, name, kind, source, started, ended, version, continues, note, *last = row
     before = dict(zip(NUMBERED, last, strict=True)) if None not in last else None

@@ -18,9 +18,9 @@ from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, Row, batches, milliseconds, number, seconds
 from kiebitz.storage.schema import StorageError
-from kiebitz.storage.timeline import SessionRow, between
+from kiebitz.storage.timeline import SessionRow
 from kiebitz.storage.timeline import sessions as rows_of
-from kiebitz.storage.times import utc
+from kiebitz.storage.times import between, utc
 
 
 def _moment(value: Any) -> str:

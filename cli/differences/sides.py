@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.onlooker import Onlooker
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.timeline import Timeline
@@ -23,6 +22,9 @@ class Side:
         self.label = label
         self.title = title
         self.numbers = timeline.numbers
+        # Pictures take their time to load.
+        from kiebitz.cli.onlooker import Onlooker
+
         self.onlooker = Onlooker(timeline, None)
 
     def event(self, number: int) -> Event:

@@ -10,7 +10,6 @@ import click
 import msgspec
 
 from kiebitz.cli.options.parsed import Parsed
-from kiebitz.proxy.taps.jetstream import check_installed
 from kiebitz.proxy.taps.place import Place, check_name, check_safe, own_name, parse_place, read_seed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,4 +79,7 @@ def check_reachable(place: Place, credentials: Path | None) -> None:
     check_safe(place, credentials)
     if credentials is not None:
         read_seed(credentials)
+    # It takes its time to load, and most recordings are not published.
+    from kiebitz.proxy.taps.jetstream import check_installed
+
     check_installed()

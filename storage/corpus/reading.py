@@ -15,7 +15,8 @@ from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
 from kiebitz.storage.numbers import FROM_ONE
 from kiebitz.storage.session import Event, Game, Message
-from kiebitz.storage.timeline import SessionRow, between
+from kiebitz.storage.timeline import SessionRow
+from kiebitz.storage.times import between
 from kiebitz.storage.traffic import DiagnosticRow, FlawOfMessage
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from kiebitz.storage.filters.dialects import DUCKDB, SQLITE, Dialect
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.fields import Column, FieldCatalog, StateField, complete
 from kiebitz.storage.filters.meaning import Condition, Meaning, meaning, of_rows
-from kiebitz.storage.filters.parser import parse
 from kiebitz.storage.filters.predicate import Predicate
 from kiebitz.storage.filters.rows import Row, Target
 from kiebitz.storage.filters.sql import Parameters, reason_of, register_functions
@@ -89,4 +88,7 @@ class Filter:
 
 def compile_filter(text: str, catalog: FieldCatalog) -> Filter:
     """Understand a filter. Raises FilterError with the place and, if one is near, the name that was meant."""
+    # The parser's library takes its time to load, and the rest is needed where nothing is parsed, too.
+    from kiebitz.storage.filters.parser import parse
+
     return Filter(text, meaning(parse(text), text, catalog))
