@@ -35,6 +35,7 @@ from kiebitz.storage.moments import find_game, game_at, parse_moment, tables_at
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.results import named_result
+from kiebitz.storage.streams import stream_by_id
 from kiebitz.storage.timeline import Timeline, sessions
 from kiebitz.storage.times import between, utc
 from kiebitz.storage.traffic import MessageRow
@@ -290,25 +291,19 @@ class Session:
     def messages(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Message]:
         """The messages numbered above `after` that a filter lets through, in order."""
         condition = sql_condition(self.timeline, _compiled(wanted), "messages")
-        streams = {
-            number: (client, server, dissector_of(protocol) if protocol is not None else None)
-            for number, client, server, protocol in self.timeline.connection.execute(
-                "SELECT id, client, server, protocol FROM streams WHERE session_id = ?",
-                (self.timeline.session.id,),
-            )
-        }
+        stream_of = stream_by_id(self.timeline)
         player = name_of_stream(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("messages", after)
         for row in message_rows(self.timeline, *condition, above):
-            client, server, dissector = streams[row.stream_id]
+            stream = stream_of(row.stream_id)
             yield message_record(
                 self.timeline,
                 row,
-                client,
-                server,
+                stream.client,
+                stream.server,
                 player(row.stream_id),
-                dissector,
+                None if stream.protocol is None else dissector_of(stream.protocol),
                 altered.action(row.id),
             )
 
@@ -320,17 +315,11 @@ class Session:
         compiled = _compiled(wanted)
         passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
         player = name_of_stream(self.timeline)
-        streams = {
-            number: StreamRecord(number, *stream)
-            for number, *stream in self.timeline.connection.execute(
-                "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE session_id = ?",
-                (self.timeline.session.id,),
-            )
-        }
+        stream_of = stream_by_id(self.timeline)
         numbers = self.timeline.numbers
         came = message_ids(self.timeline, after)
         for row in alterations(self.timeline, after=after):
-            stream = streams[row.stream_id]
+            stream = stream_of(row.stream_id)
             if passes is not None and not passes(self._asked(row, stream, player(stream.id))):
                 continue
             yield Alteration(

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import click
 import pytest
@@ -72,16 +73,31 @@ def test_wrong_usage_is_status_2() -> None:
     assert kiebitz("follow", "a", "no number").status == 2
 
 
-def test_start_loads_only_what_is_asked_for() -> None:
-    program = "import sys; from kiebitz.cli.main import run; run(['sessions', '-h']); print(*sys.modules)"
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that a command has loaded when it is over."""
+    program = f"import sys; from kiebitz.cli.main import run; run({[*arguments]!r}); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    loaded = set(done.stdout.split())
+    return set(done.stdout.split())
+
+
+HEAVY = {"asyncio", "lark", "pyarrow", "scapy", "sqlite_utils"}
+
+
+def test_start_loads_only_what_is_asked_for() -> None:
+    loaded = loaded_by("sessions", "-h")
     assert "kiebitz.cli.commands.sessions" in loaded
-    for heavy in ("scapy", "pyarrow", "lark", "rich.console", "asyncio", "kiebitz.cli.commands.check"):
-        assert heavy not in loaded
+    assert not loaded & {*HEAVY, "rich.console", "kiebitz.cli.commands.check"}
     assert not any(name.startswith("kiebitz.proxy") for name in loaded)
+
+
+def test_a_question_to_a_database_loads_only_what_was_spoken(tmp_path: Path) -> None:
+    database = str(tmp_path / "game.db")
+    assert not loaded_by("import", "captures/maexchen-head-tiny.pcap", "-w", database) & HEAVY
+    loaded = loaded_by("events", database)
+    assert "kiebitz.dissectors.maexchen.dissector" in loaded
+    assert not loaded & {*HEAVY, "rich.console", "kiebitz.dissectors.catan.dissector"}
 
 
 def test_no_command_loads_mitmproxy() -> None:

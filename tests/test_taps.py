@@ -283,7 +283,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
         nobody = Tap(tmp_path, "nobody", place_at(nats.port))
         ending.callback(nobody.kill)
         nobody.give(packets_of(GAMES[0]))
-        nobody.until_says("uthorization")
+        nobody.until_says("it lets nobody in without credentials")
         nobody.finish()
         assert collector.end() == 0
     assert rows(database, "SELECT DISTINCT name FROM taps") == [("alice",)]

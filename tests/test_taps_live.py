@@ -1,4 +1,4 @@
-"""Whoever watches what is collected sees it grow, in a listing, in the terminal and in the browser."""
+"""A listing, the terminal and the browser follow what is collected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_listing_follows(lab: Lab) -> None:
     until(lambda: count(lab.database, "events") > 0, "something has happened")
     follower = Program(lab.folder / "follower.log", "messages", "-F", str(lab.database))
     try:
-        until(lambda: "REGISTER" in follower.said, "the first half is shown")
+        follower.until_says("REGISTER")
         before = len(follower.said.splitlines())
         lab.give(1, 2)
         until(lambda: len(follower.said.splitlines()) > before, "the second half is shown")

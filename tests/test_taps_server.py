@@ -150,6 +150,38 @@ def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch
         assert "SSL_CERT_FILE" in said
 
 
+def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
+    """Somebody on the way who says so would be let in by the server in our name."""
+    nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
+    seed = tmp_path / "alice.nk"
+    seed.write_bytes(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))
+    told = {
+        "server_id": "x",
+        "version": "2.9.10",
+        "max_payload": 1 << 20,
+        "auth_required": True,
+        "nonce": "abc",
+    }
+    heard: list[bytes] = []
+
+    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"INFO " + json.dumps(told).encode() + b"\r\n")
+        heard.append(await reader.read())
+        writer.close()
+
+    async def reach() -> None:
+        async with await asyncio.start_server(ask, "127.0.0.1", 0) as listener:
+            link = Link(at(listener.sockets[0].getsockname()[1], is_tls=True), seed)
+            with pytest.raises(TapError, match="it offers no TLS"):
+                await link.open()
+            await link.close()
+            while not heard:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(reach(), PATIENCE_S))
+    assert heard == [b""]
+
+
 def test_what_is_sent_while_the_way_is_cut_arrives_once_and_in_order(tmp_path: Path) -> None:
     """The way of both is cut, with something under way; a full run of the taps does it for a minute."""
     told: list[str] = []

@@ -8,8 +8,9 @@ from kiebitz.cli.terminal.excerpt import ROOM, Line, datagram_excerpt, looked_at
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorded_bytes import Bytes, Stretch
+from kiebitz.storage.streams import stream_by_id
 from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import DiagnosticRow, ReadingOn, streams
+from kiebitz.storage.traffic import DiagnosticRow, ReadingOn
 
 _MARKED = 256
 """Programs get at most so many of the bytes that are wrong."""
@@ -20,7 +21,7 @@ class Evidence:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self._streams = {stream.id: stream for stream in streams(timeline)}
+        self._stream = stream_by_id(timeline)
         self._bytes = Bytes(timeline.connection)
         self._reading_on = ReadingOn(timeline)
         self._name_of = name_of_stream(timeline)
@@ -36,11 +37,11 @@ class Evidence:
 
     def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
         """Client and server."""
-        stream = self._streams[flaw.stream_id]
+        stream = self._stream(flaw.stream_id)
         return stream.client, stream.server
 
     def is_in_datagram(self, flaw: DiagnosticRow) -> bool:
-        return self._streams[flaw.stream_id].transport == "udp"
+        return self._stream(flaw.stream_id).transport == "udp"
 
     def excerpt(self, flaw: DiagnosticRow, room: int = ROOM) -> list[Line]:
         """What was sent there, with carets; nothing where no bytes belong to it."""

@@ -126,7 +126,7 @@ class Consumer:
             await arrived.put(batch)
 
     def _tell_silence(self) -> None:
-        """A tap that is there is heard five times a second; whoever mistypes a subject waits for ever."""
+        """A tap that is there is heard five times a second; with a mistyped subject none ever is."""
         if self._after.sequence == 0 and not self._has_told:
             self._has_told = True
             self._tell(f"no tap is heard yet; one is begun with --publish {self._place}")

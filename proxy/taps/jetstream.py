@@ -67,8 +67,20 @@ class Link:
         from nats.aio.client import Client
         from nats.errors import Error
 
-        client = self._client = Client()
         tls = ssl.create_default_context() if self._place.is_tls else None
+
+        def refuse_without_tls() -> None:
+            if tls is not None and not tls.session_stats()["connect_good"]:
+                raise TapError("it offers no TLS, which tls:// asks for")
+
+        class CarefulClient(Client):
+            # nats-py goes on without TLS where a server says that it has none, and anybody on the way can say
+            # so. Then who we are would be proved to them.
+            def _connect_command(self) -> bytes:
+                refuse_without_tls()
+                return super()._connect_command()
+
+        client = self._client = CarefulClient()
         seed = read_seed(self._credentials) if self._credentials is not None else None
         try:
             await asyncio.wait_for(
@@ -76,7 +88,7 @@ class Link:
                     self._place.server,
                     error_cb=self._hear,
                     allow_reconnect=False,
-                    # Two tries at once; any later one is made by whoever needs the connection.
+                    # Two tries at once; later ones are made with a new connection.
                     max_reconnect_attempts=1,
                     reconnect_time_wait=0,
                     connect_timeout=_CONNECT_S,
@@ -89,9 +101,8 @@ class Link:
             )
         except (TimeoutError, Error, OSError, ValueError) as error:
             raise self.failure(error) from error
-        if tls is not None and not tls.session_stats()["connect_good"]:
-            # nats-py goes on without, and whoever is on the way can say that a server has none.
-            raise TapError("it offers no TLS, which tls:// asks for")
+        # Another nats-py may not ask the method above.
+        refuse_without_tls()
         if client.max_payload < _LEAST_PAYLOAD:
             raise TapError(
                 f"it takes messages of at most {client.max_payload} bytes: have it take 1MB (max_payload)"
