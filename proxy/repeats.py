@@ -38,7 +38,7 @@ class Repeats:
     def __init__(self) -> None:
         self._first_ns: OrderedDict[_Key, int] = OrderedDict()
         self._latest: OrderedDict[bytes, _Key] = OrderedDict()
-        """Of each flow its latest datagram, if that has no identification."""
+        """Of each flow its latest datagram."""
         self._sent_often: OrderedDict[_Key, None] = OrderedDict()
         """Without an identification, and surely sent more than once."""
 
@@ -55,11 +55,7 @@ class Repeats:
             if not identification:
                 _remember(self._sent_often, key, None)
         _remember(self._first_ns, key, ts_ns)
-        if identification:
-            # Only one without is looked for there.
-            self._latest.pop(flow, None)
-        else:
-            _remember(self._latest, flow, key)
+        _remember(self._latest, flow, key)
         return False
 
     def _limit_ns(self, key: _Key) -> int:
