@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 import stat
@@ -122,8 +123,13 @@ def found_in(data: bytes, words: set[str]) -> set[str]:
 
 
 def texts_in(path: Path) -> bytes:
-    """The bytes of an export; what is packed in Parquet, as text."""
+    """The bytes of an export; what is packed in Parquet or in a page, as text."""
     data = path.read_bytes()
+    if path.suffix == ".html":
+        data, pages = re.subn(
+            rb"H4sI[0-9A-Za-z+/]{100,}=*", lambda packed: gzip.decompress(base64.b64decode(packed[0])), data
+        )
+        assert pages == 1
     if path.suffix == ".parquet":
         data += repr(parquet.read_table(path).to_pylist()).encode()
     return data
