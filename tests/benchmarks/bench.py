@@ -26,6 +26,7 @@ from report import Report, machine
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 RELAY_ROUNDS = 3
+ALTERING_ROUNDS = 2
 RELAY_SECONDS = 2.0
 CAPTURES = 60
 
@@ -39,7 +40,7 @@ def main() -> None:
     ]
     relay_udp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     relay_tcp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
-    relay_altering.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
+    relay_altering.compared(report, present(), ALTERING_ROUNDS, RELAY_SECONDS)
     relay_watched.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
     starts.measured(report, starts.ROUNDS)
     for subject in imports.SUBJECTS.values():
