@@ -44,7 +44,7 @@ test-all: .venv/installed
 soak: .venv/installed
 	.venv/bin/pytest -m soak -s tests/test_soak.py
 
-# All figures beside their peers' (tshark, socat, mitmdump), in one run; half an hour. Writes RESULTS.md.
+# All figures beside their peers' (tshark, socat, mitmdump), in one run; twenty minutes. Writes RESULTS.md.
 bench: .venv/installed
 	.venv/bin/python tests/benchmarks/bench.py
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.filters import FilterError
-from kiebitz.storage.filters.syntax import Comparison, Has, Step
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters.syntax import Step
 
 _STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
 _FIELD = re.compile(rf"(?:[^\s=\"'\[\]]|{_STRING}|\[[^\s\]]*\])+(?==)", re.DOTALL)
@@ -56,8 +57,10 @@ def split_name(text: str) -> tuple[str, str]:
 
 def parse_assignments(text: str) -> list[Assignment]:
     """Read assignments with blanks or commas between them. Raises AssignmentError."""
-    # It takes its time to load.
+    # They take their time to load.
+    from kiebitz.storage.filters import FilterError
     from kiebitz.storage.filters.parser import parse
+    from kiebitz.storage.filters.syntax import Comparison, Has
 
     found: list[Assignment] = []
     rest = text.strip()

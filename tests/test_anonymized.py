@@ -49,6 +49,8 @@ def own_words() -> set[str]:
         texts.append(page.read_text())
     for source in (CAPTURES.parent / "dissectors").rglob("*.py"):
         texts += re.findall(r'"[^"\n]*"', source.read_text())
+    # An export is read in other charsets, too, in which they are others.
+    texts += [reading for text in texts for reading in readings(text.encode())]
     return {word.lower() for text in texts for word in words_of(text)}
 
 

@@ -9,14 +9,12 @@ import click
 import msgspec
 
 from kiebitz.cli.differences.as_json import difference_json
-from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.options.alterations import Wish, copies, read_wishes, splices_of
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.sessions import open_session
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import counted, warn, write_json
-from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.storage.derived import derived
 from kiebitz.storage.diff import compare
@@ -71,6 +69,10 @@ def whatif(
     wishes = [*read_wishes("drop", drop), *read_wishes("edit", edit), *read_wishes("insert", insert)]
     if not wishes:
         raise click.UsageError("what is to be another? Say --drop '#7', --edit '#7 dice=2,1' or --insert")
+    # They draw, for which much has to be loaded.
+    from kiebitz.cli.differences.report import show_difference
+    from kiebitz.cli.terminal.screen import progress_bar
+
     timeline = open_session(session)
     splices = splices_of(timeline, wishes)
     with progress_bar(session) as on_progress:

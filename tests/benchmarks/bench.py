@@ -3,7 +3,7 @@
     python tests/benchmarks/bench.py
 
 Prints every table, and at the end what is promised beside what was measured; writes all of it to RESULTS.md.
-It takes about half an hour. Let nothing else run meanwhile.
+It takes about twenty minutes. Let nothing else run meanwhile.
 """
 
 from __future__ import annotations
