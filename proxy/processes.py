@@ -20,16 +20,13 @@ from multiprocessing.process import BaseProcess
 from typing import ParamSpec
 
 from kiebitz.dissectors.records import Item
+from kiebitz.proxy.held_signals import ENDING, held_signals
 from kiebitz.proxy.journal_reader import JournalReader
 
 _POLL_SECONDS = 0.02
 
 _NICENESS = 10
 """The recorder's. Measured on two busy cores: the relay passes on a third more, and half as late at p99."""
-
-# Ctrl-C and a service manager signal all processes. The parent then says what is to be done: a recorder, say,
-# must live on until it has read the journal's end.
-_NOT_FOR_CHILDREN = (signal.SIGINT, signal.SIGTERM)
 
 _SAFE_PATH = "PYTHONSAFEPATH"
 
@@ -43,16 +40,12 @@ def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) ->
     this process runs: a recorder takes its loss for the forwarder's death. Raises OSError.
     """
     process = multiprocessing.get_context("spawn").Process(target=_run, args=(target, args, kwargs))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
-    try:
-        with safe_path():
-            # Its own start, which is part of the first process.start(), unblocks the signals.
-            resource_tracker.ensure_running()
-            # The child inherits the blocked signals: they must not reach it while it is still importing.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
-            process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with held_signals(), safe_path():
+        # Its own start, which is part of the first process.start(), unblocks the signals.
+        resource_tracker.ensure_running()
+        # The child inherits the blocked signals: they must not reach it while it is still importing.
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        process.start()
     return process
 
 
@@ -65,11 +58,8 @@ def start_copy(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> 
     if sys.platform != "linux" or threading.active_count() > 1:
         return start_child(target, *args, **kwargs)
     process = multiprocessing.get_context("fork").Process(target=_run, args=(target, args, kwargs))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_CHILDREN)
-    try:
+    with held_signals():
         process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process
 
 
@@ -106,9 +96,11 @@ def safe_path() -> Iterator[None]:
 
 
 def _run(target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-    for number in _NOT_FOR_CHILDREN:
+    # Ctrl-C and a service manager signal all processes. The parent then says what is to be done: a recorder,
+    # say, must live on until it has read the journal's end.
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_CHILDREN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     target(*args, **kwargs)
 
 

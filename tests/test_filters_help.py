@@ -14,8 +14,9 @@ from terminals import OnTerminal
 from kiebitz.storage.conditions import field_catalog
 from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.filters.fields import ALIASES, COLUMNS, TRANSPORTS
-from kiebitz.storage.filters.parser import _GRAMMAR, _WORDS
+from kiebitz.storage.filters.parser import _GRAMMAR
 from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES
+from kiebitz.storage.filters.syntax import WORDS
 
 CATAN = "catan-yaks-g1-3p.pcap.gz"
 
@@ -33,7 +34,7 @@ def test_every_name_is_in_the_reference() -> None:
 
 
 def test_every_word_and_operator_is_in_the_reference() -> None:
-    assert {*_WORDS} <= told()
+    assert {*WORDS} <= told()
     signs = {"==", "!=", "<=", ">=", "<", ">"}
     for terminal in Lark(_GRAMMAR, parser="lalr", lexer="basic").terminals:
         if isinstance(terminal.pattern, PatternStr):

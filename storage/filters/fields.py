@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kiebitz.storage.filters.syntax import Step
+from kiebitz.storage.filters.syntax import WORDS, Step
 
 COLUMNS: dict[str, Literal["text", "number"]] = {
     "number": "number",
@@ -198,10 +198,8 @@ def complete(prefix: str, catalog: FieldCatalog) -> list[str]:
 
 def written(name: str) -> str:
     """How a name of a protocol is written as a step of a path: with underscores, or else in quotes."""
-    from kiebitz.storage.filters.parser import is_word
-
     underscored = re.sub(r"\W", "_", name)
-    if not underscored.isidentifier() or is_word(underscored):
+    if not underscored.isidentifier() or underscored in WORDS:
         escaped = name.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     return underscored

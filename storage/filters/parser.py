@@ -19,6 +19,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.syntax import (
+    WORDS,
     And,
     Comparison,
     Constant,
@@ -72,16 +73,6 @@ STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
 %ignore /\s+/
 """
 
-_WORDS = {
-    "or": "_OR",
-    "and": "_AND",
-    "not": "NOT",
-    "in": "_IN",
-    "true": "BOOLEAN",
-    "false": "BOOLEAN",
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "contains", "matches"), "COMPARE"),
-}
-
 _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 _HALF_OPERATORS = {"=": "==", "&": "&&", "|": "||"}
@@ -103,11 +94,6 @@ _EXPECTED: list[tuple[set[str], str]] = [
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
-
-
-def is_word(text: str) -> bool:
-    """Whether a name is one of the language's own words, so that as a step of a path it needs quotes."""
-    return text in _WORDS
 
 
 def parse(text: str) -> Expression:
@@ -185,7 +171,7 @@ class _BadToken(Exception):
 
 
 def _typed(token: Token) -> Token:
-    return token.update(type=_WORDS.get(str(token), "NAME"))
+    return token.update(type=WORDS.get(str(token), "NAME"))
 
 
 @v_args(inline=True)

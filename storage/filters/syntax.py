@@ -8,6 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+WORDS = {
+    "or": "_OR",
+    "and": "_AND",
+    "not": "NOT",
+    "in": "_IN",
+    "true": "BOOLEAN",
+    "false": "BOOLEAN",
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "contains", "matches"), "COMPARE"),
+}
+"""The language's own words, and which tokens they are; as a step of a path such a name stands in quotes."""
+
 Value = str | int | float | bool
 Step = str | int
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches", "in"]

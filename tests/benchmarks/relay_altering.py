@@ -26,6 +26,7 @@ from relays import (
     OurRelay,
     Passed,
     free_port,
+    median_of,
     other_relay,
     process,
     program,
@@ -100,10 +101,6 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
             _promise(report, title, found)
 
 
-def _median(found: Sequence[dict[str, Measured[Load]]], name: str, of: str) -> float:
-    return float(statistics.median(getattr(one[name].load, of) for one in found))
-
-
 def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
     result = Table(title=title, title_justify="left")
     result.add_column("")
@@ -122,10 +119,10 @@ def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
         costs = [(one.recording, one.load.messages) for one in mine if one.recording is not None]
         result.add_row(
             name,
-            f"{_median(found, name, 'rate'):,.0f}",
-            f"{_median(found, name, 'p50'):,.1f}",
-            f"{_median(found, name, 'p99'):,.1f}",
-            f"{_median(found, name, 'p50') - _median(found, 'direct', 'p50'):,.1f}",
+            f"{median_of(found, name, 'rate'):,.0f}",
+            f"{median_of(found, name, 'p50'):,.1f}",
+            f"{median_of(found, name, 'p99'):,.1f}",
+            f"{median_of(found, name, 'p50') - median_of(found, 'direct', 'p50'):,.1f}",
             str(sum(one.load.lost for one in mine)),
             f"{statistics.median(cost.forwarder / many * 1e6 for cost, many in costs):.1f}" if costs else "–",
             f"{statistics.median(cost.peak for cost, _ in costs):.0f}" if costs else "–",
@@ -140,8 +137,8 @@ def _promise(report: Report, title: str, found: Sequence[dict[str, Measured[Load
     ratios = [one[ALL].load.rate / one[OTHERS[1]].load.rate for one in found]
     report.promise(
         f"{title} all: round trips/s",
-        f"{_median(found, ALL, 'rate'):,.0f}",
-        f"mitmdump, script {_median(found, OTHERS[1], 'rate'):,.0f}",
+        f"{median_of(found, ALL, 'rate'):,.0f}",
+        f"mitmdump, script {median_of(found, OTHERS[1], 'rate'):,.0f}",
         f"{statistics.median(ratios):,.2f}",
         "–",
         None,

@@ -21,9 +21,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from relay_udp import UDP, register, serve
-from relays import HOST, OURS, SPAWN, Load, Measured, OurRelay, free_port, process, program
+from relays import HOST, OURS, SPAWN, Load, Measured, OurRelay, free_port, median_of, process, program
 from report import Report
 from rich.table import Table
 from running import KIEBITZ
@@ -47,14 +48,11 @@ def drain(terminal: int) -> None:
 
 @contextmanager
 def watched(database: Path) -> Iterator[None]:
-    """`kiebitz watch`, whose terminal a process of its own reads."""
+    """`kiebitz watch` on a terminal that is read meanwhile."""
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
-    reader = os.fork()
-    if not reader:
-        os.close(theirs)
-        drain(ours)
-        os._exit(0)
+    reader = Thread(target=drain, args=(ours,))
+    reader.start()
     running = subprocess.Popen(
         [*KIEBITZ, "watch", str(database)],
         stdin=theirs,
@@ -64,13 +62,13 @@ def watched(database: Path) -> Iterator[None]:
         start_new_session=True,
     )
     os.close(theirs)
-    os.close(ours)
     try:
         yield
     finally:
         running.kill()
         running.wait()
-        os.waitpid(reader, 0)
+        reader.join()
+        os.close(ours)
 
 
 def pages(port: int, count: int) -> None:
@@ -139,10 +137,6 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
             _promise(report, title, found)
 
 
-def _median(found: Sequence[dict[str, Measured[Load]]], name: str, of: str) -> float:
-    return float(statistics.median(getattr(one[name].load, of) for one in found))
-
-
 def _ratios(found: Sequence[dict[str, Measured[Load]]], name: str) -> list[float]:
     """How many times the median time without onlookers, in each round."""
     return [one[name].load.p50 / one[OURS].load.p50 for one in found]
@@ -158,7 +152,7 @@ def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
         behind = [one[name].recording for one in found]
         result.add_row(
             name,
-            *(f"{_median(found, name, of):,.1f}" for of in ("rate", "p50", "p99")),
+            *(f"{median_of(found, name, of):,.1f}" for of in ("rate", "p50", "p99")),
             str(sum(load.lost for load in loads)),
             " ".join(f"{ratio:.2f}" for ratio in _ratios(found, name)),
             f"{statistics.median(cost.behind for cost in behind if cost):.2f}",
@@ -173,8 +167,8 @@ def _promise(report: Report, title: str, found: Sequence[dict[str, Measured[Load
         ratio = statistics.median(_ratios(found, name))
         report.promise(
             f"{title}: p50 µs, {name.partition(', ')[2]}",
-            f"{_median(found, name, 'p50'):,.1f}",
-            f"without {_median(found, OURS, 'p50'):,.1f}",
+            f"{median_of(found, name, 'p50'):,.1f}",
+            f"without {median_of(found, OURS, 'p50'):,.1f}",
             f"{ratio:.2f}",
             f"≤ {1 + noise:.2f}, the noise",
             ratio <= 1 + noise,

@@ -334,6 +334,11 @@ def measure(name: str, kind: Kind, server: int, put: Callable[[int], SentT]) -> 
         return Measured(put(port))
 
 
+def median_of(rounds: Sequence[dict[str, Measured[Load]]], name: str, of: str) -> float:
+    """The median of one figure of the loads on `name`, such as "p50"."""
+    return float(statistics.median(getattr(one[name].load, of) for one in rounds))
+
+
 def median(values: list[float]) -> str:
     return f"{statistics.median(values):,.2f}" if values else "–"
 
