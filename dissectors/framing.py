@@ -129,6 +129,10 @@ class LineFramer(ByteFramer):
         held = self._held
         if not held and not self._dropped:
             self._begin(offset, data)
+            if self._is_one_line(data):
+                # So is nearly every piece: nothing of it needs to be held.
+                self._searched = 0
+                return (Frame(offset, data, len(data)),)
         held += data
         frames: list[Frame] = []
         if self._seeking:
@@ -143,6 +147,12 @@ class LineFramer(ByteFramer):
     def _begin(self, offset: int, data: bytes) -> None:
         """A line begins with these bytes."""
         self._start = offset
+
+    def _is_one_line(self, data: bytes) -> bool:
+        if self._cut is not None or self._seeking or len(data) > FRAME_LIMIT:
+            return False
+        end = self.line_end.search(data, self._searched)
+        return end is not None and end.end() == len(data)
 
     def _seek(self) -> None:
         self._searched = 0
