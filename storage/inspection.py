@@ -21,7 +21,11 @@ class Inspection(Protocol):
         """Append to `rows` what was found and is known by now; give what of it is in this process."""
 
     def finish(self) -> None:
-        """Nothing more comes: the next `gather` has all there is."""
+        """Nothing more comes: the next `gather` has all there is, or, while it `is_busy`, some more of it."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was fed is still being inspected elsewhere."""
 
     def close(self) -> None:
         """Give back whatever it holds."""
@@ -58,6 +62,11 @@ class InspectionHere:
     def finish(self) -> None:
         """Nothing more comes: decide what is undecided, and let the tables give their last verdicts."""
         self._inspector.finish()
+
+    @property
+    def is_busy(self) -> bool:
+        """Never: nothing is inspected elsewhere."""
+        return False
 
     def close(self) -> None:
         """There is nothing to give back."""

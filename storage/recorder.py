@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
@@ -213,9 +214,22 @@ class Recorder:
         if self._anonymizer is not None:
             self._record(self._anonymizer.finish())
         self._inspection.finish()
+        if self._inspection.is_busy:
+            self._use_the_time()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)
         return self.gather()
+
+    def _use_the_time(self) -> None:
+        """While the last items are inspected elsewhere, make the indexes; then write what comes back."""
+        if not self._indexed:
+            # Where there is no room for them, there may be for what comes back, and they are tried again.
+            with suppress(sqlite3.Error):
+                self._create_indexes()
+                self._indexed = True
+        while self._inspection.is_busy:
+            self.gather()
+            self.write()
 
     def write(self) -> None:
         """Commit all that was gathered. Raises StorageError if that fails, and keeps it for another try."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from strength import a_few
 from kiebitz.cli.importing import packets as importing
 from kiebitz.cli.importing.packets import import_capture
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage import recorder
+from kiebitz.storage.schema import create_indexes
 
 TABLES = (
     "sessions",
@@ -93,6 +96,26 @@ def test_two_processes_give_the_rows_of_one(
         of_one, of_two = (rows(database, f"SELECT * FROM {table}") for database in databases)
         assert of_two == of_one, table
         assert of_one or table in ("diagnostics", "snapshots")
+
+
+def test_the_disk_has_no_room_for_indexes_until_all_rows_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0)
+    outcomes = iter([sqlite3.OperationalError("database or disk is full"), None])
+
+    def create(connection: sqlite3.Connection) -> None:
+        outcome = next(outcomes)
+        if outcome is not None:
+            raise outcome
+        create_indexes(connection)
+
+    monkeypatch.setattr(recorder, "create_indexes", create)
+    database = tmp_path / "game.db"
+    import_capture(str(Path(CAPTURES, "maexchen-head-tiny.pcap")), str(database), {}, lambda done, size: None)
+    assert next(outcomes, "made") == "made"
+    assert rows(database, "SELECT count(*) FROM messages") == [(69,)]
+    assert rows(database, "SELECT name FROM sqlite_master WHERE name = 'idx_messages_name'") != []
 
 
 def test_a_port_is_said_to_be_a_protocol_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import NamedTuple
 
 from kiebitz.cli.faults import telling_faults
@@ -51,8 +52,9 @@ class InspectionElsewhere:
         self._connection, theirs = multiprocessing.Pipe()
         self._process = start_copy(_inspect, theirs, self._connection)
         theirs.close()
-        # Somebody has to listen while this process speaks, or both might wait for the other to do so.
-        self._listener = ThreadPoolExecutor(1, "inspection")
+        # Items wait for the other process, and its rows for this one, while this one goes on.
+        self._speaker = ThreadPoolExecutor(1, "items")
+        self._listener = ThreadPoolExecutor(1, "rows")
         self._batches: deque[_Batch] = deque()
         self._items: list[Item] = []
         self._is_finished = False
@@ -73,16 +75,18 @@ class InspectionElsewhere:
     def gather(self, rows: Rows) -> Findings:
         """Send what was fed, and append to `rows` what has come back.
 
-        Waits until only a few batches are on their way, and at the end for all of them. The rows of chunks
+        Waits until only a few batches are on their way, and at the end for the next one. The rows of chunks
         that are in `rows` wait, too: whatever is written has all that was found in it.
         """
-        self._send(self._items, rows["chunks"])
-        self._items.clear()
-        rows["chunks"] = []
-        if self._is_finished:
-            self._send(None, [])
         batches = self._batches
-        while batches and (self._is_finished or len(batches) > _AHEAD or batches[0].answer.done()):
+        if not self._is_finished:
+            self._send(self._items)
+            self._items.clear()
+        if rows["chunks"]:
+            batches[-1].chunks.extend(rows["chunks"])
+            rows["chunks"].clear()
+        most = len(batches) - 1 if self._is_finished else _AHEAD
+        while batches and (len(batches) > most or batches[0].answer.done()):
             batch = batches.popleft()
             try:
                 found: Rows = marshal.loads(batch.answer.result())
@@ -93,23 +97,29 @@ class InspectionElsewhere:
                 rows[table] += more
         return Findings()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the other process has yet to answer."""
+        return bool(self._batches)
+
     def finish(self) -> None:
         """Nothing more comes."""
+        self._send(self._items)
+        self._send(None)
         self._is_finished = True
 
     def close(self) -> None:
         """End the process, which has nothing more to do or is not waited for."""
         self._process.kill()
         self._process.join()
+        self._speaker.shutdown()
         self._listener.shutdown()
         self._connection.close()
 
-    def _send(self, items: list[Item] | None, chunks: list[Row]) -> None:
-        try:
-            self._connection.send(items)
-        except OSError as error:
-            raise _death() from error
-        self._batches.append(_Batch(chunks, self._listener.submit(self._connection.recv_bytes)))
+    def _send(self, items: list[Item] | None) -> None:
+        # If it cannot be sent, nothing is answered, either.
+        self._speaker.submit(self._connection.send_bytes, ForkingPickler.dumps(items))
+        self._batches.append(_Batch([], self._listener.submit(self._connection.recv_bytes)))
 
 
 def _death() -> StorageError:
