@@ -230,7 +230,7 @@ def _filters(texts: st.SearchStrategy[str], numbers: st.SearchStrategy[float]) -
     )
 
 
-@settings(max_examples=times(250), deadline=None)  # one example makes a database: its time says nothing
+@settings(max_examples=times(250, 10), deadline=None)  # one example makes a database: its time says nothing
 @given(worlds())
 def test_stored_gathered_and_live_rows_agree(world: tuple[Session, Session, list[str]]) -> None:
     first, second, filters = world

@@ -91,7 +91,7 @@ def spoilt(sound: Path, folder: Path, statements: str) -> str:
     ("command", "kind"),
     a_few(
         [(command, kind) for command in COMMANDS for kind in ROWS],
-        lambda row: (COMMANDS.index(row[0]) + [*ROWS].index(row[1])) % 6 == 0,
+        lambda row: (COMMANDS.index(row[0]) + [*ROWS].index(row[1])) % 12 == 0,
         lambda row: f"{row[1]}-{' '.join(row[0])}",
     ),
 )

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from live import Said, rows, spoken_three_ways, story
 from schafkopf_script import Script
-from strength import a_few
 
 
-@pytest.mark.parametrize(
-    "bytewise", a_few([False, True], [False], lambda single: "single bytes" if single else "whole messages")
-)
+@pytest.mark.full
+@pytest.mark.parametrize("bytewise", [False, True], ids=["whole messages", "single bytes"])
 def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path, bytewise: bool) -> None:
     if os.geteuid() != 0:
         pytest.skip("sniffing needs root")

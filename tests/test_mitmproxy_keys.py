@@ -102,6 +102,7 @@ def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
     assert not set(keys(own).values()) & set(made.values())
 
 
+@pytest.mark.full
 def test_what_others_could_read_is_mended_and_that_is_said_once(tmp_path: Path, made: Path) -> None:
     folder = tmp_path / ".mitmproxy"
     shutil.copytree(made, folder)
@@ -118,6 +119,7 @@ def test_what_others_could_read_is_mended_and_that_is_said_once(tmp_path: Path, 
     assert "let others" not in relay(tmp_path, wireguard())[1]
 
 
+@pytest.mark.full
 def test_a_folder_that_is_not_mitmproxys_alone_keeps_its_rights(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()

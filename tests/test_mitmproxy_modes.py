@@ -184,7 +184,8 @@ def test_a_server_whose_certificate_nobody_trusts(shared: Shared) -> None:
     assert text.startswith("no TLS with the server: Certificate verify failed")
 
 
-@pytest.mark.parametrize("taken_off", a_few([False, True], [True]))
+@pytest.mark.full
+@pytest.mark.parametrize("taken_off", [False, True])
 def test_tls_by_socks_passes_as_it_is_unless_it_is_to_be_taken_off(tmp_path: Path, taken_off: bool) -> None:
     authority = Authority(tmp_path)
     settings = (f"ssl_verify_upstream_trusted_ca={authority.path}", "tcp_hosts=^127\\.")
@@ -276,6 +277,7 @@ def test_a_server_that_cannot_be_reached(shared: Shared) -> None:
     assert rows(shared.database, of_it) == [("refused", "network")]
 
 
+@pytest.mark.full
 def test_clients_beyond_the_limit_are_turned_away(tmp_path: Path) -> None:
     port = free_port("tcp")
     with (
@@ -297,6 +299,7 @@ def is_let_in(port: int, server: tuple[str, int]) -> bool:
     return False
 
 
+@pytest.mark.full
 def test_what_is_open_at_the_end_ends_with_the_recording(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")

@@ -112,6 +112,7 @@ def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
             return receive(client, len(data))
 
 
+@pytest.mark.full
 def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path: Path) -> None:
     louder = (
         "class Louder:\n"
@@ -137,6 +138,7 @@ def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path
     assert rows(running.database, f"SELECT data {of_tcp}") == [(b"HELLO",)] * 2
 
 
+@pytest.mark.full
 def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")
@@ -192,6 +194,7 @@ def test_the_recorder_is_killed(tmp_path: Path) -> None:
     assert rows(running.database, "SELECT ended_ns > started_ns FROM sessions") == [(1,)]
 
 
+@pytest.mark.full
 def test_mitmdump_is_killed(tmp_path: Path) -> None:
     with listening() as listener:
         port = free_port("tcp")

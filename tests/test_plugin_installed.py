@@ -130,6 +130,7 @@ def test_what_runs_is_the_installed_copy_and_has_every_file(fresh: Environment) 
         assert _files(fresh.packages / "kiebitz" / room) == _files(ROOT / room)
 
 
+@pytest.mark.full
 def test_it_takes_one_name_and_leaves_the_others_theirs(fresh: Environment) -> None:
     """PyPI's package proxy.py brings a package `proxy`, too."""
     record = next(fresh.packages.glob("kiebitz-*.dist-info")) / "RECORD"
@@ -243,6 +244,7 @@ def test_a_relay_records_it(fresh: Environment, monkeypatch: pytest.MonkeyPatch)
 
 
 # The last one, as it takes the plug-in away.
+@pytest.mark.full
 def test_without_the_plugin_its_database_stays_readable(fresh: Environment, database: str) -> None:
     fresh.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "kiebitz-knobeln")
     assert "knobeln" not in fresh.run("kiebitz", "protocols").stdout

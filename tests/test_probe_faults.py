@@ -86,7 +86,6 @@ def tried(row: Found) -> list[str]:
 QUICK = (
     "maexchen-server takes-any-token",
     "maexchen-player dies-on-bad-utf8",
-    "cgml-player dies-on-broken-xml",
 )
 
 

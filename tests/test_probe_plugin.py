@@ -187,7 +187,6 @@ def test_each_fault_is_looked_for() -> None:
         FINDS,
         [
             ("server", "noughts", "closes-all"),
-            ("client", "noughts", "dies-on-a-missing-field"),
             ("server", "knobeln", "rolls-a-word"),
         ],
     ),
@@ -210,7 +209,7 @@ def test_a_fault_is_found_by_the_right_cases_alone(
         assert OUTSIDE_THE_GRAMMAR[fault] in results["game"]["why"]
 
 
-@pytest.mark.parametrize(("role", "protocol"), a_few(PICKED, [("server", "noughts"), ("server", "knobeln")]))
+@pytest.mark.parametrize(("role", "protocol"), a_few(PICKED, [("server", "noughts")]))
 def test_a_faultless_program_passes(role: Role, protocol: str, plugged_in: Path) -> None:
     results = probed(plugged_in, role, protocol, *PICKED[role, protocol])
     assert failed(results) == {}

@@ -80,6 +80,7 @@ def test_it_is_killed_once(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
+@pytest.mark.full
 def test_it_is_killed_twice_with_something_new_between(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:
@@ -127,6 +128,7 @@ def test_what_was_recorded_before_keeps_its_numbers_and_other_sessions_their_row
     assert_as_if_undisturbed(database)
 
 
+@pytest.mark.full
 def test_it_is_killed_again_while_it_catches_up(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with relaying(database) as echo:
@@ -306,6 +308,7 @@ def connected(port: int, listener: socket.socket, opened: ExitStack) -> tuple[so
     return client, opened.enter_context(accept(listener))
 
 
+@pytest.mark.full
 def test_connections_from_segments_that_are_deleted(tmp_path: Path) -> None:
     """One has said nothing when the segment with its beginning goes, one has, and one ends meanwhile."""
     database = tmp_path / "game.db"

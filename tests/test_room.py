@@ -166,6 +166,7 @@ def test_a_large_import_in_two_processes_has_the_same_limit(tmp_path: Path) -> N
     assert_ended(database)
 
 
+@pytest.mark.full
 def test_a_sniff_through_a_pipe_ends_there(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     with spawn(

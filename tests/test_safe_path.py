@@ -80,7 +80,10 @@ RUNS: dict[str, list[list[str]]] = {
 
 ENDLESS = {"relay", "serve", "collect", "mitmdump"}
 QUICK = [["relay"], ["import"], ["state"], ["help"], []]
-"""The commands of which `make test` has all runs; none is mitmdump."""
+"""The commands of which `make test` has runs; none is mitmdump."""
+
+LEFT_OUT = {"socks5@{tcp}", "--publish", "--serve"}
+"""Those of theirs that it has not."""
 
 
 def test_every_command_is_tried() -> None:
@@ -126,7 +129,9 @@ def _runs() -> list[list[str]]:
     return [["kiebitz", *command] for command in commands] + [["mitmdump"]]
 
 
-@pytest.mark.parametrize("command", a_few(_runs(), lambda run: run[1:2] in QUICK, " ".join))
+@pytest.mark.parametrize(
+    "command", a_few(_runs(), lambda run: run[1:2] in QUICK and not LEFT_OUT & {*run}, " ".join)
+)
 def test_nothing_in_the_folder_is_run(command: list[str], folder: Path) -> None:
     ports = {"udp": free_port("udp"), "tcp": free_port("tcp")}
     arguments = [
@@ -157,5 +162,5 @@ def test_nothing_in_the_folder_is_run(command: list[str], folder: Path) -> None:
 def _says_that_it_listens(folder: Path) -> bool:
     said = (folder / "log").read_text()
     return any(
-        words in said for words in ("listening on", "listening at", "Ctrl-C ends it", "cannot be reached")
+        words in said for words in ("listening on", "listening at", "Ctrl-C ends it", "it is tried again")
     )

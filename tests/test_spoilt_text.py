@@ -186,7 +186,7 @@ def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     "columns", a_few([None, WIDE], [None], lambda width: "wide" if width else "pipe"), indirect=True
 )
-@pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[::12], ".".join))
+@pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[::20], ".".join))
 def test_no_column_does_anything(
     spot: Spot, columns: str | None, sound: dict[str, Path], tmp_path: Path
 ) -> None:
