@@ -106,17 +106,18 @@ class TextCodec(Codec, Generic[P]):
 
     def read(self, parts: P, direction: Direction) -> Decoded:
         """What a frame says that is taken apart."""
-        name, *values = parts.texts
-        count = len(values)
+        texts = parts.texts
+        name, count = texts[0], len(texts) - 1
         readings = self._readings.get((direction, name, count))
         if readings is None:
             readings = self._readings_of(direction, name, count)
         for reading in readings:
             row, decoders, _ = reading
+            fields: dict[str, Any] = {}
             try:
-                fields = {
-                    field: decode(text) for (field, decode), text in zip(decoders, values, strict=False)
-                }
+                # A loop of its own costs half of a comprehension, which is a call.
+                for (field, decode), text in zip(decoders, texts[1:], strict=False):
+                    fields[field] = decode(text)
             except Mismatch:
                 continue
             flaws = self.remarks(parts, reading)
@@ -124,7 +125,7 @@ class TextCodec(Codec, Generic[P]):
         rows = self.grammar.rows_named(direction, name)
         if not rows:
             return unreadable(self.unknown(parts, direction))
-        row = rows[0] if len(rows) == 1 else self.closest(rows, values)
+        row = rows[0] if len(rows) == 1 else self.closest(rows, texts[1:])
         fields, flaw = self._first_flaw(parts, row)
         return Decoded(row, fields, to_json(fields), False, (flaw,))
 

@@ -8,7 +8,7 @@ Until then a server's items wait (a bounded number of them), so that nothing sen
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -21,6 +21,7 @@ from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
 from kiebitz.dissectors.guess import Guess, as_notes
 from kiebitz.dissectors.records import (
+    DIRECTIONS,
     OPPOSITE,
     Altered,
     Chunk,
@@ -94,6 +95,8 @@ class _Server(msgspec.Struct, eq=False):
     """How sure the protocol is; None once it is."""
     disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
     """The messages that have led to a guess that was taken back."""
+    memos: Mapping[Direction, Memo] = msgspec.field(default_factory=dict)
+    """What is remembered of its protocol's frames; empty while that is not known."""
 
 
 class _Conversation(msgspec.Struct, eq=False):
@@ -124,7 +127,8 @@ class Inspector:
         self._conversations: dict[int, _Conversation] = {}
         self._contexts: dict[str, list[GameContext]] = {}
         """By protocol, those of all tables; what one server says may be about another."""
-        self._memo: dict[tuple[str, Direction], Memo] = defaultdict(Memo)
+        self._memos: dict[str, Mapping[Direction, Memo]] = {}
+        """By protocol, what is remembered of the frames of all its servers."""
         self._latest_ns = 0
         self._is_catching_up = False
         """Whether what is read has waited for the message by which the protocol was recognised."""
@@ -313,6 +317,9 @@ class Inspector:
         info = TableInfo(self._ids.table, dissector.protocol, stream.server)
         self._findings.tables.append(info)
         server.dissector = dissector
+        server.memos = self._memos.setdefault(
+            dissector.protocol, {direction: Memo() for direction in DIRECTIONS}
+        )
         server.guess = Guess(dissector)
         server.table = dissector.table(info, self._ids, self._findings)
         context = server.table.context
@@ -396,13 +403,14 @@ class Inspector:
             self._cut_off(chunk)
             return
         direction = chunk.direction
-        other = conversation.framers.get(OPPOSITE[direction])
+        framers, ts_ns = conversation.framers, chunk.ts_ns
+        other = framers.get(OPPOSITE[direction])
         if other is not None:
             for frame in other.settle():
-                self._frame(conversation, OPPOSITE[direction], chunk.ts_ns, frame)
-        framer = conversation.framers.get(direction) or self._framer(conversation, direction)
+                self._frame(conversation, OPPOSITE[direction], ts_ns, frame)
+        framer = framers.get(direction) or self._framer(conversation, direction)
         for frame in framer.feed(chunk.offset, chunk.data):
-            self._frame(conversation, direction, chunk.ts_ns, frame)
+            self._frame(conversation, direction, ts_ns, frame)
 
     def _eof(self, conversation: _Conversation, ts_ns: int, reason: str | None) -> None:
         """Take what is left of both directions; `reason` says how the stream was ended, if it was."""
@@ -498,20 +506,22 @@ class Inspector:
     ) -> None:
         """Make a message of a frame; `ended` says how the stream was ended, if it was."""
         server = conversation.server
-        table, guess, since = server.table, server.guess, len(self._findings.diagnostics)
+        table, guess, findings, data = server.table, server.guess, self._findings, frame.data
         if table is None:
             # The guess was taken back at a frame before.
             return
+        since = len(findings.diagnostics) if guess is not None else 0
         if frame.cut is None:
-            assert server.dissector is not None
-            memo = self._memo[server.dissector.protocol, direction]
-            decoded = remembered.decoded(memo, server.dissector, frame.data, direction)
+            memo = server.memos[direction]
+            # Most are copies of what was just read.
+            found = memo.lately.get(data)
+            decoded = found if found is not None else self._decode(server, memo, direction, data)
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row
-        self._ids.message += 1
+        self._ids.message = message_id = self._ids.message + 1
         message = Message(
-            self._ids.message,
+            message_id,
             conversation.stream,
             direction,
             ts_ns,
@@ -523,22 +533,26 @@ class Inspector:
         )
         if self._has_altered:
             message.altered = self._own_doing.action(conversation.stream, direction, frame.offset)
-        self._findings.messages.append(message)
+        findings.messages.append(message)
         for flaw in decoded.flaws:
             if flaw.habit:
                 habit = (direction, flaw.code, message.altered in WRITTEN)
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
-            self._report(message, flaw, frame.data)
+            self._report(message, flaw, data)
         if row is not None:
-            table.message(message, row, decoded.sound, frame.data)
+            table.message(message, row, decoded.sound, data)
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
         if guess is not None and message.altered not in WRITTEN:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
+
+    def _decode(self, server: _Server, memo: Memo, direction: Direction, data: bytes) -> Decoded:
+        assert server.dissector is not None
+        return remembered.decoded(memo, server.dissector, data, direction)
 
     def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
         """What can be said of a frame that is no whole message."""
