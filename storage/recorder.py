@@ -177,29 +177,49 @@ class Recorder:
         self._record(items)
 
     def _record(self, items: Iterable[Item]) -> None:
-        chunks = self._rows["chunks"]
         feed = self._inspection.feed
+        latest_ns = self._latest_ns
+        chunks: list[Chunk] = []
         for item in items:
             if isinstance(item, Chunk):
-                data = item.data
-                self._chunk_id += 1
-                chunks.append(
-                    (self._chunk_id, item.stream.id, item.direction, item.ts_ns, item.offset, len(data), data)
-                )
-                self._pending_bytes += len(data)
+                chunks.append(item)
                 if item.missing:
-                    end = item.offset + len(data)
+                    self._take(chunks)
+                    end = item.offset + len(item.data)
                     self._gap(Gap(item.stream, item.direction, item.ts_ns, end, item.missing))
             elif isinstance(item, Gap):
+                self._take(chunks)
                 self._gap(item)
             elif isinstance(item, Altered):
+                self._take(chunks)
                 self._altered(item)
             feed(item)
+            if item.ts_ns > latest_ns:
+                latest_ns = item.ts_ns
             if self.started_ns is None:
                 self.started_ns = min(item.ts_ns, item.stream.opened_ns)
-            if item.ts_ns > self._latest_ns:
-                self._latest_ns = item.ts_ns
             self._pending += 1
+        self._take(chunks)
+        self._latest_ns = latest_ns
+
+    def _take(self, chunks: list[Chunk]) -> None:
+        """Number chunks, and take their rows; none are left of them."""
+        lengths = [len(chunk.data) for chunk in chunks]
+        first = self._chunk_id + 1
+        self._chunk_id += len(chunks)
+        self._rows["chunks"].extend(
+            (
+                range(first, first + len(chunks)),
+                [chunk.stream.id for chunk in chunks],
+                [chunk.direction for chunk in chunks],
+                [chunk.ts_ns for chunk in chunks],
+                [chunk.offset for chunk in chunks],
+                lengths,
+                [chunk.data for chunk in chunks],
+            )
+        )
+        self._pending_bytes += sum(lengths)
+        chunks.clear()
 
     def note(self, table: Literal["taps", "tapped"], row: Row) -> None:
         """Have the next `write` commit what the source keeps of itself, together with its items."""
@@ -249,12 +269,12 @@ class Recorder:
             raise StorageError(sentence(self.path, error)) from error
         for table, rows in self._rows.items():
             if table in ("streams", "games"):
-                newest = max((row[0] for row in rows), default=0) - self._before[table]
+                newest = max(rows.columns[0], default=0) - self._before[table]
                 self.counts[table] = max(self.counts[table], newest)
             else:
                 self.counts[table] += len(rows)
             if table == "diagnostics":
-                self.counts.update(row[SEVERITY] for row in rows)
+                self.counts.update(rows.columns[SEVERITY])
             rows.clear()
         self._pending = 0
         self._pending_bytes = 0

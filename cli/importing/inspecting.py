@@ -6,23 +6,22 @@ the work. Items go there in batches, and their rows come back some batches later
 
 from __future__ import annotations
 
-import marshal
 import multiprocessing
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 from typing import NamedTuple
 
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.cli.importing.packing import packed_items, packed_rows, unpacked_items, unpacked_rows
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.processes import start_copy
 from kiebitz.storage.inspection import InspectionHere
-from kiebitz.storage.rows import Row, Rows, no_rows
+from kiebitz.storage.rows import Columns, Rows, no_rows
 from kiebitz.storage.schema import StorageError
 
 _AHEAD = 4
@@ -35,7 +34,7 @@ _Ports = dict[tuple[str, int], str | None]
 class _Batch(NamedTuple):
     """Items that were sent: the rows of their chunks, and, once it is there, what was found in them."""
 
-    chunks: list[Row]
+    chunks: Columns
     answer: Future[bytes]
 
 
@@ -83,18 +82,18 @@ class InspectionElsewhere:
             self._send(self._items)
             self._items.clear()
         if rows["chunks"]:
-            batches[-1].chunks.extend(rows["chunks"])
+            batches[-1].chunks.extend(rows["chunks"].columns)
             rows["chunks"].clear()
         most = len(batches) - 1 if self._is_finished else _AHEAD
         while batches and (len(batches) > most or batches[0].answer.done()):
             batch = batches.popleft()
             try:
-                found: Rows = marshal.loads(batch.answer.result())
+                answer = batch.answer.result()
             except (EOFError, OSError) as error:
                 raise _death() from error
-            rows["chunks"] += batch.chunks
-            for table, more in found.items():
-                rows[table] += more
+            rows["chunks"].extend(batch.chunks.columns)
+            for table, columns in unpacked_rows(answer).items():
+                rows[table].extend(columns)
         return Findings()
 
     @property
@@ -118,8 +117,8 @@ class InspectionElsewhere:
 
     def _send(self, items: list[Item] | None) -> None:
         # If it cannot be sent, nothing is answered, either.
-        self._speaker.submit(self._connection.send_bytes, ForkingPickler.dumps(items))
-        self._batches.append(_Batch([], self._listener.submit(self._connection.recv_bytes)))
+        self._speaker.submit(self._connection.send_bytes, b"" if items is None else packed_items(items))
+        self._batches.append(_Batch(no_rows()["chunks"], self._listener.submit(self._connection.recv_bytes)))
 
 
 def _death() -> StorageError:
@@ -146,16 +145,14 @@ def _inspect(connection: Connection, theirs: Connection) -> None:
         }
         inspection = InspectionHere(session_id, ids, decode_as)
         while True:
-            items: list[Item] | None = connection.recv()
-            if items is None:
+            batch = connection.recv_bytes()
+            if not batch:
                 inspection.finish()
             else:
-                for item in items:
-                    # Each batch brings streams of its own; what is found out about one must stay with it.
-                    item.stream = streams.setdefault(item.stream.id, item.stream)
+                for item in unpacked_items(batch, streams):
                     inspection.feed(item)
                     if isinstance(item, End):
                         del streams[item.stream.id]
             rows = no_rows()
             inspection.gather(rows)
-            connection.send_bytes(marshal.dumps(rows))
+            connection.send_bytes(packed_rows(rows))
