@@ -1,33 +1,29 @@
-"""Items and rows on their way from one process to the other: column by column, as a few buffers.
+"""Items and rows on their way from one process to the other: column by column, marshalled.
 
 An object for each item or row would have to be taken apart and put together again on the way, which costs
-more than what is done with it. Numbers that fit become machine words; the rest is marshalled, which both
-processes, being the same Python, read alike.
+more than what is done with it. Both processes are the same Python, so both marshal alike.
 """
 
 from __future__ import annotations
 
 import marshal
 import pickle
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kiebitz.dissectors.records import Chunk, Item, Stream
 from kiebitz.storage.rows import Rows
 
-_WORD = "q"
-"""64 bits with a sign, as SQLite's integers are."""
-
 
 def packed_rows(rows: Rows) -> bytes:
     """All rows; `unpacked_rows` gives them back."""
-    return marshal.dumps({table: _packed(found.columns) for table, found in rows.items() if found})
+    return marshal.dumps({table: found.columns for table, found in rows.items() if found})
 
 
 def unpacked_rows(data: bytes) -> dict[str, Sequence[Iterable[Any]]]:
     """Table -> the columns of its rows."""
-    return {table: _unpacked(columns) for table, columns in marshal.loads(data).items()}
+    tables: dict[str, Sequence[Iterable[Any]]] = marshal.loads(data)
+    return tables
 
 
 def packed_items(items: Sequence[Item]) -> bytes:
@@ -43,32 +39,17 @@ def packed_items(items: Sequence[Item]) -> bytes:
         [chunk.data for chunk in chunks],
         [chunk.missing for chunk in chunks],
     )
-    return marshal.dumps((pickle.dumps((streams, others)), _packed(columns)))
+    return marshal.dumps((pickle.dumps((streams, others)), columns))
 
 
 def unpacked_items(data: bytes, streams: dict[int, Stream]) -> list[Item]:
     """The items again. One that is of a stream in `streams` is of that very one; new ones are put there."""
-    rest, columns = marshal.loads(data)
+    rest, (numbers, *values) = marshal.loads(data)
     its_streams, others = pickle.loads(rest)
     for number, stream in its_streams.items():
         streams.setdefault(number, stream)
-    numbers, *values = _unpacked(columns)
     items: list[Item] = [*map(Chunk, map(streams.__getitem__, numbers), *values)]
     for place, item in others:
         item.stream = streams.setdefault(item.stream.id, item.stream)
         items.insert(place, item)
     return items
-
-
-def _packed(columns: Iterable[list[Any]]) -> list[bytes | list[Any]]:
-    found: list[bytes | list[Any]] = []
-    for column in columns:
-        try:
-            found.append(array(_WORD, column).tobytes())
-        except (TypeError, OverflowError):
-            found.append(column)
-    return found
-
-
-def _unpacked(columns: Iterable[bytes | list[Any]]) -> list[Sequence[Any]]:
-    return [array(_WORD, column) if isinstance(column, bytes) else column for column in columns]
