@@ -10,7 +10,7 @@ something that is said again and again, as "alice rolls" is, and may be news.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kiebitz.proxy.packets import Datagram
@@ -25,51 +25,54 @@ OFTEN_ALIKE_NS = 2_000_000
 """So long if such datagrams are sent again and again."""
 
 MOST_REMEMBERED = 4096
-"""So many datagrams are remembered."""
-
-_Key = tuple[bytes, int, int]
-_Name = TypeVar("_Name")
-_Value = TypeVar("_Value")
+"""At least so many datagrams are remembered, and no more than twice as many; and so many flows."""
 
 
 class Repeats:
-    """Remembers the latest datagrams."""
+    """Remembers the latest datagrams, each by one number that stands for all of it."""
 
     def __init__(self) -> None:
-        self._first_ns: OrderedDict[_Key, int] = OrderedDict()
-        self._latest: OrderedDict[bytes, _Key] = OrderedDict()
+        self._first_ns: dict[int, int] = {}
+        self._first_before_ns: dict[int, int] = {}
+        """When those that came lately came first, and those before them: when there are too many, the latter
+        are forgotten."""
+        self._latest: dict[bytes, int] = {}
         """Of each flow its latest datagram."""
-        self._sent_often: OrderedDict[_Key, None] = OrderedDict()
+        self._sent_often: OrderedDict[int, None] = OrderedDict()
         """Without an identification, and surely sent more than once."""
 
     def is_repeated(self, datagram: Datagram, ts_ns: int) -> bool:
         """Whether a datagram that comes at `ts_ns` is one that came before; else it is remembered."""
         flow, payload, _, identification = datagram
-        key = (flow, identification, hash(payload))
-        first_ns = self._first_ns.pop(key, None)
+        # One number in place of all three: it is looked up again and again.
+        key = hash((flow, identification, payload))
+        known, latest = self._first_ns, self._latest
+        first_ns = known.get(key)
+        if first_ns is None:
+            first_ns = self._first_before_ns.get(key)
         if first_ns is not None:
             # Clocks of two captures need not agree, so that the copy may have the earlier time.
-            if abs(ts_ns - first_ns) < self._limit_ns(key):
-                self._first_ns[key] = first_ns
+            if abs(ts_ns - first_ns) < self._limit_ns(flow, identification, key):
                 return True
             if not identification:
-                _remember(self._sent_often, key, None)
-        _remember(self._first_ns, key, ts_ns)
-        _remember(self._latest, flow, key)
+                self._remember_as_often(key)
+        known[key] = ts_ns
+        if len(known) >= MOST_REMEMBERED:
+            self._first_before_ns, self._first_ns = known, {}
+        latest[flow] = key
+        if len(latest) > MOST_REMEMBERED:
+            self._latest = {flow: key}
         return False
 
-    def _limit_ns(self, key: _Key) -> int:
+    def _limit_ns(self, flow: bytes, identification: int, key: int) -> int:
         """How long after a datagram another one with its key is the same."""
-        flow, identification, _ = key
         if identification or self._latest.get(flow) == key:
             return REPEATED_NS
         return OFTEN_ALIKE_NS if key in self._sent_often else ALIKE_NS
 
-
-def _remember(known: OrderedDict[_Name, _Value], name: _Name, value: _Value) -> None:
-    """Put a name last into what is known, and forget the oldest if that is too much."""
-    known[name] = value
-    known.move_to_end(name)
-    if len(known) > MOST_REMEMBERED:
-        # A plain dict would look through all places of those forgotten before.
-        known.popitem(last=False)
+    def _remember_as_often(self, key: int) -> None:
+        known = self._sent_often
+        known[key] = None
+        known.move_to_end(key)
+        if len(known) > MOST_REMEMBERED:
+            known.popitem(last=False)
