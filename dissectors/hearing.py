@@ -104,12 +104,21 @@ class Hearing:
         """Take the next message; one that is `to_all` is a copy of whatever has the same version."""
         if len(frame) > LONGEST_KEPT:
             frame = b""
-        self._settle(message.ts_ns)
+        if self._waiting:
+            self._settle(message.ts_ns)
         if to_all is None:
-            self._append(Fact(row, message, frame, message.ts_ns, [message]))
+            self._news(Fact(row, message, frame, message.ts_ns, [message]))
         else:
             self._hear_copy(message, row, frame, to_all)
-        self._settle(message.ts_ns)
+
+    def _news(self, fact: Fact) -> None:
+        """Take what was told first, unless it has to wait."""
+        if self._waiting or fact.awaits:
+            self._waiting.append(fact)
+            self._bytes += fact.message.length
+            self._settle(fact.ts_ns)
+        else:
+            self._taken(fact)
 
     def _hear_copy(self, message: Message, row: MessageType, frame: bytes, version: Hashable) -> None:
         stream_id = message.stream.id
@@ -121,7 +130,7 @@ class Hearing:
             self._log.add(stream_id, version, fact.told)
             if isinstance(version, Version) and version.open is None:
                 fact.awaits = self._may_reveal(fact) - {stream_id}
-            self._append(fact)
+            self._news(fact)
             return
         waiting = told.fact
         if waiting is None:
@@ -141,6 +150,7 @@ class Hearing:
             before.open = version.open
             fact.message, fact.frame = message, frame
             fact.awaits.clear()
+        self._settle(message.ts_ns)
 
     def has(self, version: Hashable, message: Message) -> bool:
         """Whether this would be a copy of something that others were told since its stream began."""
@@ -172,10 +182,6 @@ class Hearing:
         """The id of the first message that still waits."""
         return self._waiting[0].messages[0].id if self._waiting else None
 
-    def _append(self, fact: Fact) -> None:
-        self._waiting.append(fact)
-        self._bytes += fact.message.length
-
     def _settle(self, now_ns: int | None) -> None:
         waiting = self._waiting
         while waiting:
@@ -188,14 +194,21 @@ class Hearing:
             ):
                 return
             waiting.popleft()
-            self._take(fact)
-            event_id = fact.event.id if fact.event is not None else None
+            self._taken(fact)
             for message in fact.messages:
-                message.event_id, message.game_id = event_id, fact.game_id
                 self._bytes -= message.length
-            if fact.told is not None:
-                # The log outlives the fact, and must not keep its bytes.
-                fact.told.fact, fact.told.event_id, fact.told.game_id = None, event_id, fact.game_id
+
+    def _taken(self, fact: Fact) -> None:
+        """Take a fact; then it is known which event its messages tell of."""
+        self._take(fact)
+        event_id = fact.event.id if fact.event is not None else None
+        game_id = fact.game_id
+        for message in fact.messages:
+            message.event_id, message.game_id = event_id, game_id
+        told = fact.told
+        if told is not None:
+            # The log outlives the fact, and must not keep its bytes.
+            told.fact, told.event_id, told.game_id = None, event_id, game_id
 
 
 class _Told(msgspec.Struct, eq=False):
