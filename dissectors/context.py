@@ -66,6 +66,11 @@ class GameContext:
         if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append((list(path), value))
 
+    def put_under(self, above: Sequence[str], part: State, path: Sequence[str], value: Any) -> None:
+        """The same for a `part` of the state, which stands at the path `above`: the way to it is not gone."""
+        if set_at(part, path, dict(value) if isinstance(value, dict) else value):
+            self._changes.append(([*above, *path], value))
+
     @property
     def pending_changes(self) -> Sequence[Change]:
         """The changes that wait for the next event."""

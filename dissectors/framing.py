@@ -177,6 +177,12 @@ class LineFramer(ByteFramer):
         self._searched = 0
 
 
+SHORT = 512
+"""Of pieces that have no more bytes it is remembered where messages end: a server says the same to all."""
+
+MOST_SHORT = 4096
+"""Of so many short pieces at the most: those that came last."""
+
 GOES_ON = -1
 """Stands for the end of a frame that cannot be told yet."""
 
@@ -191,9 +197,15 @@ class StructuredFramer(ByteFramer):
         held = self._held
         frames: list[Frame] = []
         if not held and not self._dropped:
-            size = self._take_whole(offset, data, frames)
+            size = 0
+            for end in self._whole(data):
+                # What is all of the piece is the same object, which need not be hashed again to be looked up.
+                frames.append(Frame(offset + size, data[size:end], end - size))
+                size = end
             self._start = offset + size
-            data = data[size:] if size else data
+            if size == len(data):
+                return frames
+            data = data[size:]
         held += data
         while held:
             end = self._frame_end()
@@ -210,9 +222,8 @@ class StructuredFramer(ByteFramer):
         return frames
 
     @abstractmethod
-    def _take_whole(self, offset: int, data: bytes, frames: list[Frame]) -> int:
-        """Make frames of the messages that are seen at once to be whole, if a message can begin here; say how
-        many bytes they take."""
+    def _whole(self, data: bytes) -> Sequence[int]:
+        """Where the messages end that are seen at once to be whole, if one can begin here."""
 
     @abstractmethod
     def _frame_end(self) -> int:

@@ -70,7 +70,7 @@ class Conversation(msgspec.Struct, eq=False):
 
     def hears(self, message: Message) -> None:
         """The server tells something that may be what was asked for."""
-        if _acting(message) not in (None, self.player):
+        if not self.requests or _acting(message) not in (None, self.player):
             return
         wanted = _EFFECTS.get(message.name, ())
         for request in self.requests:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
 from kiebitz.dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from kiebitz.dissectors.catan.scanner import DEPTH_LIMIT, Scanner
-from kiebitz.dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
+from kiebitz.dissectors.framing import FRAME_LIMIT, GOES_ON, MOST_SHORT, SHORT, Frame, StructuredFramer
 from kiebitz.dissectors.records import Direction
 
 
@@ -73,8 +74,10 @@ class CatanFramer(StructuredFramer):
         self._line_from: int | None = 0
         """From where on the first line end is looked for, to take the line as a whole; None if it is not."""
 
-    def _take_whole(self, offset: int, data: bytes, frames: list[Frame]) -> int:
-        return _take_lines(offset, data, frames) if self._state == "between" else 0
+    def _whole(self, data: bytes) -> Sequence[int]:
+        if self._state != "between":
+            return ()
+        return _short_ends(data) if len(data) <= SHORT <= FRAME_LIMIT else _ends(data)
 
     def _overflow(self) -> None:
         self._state = "skipping"
@@ -194,16 +197,19 @@ class CatanFramer(StructuredFramer):
         self._at = 0
 
 
-def _take_lines(offset: int, data: bytes, frames: list[Frame]) -> int:
-    """Make frames of the lines that can be taken as a whole: almost all are so, and it is soon seen."""
+def _ends(data: bytes) -> tuple[int, ...]:
+    """Where the lines end that can be taken as a whole: almost all are so, and it is soon seen."""
+    ends = []
     at = 0
     while end := data.find(b"\n", at, at + FRAME_LIMIT) + 1:
-        line = data[at:end]
-        if not _is_frame(line):
+        if not _is_frame(data[at:end]):
             break
-        frames.append(Frame(offset + at, line, end - at))
+        ends.append(end)
         at = end
-    return at
+    return tuple(ends)
+
+
+_short_ends = lru_cache(MOST_SHORT)(_ends)
 
 
 def _is_frame(line: bytes) -> bool:

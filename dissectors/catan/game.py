@@ -13,6 +13,7 @@ from kiebitz.dissectors.catan.ledger import Ledger
 from kiebitz.dissectors.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
 from kiebitz.dissectors.hearing import Fact
 from kiebitz.dissectors.records import Event, Game
+from kiebitz.dissectors.state import State
 
 BANK = 19
 """So many cards of each resource there are."""
@@ -108,6 +109,10 @@ class CatanGame(msgspec.Struct, eq=False):
     """The latest roll of the dice."""
     winner: int | None = None
     ended: bool = False
+    state: State = msgspec.field(default_factory=dict)
+    """Its part of the table's state."""
+    place: tuple[str, str] = ("", "")
+    """Where in the state that stands."""
 
     def has_turn(self, player: Player, ts_ns: int) -> None:
         """It is a player's turn, since this time at the latest."""
@@ -133,12 +138,13 @@ class CatanGame(msgspec.Struct, eq=False):
     def bank(self) -> dict[str, Any]:
         """What is left of each resource, as far as it is known: a count, or the least and the most."""
         left: dict[str, Any] = {}
+        hands = [player.hand for player in self.players.values()]
         for kind in ROHSTOFFE:
-            least = BANK - sum(player.hand.most[kind] for player in self.players.values())
+            least = BANK - sum([hand.most[kind] for hand in hands])
             if not self.whole:
                 # There may be players who were not heard of yet.
                 least = min(least, 0)
-            most = BANK - sum(player.hand.least[kind] for player in self.players.values())
+            most = BANK - sum([hand.least[kind] for hand in hands])
             # What lies outside these is another server's rules, or not known.
             if least >= 0 and most <= BANK:
                 left[kind] = least if least == most else [least, most]

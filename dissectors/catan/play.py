@@ -111,6 +111,8 @@ class Play(GameContext):
         """A game begins, or is met in its middle."""
         self._games += 1
         game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, whole=whole, in_setup=whole)
+        game.place = ("games", str(game.game.id))
+        game.state = self.state.setdefault("games", {}).setdefault(game.place[1], {})
         self.game = game
         self.players = {number: known for number, known in self.players.items() if not known.gone}
         for known in self.players.values():
@@ -147,7 +149,7 @@ class Play(GameContext):
     def leave_state(self) -> None:
         """The game that was on is no longer shown."""
         if self.game is not None:
-            self.put(None, "games", str(self.game.game.id))
+            self.put(None, *self.game.place)
             self.game = None
 
     def is_whole(self) -> bool:
@@ -165,7 +167,7 @@ class Play(GameContext):
     def put_in(self, value: Any, *path: str) -> None:
         """Change the part of the state that is the game's."""
         if self.game is not None:
-            self.put(value, "games", str(self.game.game.id), *path)
+            self.put_under(self.game.place, self.game.state, path, value)
 
     def put_player(self, player: Player, what: str, value: Any) -> None:
         """Change something about a player, if he is in the game."""

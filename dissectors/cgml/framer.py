@@ -10,6 +10,8 @@ is whole.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 from kiebitz.dissectors.cgml.markup import (
@@ -21,7 +23,7 @@ from kiebitz.dissectors.cgml.markup import (
     begins_message,
     kind_of,
 )
-from kiebitz.dissectors.framing import FRAME_LIMIT, GOES_ON, Frame, StructuredFramer
+from kiebitz.dissectors.framing import FRAME_LIMIT, GOES_ON, MOST_SHORT, SHORT, Frame, StructuredFramer
 from kiebitz.dissectors.records import Direction
 
 _ROOTS = "|".join(sorted(ROOTS)).encode()
@@ -90,13 +92,10 @@ class CgmlFramer(StructuredFramer):
         self._begun: int | None = None
         """Where in `_held` the message begins, the blanks before it being over."""
 
-    def _take_whole(self, offset: int, data: bytes, frames: list[Frame]) -> int:
-        at = 0
-        if self._state == "before":
-            while (found := _WHOLE.match(data, at, at + FRAME_LIMIT)) is not None:
-                frames.append(Frame(offset + at, found[0], found.end() - at))
-                at = found.end()
-        return at
+    def _whole(self, data: bytes) -> Sequence[int]:
+        if self._state != "before":
+            return ()
+        return _short_ends(data) if len(data) <= SHORT <= FRAME_LIMIT else _ends(data)
 
     def _overflow(self) -> None:
         self._state = "skipping"
@@ -253,6 +252,19 @@ class CgmlFramer(StructuredFramer):
         del self._held[: self._at]
         self._dropped += self._at
         self._at = 0
+
+
+def _ends(data: bytes) -> tuple[int, ...]:
+    """Where the messages end that are seen at once to be whole."""
+    ends = []
+    at = 0
+    while (found := _WHOLE.match(data, at, at + FRAME_LIMIT)) is not None:
+        at = found.end()
+        ends.append(at)
+    return tuple(ends)
+
+
+_short_ends = lru_cache(MOST_SHORT)(_ends)
 
 
 def _may_go_on(blank_line: bytes) -> bool:

@@ -113,7 +113,7 @@ class Groups(GameContext):
         self.by_key.pop(group.key, None)
         if group.hand is not None:
             group.hand.ended = True
-            self.put(None, "games", str(group.hand.game.id))
+            self.put(None, *group.hand.place)
         self.put(None, "groups", group.key)
 
     def hand_of(self, fact: Fact) -> Hand | None:
@@ -145,6 +145,8 @@ class Groups(GameContext):
         name = group.key if group.number is not None else "?"
         game = self.open_game(f"group {name}, hand {group.count}", fact.ts_ns)
         hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), whole)
+        hand.place = ("games", str(game.id))
+        hand.state = self.state.setdefault("games", {}).setdefault(hand.place[1], {})
         group.asked = None
         self.put_in(hand, group.key, "group")
         self.put_in(hand, group.count, "hand")
@@ -162,19 +164,18 @@ class Groups(GameContext):
         hand.game.ended_ns = ts_ns
         hand.game.result = result
         self.changed_game(hand.game)
-        self.put(None, "games", str(hand.game.id))
+        self.put(None, *hand.place)
 
     # The state.
 
     def part(self, hand: Hand) -> dict[str, Any]:
         """A hand's part of the state."""
-        found: dict[str, Any] = self.state.get("games", {}).get(str(hand.game.id), {})
-        return found
+        return {} if hand.ended else hand.state
 
     def put_in(self, hand: Hand, value: Any, *path: str) -> None:
         """Change a hand's part of the state, as long as it is in it."""
         if not hand.ended:
-            self.put(value, "games", str(hand.game.id), *path)
+            self.put_under(hand.place, hand.state, path, value)
 
     def put_known(self, hand: Hand, what: str) -> None:
         """Something that could not be known is told."""
@@ -189,12 +190,12 @@ class Groups(GameContext):
             dealt = len(hand.dealt.get(player, ()))
             if not dealt:
                 continue
-            gone = sum(1 for whose in hand.played.values() if whose == player)
+            gone = [*hand.played.values()].count(player)
             if player == hand.declarer:
                 dealt += len(hand.talon or ()) - len(hand.discards or ())
-            self.put_in(hand, dealt - gone, "hands", str(player))
-            held = hand.cards_of(player)
-            self.put_in(hand, held, "private", str(player), "hand")
+            key = str(player)
+            self.put_in(hand, dealt - gone, "hands", key)
+            self.put_in(hand, hand.cards_of(player), "private", key, "hand")
 
     def put_player(self, told: dict[str, Any]) -> int | None:
         """Keep what a <player> says of himself; give his id."""

@@ -8,6 +8,7 @@ import msgspec
 
 from kiebitz.dissectors.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
 from kiebitz.dissectors.records import Direction, Event, Game
+from kiebitz.dissectors.state import State
 
 MOST_TOLD = 400
 """A hand has some hundred things that are told at the most; of one that has more, the rest is passed over."""
@@ -73,6 +74,10 @@ class Hand(msgspec.Struct, eq=False):
     refused: dict[int, tuple[str, list[str]]] = msgspec.field(default_factory=dict)
     """By player a card that he has played against the rules, and those that he could have played."""
     ended: bool = False
+    state: State = msgspec.field(default_factory=dict)
+    """Its part of the table's state, as long as it is not over."""
+    place: tuple[str, str] = ("", "")
+    """Where in the state that stands."""
 
     @property
     def rules(self) -> Rules | None:
@@ -86,18 +91,17 @@ class Hand(msgspec.Struct, eq=False):
         dealt = self.dealt.get(player)
         if dealt is None or len(dealt) != HAND or self.dealing:
             return None
-        held = [*dealt]
-        if player == self.declarer:
-            held += self.talon or []
-            gone = self.discards or []
-            if self.talon is None and self.discards is not None:
+        played = self.played
+        if player != self.declarer:
+            if None in dealt:
                 return None
-        else:
-            gone = []
-        known = [card for card in held if card is not None]
-        if len(known) != len(held) or None in gone:
+            return [card for card in dealt if card is not None and card not in played]
+        if self.talon is None and self.discards is not None:
             return None
-        return [card for card in known if card not in gone and card not in self.played]
+        held, gone = [*dealt, *(self.talon or ())], self.discards or ()
+        if None in held or None in gone:
+            return None
+        return [card for card in held if card is not None and card not in gone and card not in played]
 
     def order_from(self, player: int) -> list[int]:
         """The players in the order of a trick that this one leads."""
