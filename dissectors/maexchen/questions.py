@@ -6,7 +6,7 @@ can be told to be right, late, used, another player's, or made up.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Literal
 
 import msgspec
@@ -53,7 +53,8 @@ class Seat(msgspec.Struct, eq=False):
     """Registrations that the server has not answered yet, oldest first."""
     nameless: bool = False
     """Whether a registration without a name was sent; old servers take it for one as `undefined`."""
-    questions: OrderedDict[str, Question] = msgspec.field(default_factory=OrderedDict)
+    questions: dict[str, Question] = msgspec.field(default_factory=dict)
+    """The latest, by their tokens, oldest first."""
     open: dict[QuestionKind, Question] = msgspec.field(default_factory=dict)
     addressed: bool = False
     """Whether the server has sent anything here."""
@@ -72,7 +73,7 @@ class Seat(msgspec.Struct, eq=False):
         self.questions[token] = question
         self.open[question.kind] = question
         if len(self.questions) > QUESTIONS_KEPT:
-            self.questions.popitem(last=False)
+            del self.questions[next(iter(self.questions))]
 
     def fumbled(self) -> None:
         """Something unreadable or refused came: whatever is open was at least tried."""

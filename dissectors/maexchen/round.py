@@ -8,6 +8,7 @@ import msgspec
 
 from kiebitz.dissectors.maexchen.verdict import Announcement, Evidence
 from kiebitz.dissectors.records import Game
+from kiebitz.dissectors.state import State
 
 Phase = Literal["starting", "started", "lost", "canceled"]
 
@@ -16,6 +17,10 @@ class Round(msgspec.Struct, eq=False):
     """A round. `whole` is false once something of it is known to be missing: then nobody is accused."""
 
     game: Game
+    place: tuple[str, str]
+    """Where in the table's state its part stands."""
+    state: State
+    """That part, as long as it has not `left`."""
     number: int | None = None
     phase: Phase = "starting"
     players: list[str] | None = None
@@ -33,11 +38,6 @@ class Round(msgspec.Struct, eq=False):
     scored: bool = False
     left: bool = False
     """Whether it is no longer part of the table's state."""
-
-    @property
-    def key(self) -> str:
-        """The round's name in the table's state."""
-        return str(self.game.id)
 
     @property
     def due(self) -> str | None:

@@ -47,7 +47,10 @@ class Rounds(GameContext):
         if self.current is not None:
             self.leave(self.current, message.ts_ns)
         label = f"round {number}" if number is not None else "round"
-        played = self.current = Round(self.open_game(label, message.ts_ns), number)
+        game = self.open_game(label, message.ts_ns)
+        place = ("games", str(game.id))
+        part = self.state.setdefault("games", {}).setdefault(place[1], {})
+        played = self.current = Round(game, place, part, number)
         played.whole = not missing
         self.put_in(played, "starting", "phase")
         if number is not None:
@@ -65,7 +68,7 @@ class Rounds(GameContext):
             played.over_ns = ts_ns
         if not played.left:
             played.left = True
-            self.put(None, "games", played.key)
+            self.put(None, *played.place)
         if not played.scored and played.phase in ("lost", "canceled"):
             self.unscored = played
         if not played.scored and played.phase == "started":
@@ -124,12 +127,12 @@ class Rounds(GameContext):
     def put_in(self, played: Round, value: Any, *path: str) -> None:
         """Change a round's part of the state, unless it has left it."""
         if not played.left:
-            self.put(value, "games", played.key, *path)
+            self.put_under(played.place, played.state, path, value)
 
     def now_known(self, played: Round, name: str, value: Any) -> None:
         """A part of a round's state is told, whether it was unknown before or not."""
         self.put_in(played, value, name)
-        unknown = self.state.get("games", {}).get(played.key, {}).get("unknown", ())
+        unknown = played.state.get("unknown", ())
         if name in unknown:
             rest = [other for other in unknown if other != name]
             self.put_in(played, rest or None, "unknown")
@@ -143,8 +146,8 @@ class Rounds(GameContext):
     def missing(self, played: Round, *parts: str) -> None:
         """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
         played.whole = False
-        part = self.state.get("games", {}).get(played.key)
-        if part is not None:
+        if not played.left:
+            part = played.state
             self.put_in(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
             for name in parts:
                 if name in part:

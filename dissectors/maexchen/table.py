@@ -165,10 +165,8 @@ class MaexchenTable(GameTable):
     def _unregistered(self, message: Message, seat: Seat) -> None:
         name = self._registration.unregistered(message, seat)
         played = self._rounds.current
-        if name is not None and played is not None:
-            part = self._rounds.state.get("games", {}).get(played.key, {})
-            if name in part.get("private", {}):
-                self._rounds.put_in(played, None, "private", name)
+        if name is not None and played is not None and name in played.state.get("private", {}):
+            self._rounds.put_in(played, None, "private", name)
         self._rounds.emit_of(message, "unregistered", name, {"name": name}, None)
 
     # Rounds begin and end.
