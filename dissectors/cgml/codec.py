@@ -73,7 +73,8 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
         envelope = _BEGIN.match(body)
         if envelope is not None:
             body = body[envelope.end() :]
-    closed = _END.search(body) if body.endswith(">") else None
+    # The end of an envelope can only be the last tag.
+    closed = _END.match(body, body.rfind("<"))
     if closed is not None:
         body = body[: closed.start()]
     if len(frame) > _SMALL:
@@ -185,10 +186,11 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
     if rows[0].mark is None:
         return rows[0]
     attribute = rows[0].mark[0]
-    value = element.attrib.get(attribute)
+    value = element.get(attribute)
+    for row in rows:
+        if row.mark is not None and row.mark[1] == value:
+            return row
     words = [row.mark[1] for row in rows if row.mark is not None]
-    if value in words:
-        return rows[words.index(value)]
     expected = f'{attribute}="{"|".join(words)}"'
     if value is None:
         raise Unfit("missing-attribute", f"<{element.tag}> has no {attribute}", expected)

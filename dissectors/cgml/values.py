@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 from kiebitz.dissectors.cgml.cards import PACK
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT
-from kiebitz.dissectors.fields import Number, Text, unknown_word
+from kiebitz.dissectors.fields import Number, unknown_word
 from kiebitz.dissectors.grammar import Field, FieldType, Handle, Mismatch, Rename, Replace, nearest_word
 from kiebitz.dissectors.suggestions import suggesting
 from kiebitz.dissectors.wrong_values import OF_WORDS, Wrong, other_case
@@ -67,11 +67,12 @@ class Choice(FieldType):
 
     def __init__(self, *words: str, title: str | None = None, empty: bool = False) -> None:
         self.words = words
+        self._known = frozenset(words)
         self.empty = empty
         self.title = title or "one of " + ", ".join(words)
 
     def decode(self, text: str) -> str | None:
-        if text in self.words:
+        if text in self._known:
             return text
         if self.empty and not text:
             return None
@@ -94,6 +95,8 @@ class Card(Choice):
         super().__init__(*PACK, title=title + (", or none" if hidden else ""), empty=hidden)
 
     def decode(self, text: str) -> str | None:
+        if text in self._known:
+            return text
         try:
             return super().decode(text)
         except Mismatch as error:
@@ -139,7 +142,7 @@ class Child:
     least: int = 1
     most: int | None = None
 
-    @property
+    @cached_property
     def is_list(self) -> bool:
         """Whether it may stand there several times."""
         return self.most is not None
@@ -157,6 +160,11 @@ class Shape:
     def names(self) -> frozenset[str]:
         """The names of its attributes."""
         return frozenset(field.name for field in self.attributes)
+
+    @cached_property
+    def elements(self) -> dict[str, Child]:
+        """The elements inside, by name."""
+        return {child.field.name: child for child in self.children}
 
     @property
     def fields(self) -> Iterator[Field]:
@@ -255,7 +263,7 @@ def _decoded(field: Field, text: str | None, part: str) -> Any:
     text = text or ""
     kind = field.type
     try:
-        return kind.decode(text if isinstance(kind, Text) else text.strip(BLANK_TEXT))
+        return kind.decode(text if kind.is_free_text else text.strip(BLANK_TEXT))
     except Mismatch as error:
         raise Unfit(error.code, f"{field.name}: {error}", error.expected, part) from error
 
@@ -290,7 +298,7 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
 
 
 def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> None:
-    known = {child.field.name: child for child in shape.children}
+    known = shape.elements
     if len(element) > MOST_CHILDREN:
         raise Unfit(
             "too-many",
@@ -298,17 +306,18 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
             f"{MOST_CHILDREN} elements at the most",
         )
     for place, inner in enumerate(element):
-        child = known.get(inner.tag)
+        name = inner.tag
+        child = known.get(name)
         if child is None:
-            raise _unknown("element", inner.tag, known, "tag").inside(place)
+            raise _unknown("element", name, known, "tag").inside(place)
         field = child.field
         value: Any
         try:
             if type(field.type) is Compound:
                 value = read(field.type.shape, inner)
             else:
-                if inner.attrib:
-                    wrong = next(iter(inner.attrib))
+                # Asking for `attrib` would make an object for each element.
+                for wrong, _ in inner.items():
                     raise _unknown("attribute", wrong, (), f"@{wrong}")
                 if len(inner):
                     raise _unknown("element", inner[0].tag, (), "tag").inside(0)
@@ -316,18 +325,19 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
         except Unfit as error:
             raise error.inside(place) from None
         if not child.is_list:
-            if field.name in fields:
-                problem = f"<{inner.tag}> stands in <{element.tag}> twice"
-                raise Unfit("too-many", problem, f"one <{inner.tag}>").inside(place)
-            fields[field.name] = value
+            if name in fields:
+                problem = f"<{name}> stands in <{element.tag}> twice"
+                raise Unfit("too-many", problem, f"one <{name}>").inside(place)
+            fields[name] = value
         else:
-            values = fields.setdefault(field.name, [])
-            if isinstance(value, str) and value in values:
-                problem = f"<{inner.tag}>{value}</{inner.tag}> stands in <{element.tag}> twice"
+            values = fields.setdefault(name, [])
+            if type(value) is str and value in values:
+                problem = f"<{name}>{value}</{name}> stands in <{element.tag}> twice"
                 raise Unfit("twice", problem, "each card once", f"same {values.index(value)} {place}")
             values.append(value)
-        if inner.tail and inner.tail.strip(BLANK_TEXT):
-            raise _stray_text(inner.tail)
+        tail = inner.tail
+        if tail and tail.strip(BLANK_TEXT):
+            raise _stray_text(tail)
     for name, child in known.items():
         count = len(fields.get(name, ())) if child.is_list else int(name in fields)
         if count < child.least:
