@@ -50,7 +50,7 @@ class Conversation(msgspec.Struct, eq=False):
 
 def _question(message: Message, row: ElementType) -> str | None:
     """What a message of the server asks for."""
-    if row.mark is not None and row.mark[1] == "ask":
+    if row.asks:
         return row.name
     if row.name == "dial" and message.fields["from"] == "talon" and message.fields["type"] == "cards":
         return "talon"

@@ -9,6 +9,7 @@ a trick, *talon* the two cards that whoever wins the bidding (*licitace*) exchan
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from kiebitz.dissectors.cgml.cards import HAND, LADDER, SEATS
@@ -49,6 +50,16 @@ class ElementType(MessageType):
     shape: Shape = field(default_factory=Shape)
     mark: tuple[str, str] | None = None
     server: Server | None = None
+
+    @cached_property
+    def kind(self) -> str:
+        """Its name, and the word that tells it from others of that name."""
+        return self.name if self.mark is None else f"{self.name} {self.mark[1]}"
+
+    @cached_property
+    def asks(self) -> bool:
+        """Whether it is marked as a question."""
+        return self.mark is not None and self.mark[1] == "ask"
 
 
 def _element(

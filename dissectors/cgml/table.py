@@ -41,29 +41,29 @@ class CgmlTable(GameTable):
         """What this server has shown itself to be; nothing forbids that it is both."""
         self._asked: dict[int, str] = {}
         """By the id of its message, what the question said that a client answers."""
-        self._of_nobody: dict[tuple[str, str], Callable[[Fact], None]] = {
-            ("connect", "server"): lobby.connect_server,
-            ("connect", "passive"): lobby.connect_player,
-            ("connect", "active"): lobby.connect_player,
-            ("connect", "complete"): lobby.complete,
-            ("newgroup", "accept"): lobby.joins,
-            ("newgroup", "reject"): lobby.declines,
-            ("newgame", "ask"): lobby.asked,
-            ("newgame", "accept"): lobby.plays_on,
-            ("newgame", "reject"): lobby.stops,
-            ("load", ""): lobby.load,
-            ("disconnect", ""): lobby.disconnect,
+        self._of_nobody: dict[str, Callable[[Fact], None]] = {
+            "connect server": lobby.connect_server,
+            "connect passive": lobby.connect_player,
+            "connect active": lobby.connect_player,
+            "connect complete": lobby.complete,
+            "newgroup accept": lobby.joins,
+            "newgroup reject": lobby.declines,
+            "newgame ask": lobby.asked,
+            "newgame accept": lobby.plays_on,
+            "newgame reject": lobby.stops,
+            "load": lobby.load,
+            "disconnect": lobby.disconnect,
         }
-        """What needs no hand, by name and mark."""
-        self._of_a_hand: dict[tuple[str, str], Callable[[Fact, Hand], None]] = {
-            ("licite", "info"): bidding.told,
-            ("licite", "result"): bidding.result,
-            ("gametype", "answer"): bidding.names,
-            ("gametype", "info"): bidding.game,
-            ("flek", "info"): bidding.level,
-            ("playcard", "info"): self._shown,
-            ("round", ""): play.trick,
-            ("renonc", ""): play.renonc,
+        """What needs no hand, by kind of message."""
+        self._of_a_hand: dict[str, Callable[[Fact, Hand], None]] = {
+            "licite info": bidding.told,
+            "licite result": bidding.result,
+            "gametype answer": bidding.names,
+            "gametype info": bidding.game,
+            "flek info": bidding.level,
+            "playcard info": self._shown,
+            "round": play.trick,
+            "renonc": play.renonc,
         }
         """What is about a hand."""
 
@@ -74,18 +74,19 @@ class CgmlTable(GameTable):
         if not sound:
             self.unreadable(message.stream, message.direction)
             return
-        if self._is_of_another_server(message, row, frame):
-            return
-        conversation = self._groups.conversation(message.stream)
         if message.direction == "s2c":
+            conversation = self._groups.conversation(message.stream)
             self._roles.add(row.server)
             conversation.asks(message, row)
-            if row.mark == ("status", "complete"):
+            if row.kind == "connect complete":
                 self._lobby.announce(message, conversation)
             if row.name == "newgame" or not conversation.whole:
                 self._groups.find_group(conversation, _heard_of(message))
             self._hearing.hear(message, row, frame, self._version(message, row, conversation))
             return
+        if self._is_of_another_server(message, row, frame):
+            return
+        conversation = self._groups.conversation(message.stream)
         if row.name in ("newgroup", "newgame") and "player" in message.fields:
             player: int = message.fields["player"]["id"]
             conversation.is_of(player)
@@ -103,8 +104,8 @@ class CgmlTable(GameTable):
         self._hearing.hear(message, row, frame)
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
-        """Tell of a message that belongs to the other kind of server."""
-        if message.direction == "s2c" or row.server in self._roles or self._roles == {None}:
+        """Tell of a client's message that belongs to the other kind of server."""
+        if row.server in self._roles or self._roles == {None}:
             return False
         if any(known.url == self._groups.info.server for known in self._groups.announced.values()):
             # It sends the players of a group to itself.
@@ -190,9 +191,9 @@ class CgmlTable(GameTable):
     def _take(self, fact: Fact) -> None:
         row = fact.row
         assert isinstance(row, ElementType)
-        key = (row.name, row.mark[1] if row.mark is not None else "")
+        kind = row.kind
         asked = self._asked.pop(fact.message.id, None)
-        lobby = self._of_nobody.get(key)
+        lobby = self._of_nobody.get(kind)
         if lobby is not None:
             lobby(fact)
             return
@@ -201,29 +202,27 @@ class CgmlTable(GameTable):
             self._dealt(fact, conversation)
             return
         if row.name in ("pause", "cancelgame", "abort", "result"):
-            self._of_the_group(fact, key, conversation)
+            self._of_the_group(fact, row, conversation)
             return
         hand = self._groups.hand_of(fact)
         if hand is None:
             return
         self._bidding.deal_is_over(fact, hand)
-        handler = self._of_a_hand.get(key)
+        handler = self._of_a_hand.get(kind)
         if handler is not None:
             handler(fact, hand)
         elif conversation.player is not None and not hand.ended:
-            self._of_a_player(fact, hand, key, conversation.player, asked)
+            self._of_a_player(fact, hand, row, conversation.player, asked)
 
-    def _of_a_player(
-        self, fact: Fact, hand: Hand, key: tuple[str, str], player: int, asked: str | None
-    ) -> None:
+    def _of_a_player(self, fact: Fact, hand: Hand, row: ElementType, player: int, asked: str | None) -> None:
         """What one player is asked, or answers."""
-        if key[1] == "ask":
+        if row.asks:
             self._play.turn(fact, hand, player)
-        elif key == ("licite", "answer"):
+        elif row.kind == "licite answer":
             self._bidding.answers(fact, hand, player, asked)
-        elif key == ("flek", "answer"):
+        elif row.kind == "flek answer":
             self._bidding.doubles(fact, hand, player, asked)
-        elif key == ("playcard", "cards"):
+        elif row.kind == "playcard cards":
             if fact.fields["to"] == "talon":
                 self._bidding.discards(fact, hand, player)
             else:
@@ -260,7 +259,7 @@ class CgmlTable(GameTable):
         fact.game_id = hand.game.id
         self._bidding.dealt(fact, hand, player)
 
-    def _of_the_group(self, fact: Fact, key: tuple[str, str], conversation: Conversation) -> None:
+    def _of_the_group(self, fact: Fact, row: ElementType, conversation: Conversation) -> None:
         """What may also be told between two hands."""
         if conversation.group is None:
             return
@@ -268,13 +267,13 @@ class CgmlTable(GameTable):
         hand = group.hand
         if hand is not None:
             fact.game_id = hand.game.id
-        if key[0] == "pause":
+        if row.name == "pause":
             player = conversation.player if fact.message.direction == "c2s" else None
-            handle = self._play.pauses if key[1] == "start" else self._play.resumes
+            handle = self._play.pauses if row.kind == "pause start" else self._play.resumes
             handle(fact, hand if hand is not None and not hand.ended else None, group, player)
-        elif key[0] == "cancelgame":
+        elif row.name == "cancelgame":
             self._play.cancelled(fact, hand, group)
-        elif key[0] == "abort":
+        elif row.name == "abort":
             self._play.aborted(fact, hand, group)
         else:
             found = self._groups.hand_of(fact)
