@@ -6,6 +6,8 @@ ROUND = captures/maexchen-head-tiny.pcap
 ISLAND = captures/catan-niedlichepixel-game2-3p.pcap.gz
 FLAWED = captures/schafkopf-1.3-badcard.pcap
 DEMO_DB = .demo/game.db
+# Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-oldest soak fuzz bench docs clean
 

@@ -31,6 +31,8 @@ ROUNDS = 2
 REPETITIONS = 20
 
 KIEBITZ_NAME = "kiebitz"
+AS_MUCH = "-T ek"
+"""What of tshark's tells as much as Kiebitz keeps: beside that it is promised to be fast."""
 LENGTHS = (1, 5, 20, 60)
 
 
@@ -213,7 +215,7 @@ def compare(report: Report, folder: Path, subject: Subject, repetitions: int, ro
         costs = {KIEBITZ_NAME: import_into(database, capture)}
         for peer in peers:
             costs[f"{peer.name}, flat fields"] = run(tshark(peer, capture, *flat_fields(subject, peer)))
-            costs[f"{peer.name}, -T ek"] = run(tshark(peer, capture, "-T", "ek"))
+            costs[f"{peer.name}, {AS_MUCH}"] = run(tshark(peer, capture, "-T", "ek"))
         measured.append(costs)
     found = recorded_messages(database)
     if found != messages:
@@ -238,13 +240,14 @@ def promises(
     for name in cpu:
         if name != KIEBITZ_NAME:
             ratio = times_as_fast(name, measured)
+            is_promised = name.endswith(AS_MUCH)
             report.promise(
                 f"{title}: messages/CPU s",
                 f"{messages / cpu[KIEBITZ_NAME]:,.0f}",
                 f"{name} {messages / cpu[name]:,.0f}",
                 f"{ratio:.2f}",
-                "≥ 5",
-                ratio >= 5,
+                "≥ 5" if is_promised else "–",
+                ratio >= 5 if is_promised else None,
             )
     ours = [costs[KIEBITZ_NAME] for costs in measured]
     share = statistics.median(cost.wall / cost.cpu for cost in ours)

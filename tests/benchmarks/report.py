@@ -99,10 +99,11 @@ def machine() -> str:
         _first_line(str(Path(sys.executable).with_name("mitmdump")), "--version"),
     ]
     commit = _first_line("git", "rev-parse", "--short", "HEAD")
+    whose = "the system's" if sys.base_prefix == "/usr" else "not the system's"
     return (
         f"Measured on {time.strftime('%Y-%m-%d')}, commit {commit}: "
         f"{os.cpu_count()} cores ({cpus[0] if cpus else platform.machine()}), {memory:.0f} GiB of memory, "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()} ({whose}), "
         f"SQLite {sqlite3.sqlite_version}; {'; '.join(tools)}. When it began, the machine had a load of "
         f"{os.getloadavg()[0]:.1f}."
     )
