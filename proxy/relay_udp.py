@@ -7,7 +7,8 @@ Whoever comes is a stranger first: over UDP anybody can send from addresses that
 once he has spoken again after an answer. Where there are too many, strangers give way before any player does.
 
 The sockets are watched by a selector of our own, which the event loop watches: libuv, and so uvloop, silently
-stops watching a socket once an ICMP error is pending on it, and here that is everyday life.
+stops watching a socket once an ICMP error is pending on it, and here that is everyday life. While datagrams
+come densely, that selector is asked again and again before the event loop has its turn.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ _BACKLOG_NS = 20_000
 """A datagram this soon after the one before means that more are probably waiting."""
 _MAX_WAITING = 256
 """How many datagrams wait for a socket that takes no more."""
+_TURN_NS = 1_000_000
+"""So long datagrams may be passed on before the event loop has its turn: timers, and what else is relayed."""
+_DENSE_NS = 200_000
+"""Where so little time was between datagrams, the next one is waited for without sleeping ..."""
+_AWAKE_NS = 30_000
+"""... for so long: to be woken takes longer than to pass a datagram on."""
 _MIN_SWEEP_SECONDS = 0.01
 _SUSPICIOUS = 32
 """So many strangers in a row who say the same and get no answer may be our own datagram on its way round."""
@@ -159,6 +166,7 @@ class UdpRelay:
         self._held: dict[Hashable, list[bytes]] = {}
         """What was said by those who have come and are not let on yet."""
         self._last_ns = 0
+        self._ready_ns = 0
         self._selector = selectors.DefaultSelector()
         self._front = _Outlet(gate.listener, selectors.EVENT_READ, None)
         self._selector.register(gate.listener, selectors.EVENT_READ, self._front)
@@ -184,7 +192,21 @@ class UdpRelay:
         self._front.sock.close()
 
     def _ready(self) -> None:
-        for key, events in self._selector.select(0):
+        """Pass on what has come, and what comes meanwhile; where it comes densely, stay awake for more."""
+        now = now_ns()
+        turn_ends = now + _TURN_NS
+        awake = _AWAKE_NS if now - self._ready_ns < _DENSE_NS else 0
+        while now < turn_ends:
+            if ready := self._selector.select(0):
+                self._serve(ready)
+                now = self._ready_ns = now_ns()
+            else:
+                now = now_ns()
+                if now - self._ready_ns >= awake:
+                    return
+
+    def _serve(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+        for key, events in ready:
             outlet: _Outlet = key.data
             association = outlet.association
             # An association that has ended since the selector looked has no socket any more.
