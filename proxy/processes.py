@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import ParamSpec
 
 from kiebitz.dissectors.records import Item
+from kiebitz.proxy.aside import Aside
 from kiebitz.proxy.held_signals import ENDING, held_signals
 from kiebitz.proxy.journal_reader import JournalReader
 
@@ -119,9 +120,11 @@ def follow(reader: JournalReader) -> Iterator[list[Item]]:
     parent = multiprocessing.parent_process()
     if parent is None:
         raise RuntimeError("a journal is followed in a child of the process that writes it")
+    aside = Aside(parent.pid)
     gone = False
     while True:
         items = reader.read()
+        aside.look(items[-1].ts_ns if items else None)
         if items:
             yield items
         elif reader.stopped or gone:
