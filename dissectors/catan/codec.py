@@ -43,6 +43,8 @@ _ROWS: dict[tuple[Direction, str], tuple[Nachricht, ...]] = {
     )
     for row in GRAMMAR.rows
 }
+_ALONE = {key: tuple(row for row in rows if not row.beside) for key, rows in _ROWS.items()}
+"""Those with nothing beside their name."""
 
 
 def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachricht, ...], str]:
@@ -50,7 +52,7 @@ def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachric
     names = NAMES[direction]
     if len(value) == 1:
         key = next(iter(value))
-        return tuple(row for row in _ROWS.get((direction, names.get(key, "")), ()) if not row.beside), key
+        return _ALONE.get((direction, names.get(key, "")), ()), key
     for key in value:
         rows = _ROWS.get((direction, names.get(key, "")), ())
         fitting = tuple(row for row in rows if row.beside and {key, *row.beside} == {*value})

@@ -37,8 +37,31 @@ class Refusal:
         return hash(self.text)
 
 
-def version_of(message: Message) -> Version:
-    """What a copy of a broadcast says."""
+_MOST_VERSIONS = 256
+_LONGEST_REMEMBERED = 500
+"""So many versions are remembered, of messages with so many characters at the most."""
+
+
+class Versions:
+    """The versions of the messages that came lately: most of what is told was told to another before."""
+
+    def __init__(self) -> None:
+        self._lately: dict[tuple[str, str], Version] = {}
+
+    def of(self, message: Message) -> Version:
+        """What a copy of a broadcast says."""
+        key = (message.name, message.fields_json)
+        found = self._lately.get(key)
+        if found is None:
+            found = _version_of(message)
+            if len(message.fields_json) <= _LONGEST_REMEMBERED:
+                if len(self._lately) >= _MOST_VERSIONS:
+                    self._lately.clear()
+                self._lately[key] = found
+        return found
+
+
+def _version_of(message: Message) -> Version:
     name, fields = message.name, message.fields
     if name == "Statusupdate":
         player = fields["Spieler"]

@@ -179,9 +179,11 @@ class Play(GameContext):
         self.put_player(player, "resources", player.hand.total)
         self.put_in(player.hand.as_json() or None, "private", player.name, "resources")
         if self.game is not None:
-            bank = self.game.bank()
+            bank, shown = self.game.bank(), self.game.state.get("bank", {})
             for kind in ROHSTOFFE:
-                self.put_in(bank.get(kind), "bank", kind)
+                left = bank.get(kind)
+                if left != shown.get(kind):
+                    self.put_in(left, "bank", kind)
 
     def put_cards(self, player: Player) -> None:
         """Show a player's development cards."""

@@ -16,7 +16,7 @@ from kiebitz.dissectors.catan.conversation import Conversation, Request
 from kiebitz.dissectors.catan.game import Building, place_text
 from kiebitz.dissectors.catan.grammar import Nachricht
 from kiebitz.dissectors.catan.hand import Hand, plain
-from kiebitz.dissectors.catan.hearing import OVERTAKEN_NS, Refusal, version_of
+from kiebitz.dissectors.catan.hearing import OVERTAKEN_NS, Refusal, Versions
 from kiebitz.dissectors.catan.ledger import Claim
 from kiebitz.dissectors.catan.lobby import Lobby
 from kiebitz.dissectors.catan.play import Play
@@ -44,6 +44,7 @@ class CatanTable(GameTable):
         self._play = play = Play(info, ids, findings)
         super().__init__(play)
         self._hearing = Hearing(self._take, self._may_reveal, OVERTAKEN_NS)
+        self._versions = Versions()
         self._lobby = Lobby(play)
         self._resources = resources = Resources(play)
         builder = Builder(play, resources)
@@ -111,7 +112,7 @@ class CatanTable(GameTable):
             return self._refusal(message, conversation)
         elif row.broadcast:
             conversation.hears(message)
-            return version_of(message)
+            return self._versions.of(message)
         return None
 
     def _refusal(self, message: Message, conversation: Conversation) -> Hashable:

@@ -89,10 +89,14 @@ class Turns:
         dues: dict[int, dict[str, int]] = {}
         for where, building in game.buildings.items():
             for place in where if building.typ in _YIELD else ():
+                if board.numbers.get(place) != number or place == game.robber:
+                    continue
                 kind = LAND.get(board.fields.get(place, ""))
-                if kind is not None and board.numbers.get(place) == number and place != game.robber:
+                if kind is not None:
                     due = dues.setdefault(building.owner, {})
                     due[kind] = due.get(kind, 0) + _YIELD[building.typ]
+        if not dues:
+            return
         bank = game.bank()
         short = set()
         for kind in LAND.values():
