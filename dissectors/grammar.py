@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
@@ -55,8 +54,7 @@ class Mismatch(Exception):
         self.code = code
 
 
-@dataclass(frozen=True)
-class Handle:
+class Handle(msgspec.Struct, frozen=True):
     """A kind of value by which a protocol names something: a token, a player's number, a lobby.
 
     Another playing of the same game has other such values in the same places. One that is `per_stream` names
@@ -77,8 +75,7 @@ class Handle:
         return value if value is None or value in self.nobody else rename(self, value)
 
 
-@dataclass(frozen=True)
-class KeysOf:
+class KeysOf(msgspec.Struct, frozen=True):
     """In the place of a handle: only where the value is an object its keys are such handles."""
 
     handle: Handle
@@ -162,8 +159,7 @@ class FieldType(ABC):
         return False
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field of a message. A *fresh* value is made up by the server and differs in every game played.
 
     An `optional` field may be left out.
@@ -176,8 +172,7 @@ class Field:
     optional: bool = False
 
 
-@dataclass(frozen=True)
-class MessageType:
+class MessageType(msgspec.Struct, frozen=True, dict=True):
     """A row of a grammar.
 
     `answers` names the messages that this one replies to; `broadcast` says that the server sends a copy to
@@ -203,8 +198,7 @@ class MessageType:
         return any(field.fresh for field in self.fields)
 
 
-@dataclass(frozen=True)
-class EventKind:
+class EventKind(msgspec.Struct, frozen=True):
     """A kind of event: its data fields, a sentence with them in braces, and who could know of it.
 
     A `secret` event is known only to its actor. The field `ending` may say how a connection ended.
@@ -229,8 +223,7 @@ OWN_CLAUSE = "{clause}"
 """In the clause of a rule: that of the row whose message breaks it."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A check of a table: what it reports of a message that breaks it.
 
     `key` is the diagnostic's code; where a code has several rows, a word after a slash tells them apart.

@@ -6,7 +6,6 @@ it has spoken.
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Sequence
 from typing import ClassVar
@@ -203,7 +202,7 @@ def _chosen(option: str, text: str) -> tuple[Filter | None, Pick]:
         if pick == ALL:
             raise RuleError(f"{option}: say which messages; udp, or tcp, means all of them")
         return None, pick
-    catalog = dataclasses.replace(field_catalog(), has_state=True)
+    catalog = msgspec.structs.replace(field_catalog(), has_state=True)
     wanted = compile_filter(asked, catalog)
     unknown = next(filter(wanted.asks, _NOT_YET), None)
     if unknown is not None:

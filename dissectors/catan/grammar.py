@@ -7,7 +7,6 @@ A message is an object with one attribute, its name; the value of that has the m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -50,8 +49,7 @@ from kiebitz.dissectors.records import DIRECTIONS
 Form = Literal["object", "list", "value"]
 
 
-@dataclass(frozen=True)
-class Nachricht(MessageType):
+class Nachricht(MessageType, frozen=True, dict=True):
     """A row, and how its fields are laid out: as attributes of an object, as a list in their order, or as one
     value. Those `beside` stand next to the message's name instead."""
 

@@ -8,9 +8,10 @@ a trick, *talon* the two cards that whoever wins the bidding (*licitace*) exchan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
+
+import msgspec
 
 from kiebitz.dissectors.cgml.cards import HAND, LADDER, SEATS
 from kiebitz.dissectors.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
@@ -40,14 +41,13 @@ Server = Literal["login", "game"]
 """Whom a message is for, or from: the servers on ports 7001 and 7003, or the one on 7002."""
 
 
-@dataclass(frozen=True)
-class ElementType(MessageType):
+class ElementType(MessageType, frozen=True, dict=True):
     """A message's row: `mark` is the attribute with its value that tells it from others of its name.
 
     `server` is the server that such a message is exchanged with; None where it may be either.
     """
 
-    shape: Shape = field(default_factory=Shape)
+    shape: Shape = msgspec.field(default_factory=Shape)
     mark: tuple[str, str] | None = None
     server: Server | None = None
 

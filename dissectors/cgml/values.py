@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
+
+import msgspec
 
 from kiebitz.dissectors.cgml.cards import PACK
 from kiebitz.dissectors.cgml.markup import BLANK_TEXT
@@ -134,8 +135,7 @@ class Pattern(FieldType):
         return str(value)
 
 
-@dataclass(frozen=True)
-class Child:
+class Child(msgspec.Struct, frozen=True, dict=True):
     """An element inside another: a list of `least` to `most` of them, or None for a single one."""
 
     field: Field
@@ -148,8 +148,7 @@ class Child:
         return self.most is not None
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, dict=True):
     """What an element has: attributes, a text of its own, elements inside."""
 
     attributes: tuple[Field, ...] = ()

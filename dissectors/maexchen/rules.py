@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import msgspec
 
 from kiebitz.dissectors.grammar import Rule
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
@@ -44,7 +44,7 @@ def alone(key: str) -> str:
 
 def _unsure(rule: Rule) -> Rule:
     text = f"{rule.text}; or a message is missing from the capture, which holds one conversation only"
-    return replace(rule, key=alone(rule.key), text=text, severity="warning", blame="unknown")
+    return msgspec.structs.replace(rule, key=alone(rule.key), text=text, severity="warning", blame="unknown")
 
 
 RULES = (

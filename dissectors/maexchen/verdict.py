@@ -6,21 +6,19 @@ from the specification's Reason-Codes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from kiebitz.dissectors.maexchen.dice import MIA, beats, rank
 
 
-@dataclass(frozen=True)
-class Announcement:
+class Announcement(msgspec.Struct, frozen=True):
     """Who announced which dice."""
 
     name: str
     dice: str
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What is known when somebody loses, None where it is not.
 
     `due` is the player who has to roll or see next, `rolling` the one who has rolled and not yet announced,

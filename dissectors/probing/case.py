@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+
+import msgspec
 
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar import Decoded, MessageType
@@ -19,8 +20,7 @@ from kiebitz.dissectors.probing.demands import HEARS, Demand, Role, Situation
 from kiebitz.dissectors.probing.player import Aim, Fields
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, eq=False):
     """One thing to be asked of a program.
 
     Its place is a message of the row `of`, any message if that is None; at the very start of a conversation
@@ -37,7 +37,7 @@ class Case:
     kind: str
     sentence: str
     demand: Demand
-    make: Callable[[Situation], Acts] = field(compare=False, repr=False)
+    make: Callable[[Situation], Acts]
     of: MessageType | None = None
     field: str | None = None
     uses: int = 1

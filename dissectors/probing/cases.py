@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+
+import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import Field, MessageType
@@ -315,7 +316,7 @@ class _Maker:
     ) -> Demand:
         """What is wanted in a case."""
         found = self._wanted(name, row, kind, harmless, spelling)
-        return found if self._reactions.spares_others else replace(found, spares_others=False)
+        return found if self._reactions.spares_others else msgspec.structs.replace(found, spares_others=False)
 
     def _right_if_harmless(self, row: MessageType | None) -> tuple[Reaction, ...]:
         """To go on; a client that is asked nothing may well have nothing to say."""

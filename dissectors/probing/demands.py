@@ -8,10 +8,11 @@ its grammar and its transport demand can be failed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from kiebitz.dissectors.grammar import Handle
 from kiebitz.dissectors.records import Direction
@@ -41,8 +42,7 @@ class NotHere(Exception):
     """A case cannot be tried at this place of a conversation; the text says why, in a clause."""
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """A place in a conversation: the well-formed `frame` that is to be sent now, and what is around it.
 
     `following` is what is to be sent next on the same connection, None if nothing is; it `waits` if the peer
@@ -54,9 +54,9 @@ class Situation:
     frame: bytes
     following: bytes | None = None
     waits: bool = False
-    state: State = field(default_factory=dict)
+    state: State = msgspec.field(default_factory=dict)
     player: str | None = None
-    others: Mapping[Handle, Sequence[Any]] = field(default_factory=dict)
+    others: Mapping[Handle, Sequence[Any]] = msgspec.field(default_factory=dict)
 
 
 class Refusal(NamedTuple):
@@ -73,8 +73,7 @@ class Refusal(NamedTuple):
         return self.field is None or (self.field in fields and fields[self.field] == self.value)
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True):
     """What is right in the cases that `cases` names, a pattern or several with blanks between.
 
     A pattern is for the name of a case without its protocol, such as `JOIN/token/*`; `*` also stands for
@@ -100,8 +99,7 @@ class Demand:
         return role == self.of and any(fnmatchcase(name, pattern) for pattern in self.cases.split())
 
 
-@dataclass(frozen=True)
-class Spelling:
+class Spelling(msgspec.Struct, frozen=True):
     """A way in which a dialect writes messages: a word for it, a sentence, and the frame made of one as the
     specification writes it. `level` says whether a peer must read it so. A frame that has nothing to be
     spelt so is given back as it is; the `messages` that can have something are named by patterns. The `quote`
@@ -117,8 +115,7 @@ class Spelling:
     messages: str = "*"
 
 
-@dataclass(frozen=True)
-class Breach:
+class Breach(msgspec.Struct, frozen=True):
     """How a rule of the table is broken in the place of a message: by one with other fields.
 
     `message` is named as in a case's name, and `says` another one that is sent in its place. `fields` raises
@@ -133,8 +130,7 @@ class Breach:
     says: str | None = None
 
 
-@dataclass(frozen=True)
-class Reactions:
+class Reactions(msgspec.Struct, frozen=True):
     """The rows of a protocol.
 
     Each rule of its table stands in one of three places: a `breach` breaks it; or the cases of a pattern do
@@ -144,8 +140,8 @@ class Reactions:
     demands: tuple[Demand, ...] = ()
     spellings: tuple[Spelling, ...] = ()
     breaches: tuple[Breach, ...] = ()
-    broken_by: Mapping[str, str] = field(default_factory=dict)
-    unreachable: Mapping[str, str] = field(default_factory=dict)
+    broken_by: Mapping[str, str] = msgspec.field(default_factory=dict)
+    unreachable: Mapping[str, str] = msgspec.field(default_factory=dict)
     spares_others: bool = True
     """Whether the others' game goes on when a player leaves it or is put out of it."""
     waits_for: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import MessageType
@@ -15,8 +16,7 @@ _LATE = 2.0
 """A late answer comes after so many times the time in which it is waited for."""
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """Something that can be done with any message."""
 
     kind: str

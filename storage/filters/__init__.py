@@ -7,7 +7,8 @@ The way through: `parser` (text → `syntax` tree) → `meaning` (names looked u
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from kiebitz.storage.filters import predicate as _predicate
 from kiebitz.storage.filters import sql as _sql
@@ -37,8 +38,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """A filter that was understood; the same one serves all three kinds of row, stored and live."""
 
     text: str

@@ -7,15 +7,15 @@ record to another also compares `capture`. Each capture is one session.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from kiebitz.storage.alterations import OF_MESSAGE
 from kiebitz.storage.filters.rows import Owner, Target
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """What the conditions of an engine are made of.
 
     `ways`: from a row to what belongs to it; the condition on that goes into the braces. `started`: when the

@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from kiebitz.storage.filters.syntax import WORDS, Step
 
@@ -62,42 +63,36 @@ _OWN = {"diag", *TRANSPORTS, *(name.partition(".")[0] for name in (*COLUMNS, *AL
 """With what the language's own names begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One of the language's own names, a key of `COLUMNS`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class DiagnosticAsWhole:
+class DiagnosticAsWhole(msgspec.Struct, frozen=True):
     """The bare name `diag`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Carrier:
+class Carrier(msgspec.Struct, frozen=True):
     """The bare name of a transport."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(msgspec.Struct, frozen=True):
     """The bare name of a protocol."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageName:
+class MessageName(msgspec.Struct, frozen=True):
     """`PROTOCOL.Message`."""
 
     protocol: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageField:
+class MessageField(msgspec.Struct, frozen=True):
     """`PROTOCOL.Message.field`, and what is inside it."""
 
     protocol: str
@@ -105,16 +100,14 @@ class MessageField:
     path: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyField:
+class AnyField(msgspec.Struct, frozen=True):
     """`PROTOCOL.field`, or `field` alone for whatever protocol: of a message, or of an event's data."""
 
     protocol: str | None
     path: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StateField:
+class StateField(msgspec.Struct, frozen=True):
     """`state.PATH`: of the table's state, or of a game that is on at it."""
 
     path: tuple[Step, ...]
@@ -135,8 +128,7 @@ class UnknownName(Exception):
         self.nearest = nearest
 
 
-@dataclass(frozen=True)
-class FieldCatalog:
+class FieldCatalog(msgspec.Struct, frozen=True):
     """The names of the protocols.
 
     `messages`: protocol → message name → field name → description. `events`: protocol → event kind → names of
@@ -145,7 +137,7 @@ class FieldCatalog:
     """
 
     messages: Mapping[str, Mapping[str, Mapping[str, str]]]
-    events: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
+    events: Mapping[str, Mapping[str, Collection[str]]] = msgspec.field(default_factory=dict)
     has_state: bool = False
 
     def protocols(self) -> list[str]:

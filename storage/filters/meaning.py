@@ -7,9 +7,10 @@ can use indexes and is not nested deeper than the parentheses of the filter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import cast
+
+import msgspec
 
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.filters.errors import FilterError
@@ -45,8 +46,7 @@ from kiebitz.storage.filters.values import Question, Test
 from kiebitz.storage.numbers import Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """Some value of a subject passes a test; with `wanted` False: none does.
 
     The subject is a `Column`, an `AnyField` of whatever protocol, a `MessageName`, a `MessageField` or a
@@ -58,15 +58,13 @@ class Condition:
     wanted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(msgspec.Struct, frozen=True):
     """Every term holds."""
 
     terms: tuple[Meaning, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(msgspec.Struct, frozen=True):
     """Some term holds."""
 
     terms: tuple[Meaning, ...]
@@ -83,13 +81,15 @@ def meaning(expression: Expression, text: str, catalog: FieldCatalog) -> Meaning
 def of_rows(meaning: Meaning, target: Target, numbers: Numbers) -> Meaning:
     """The same about rows of a session: where it compares a number that people see, about the id."""
     if not isinstance(meaning, Condition):
-        return replace(meaning, terms=tuple(of_rows(term, target, numbers) for term in meaning.terms))
+        return msgspec.structs.replace(
+            meaning, terms=tuple(of_rows(term, target, numbers) for term in meaning.terms)
+        )
     table = numbered(meaning.subject.name, target) if isinstance(meaning.subject, Column) else None
     if table is None:
         return meaning
     seen = cast(tuple[int | float, ...], meaning.test.values)
     ids = tuple(_within_column(numbers.row_id(table, value)) for value in seen)
-    return replace(meaning, test=replace(meaning.test, values=ids))
+    return msgspec.structs.replace(meaning, test=msgspec.structs.replace(meaning.test, values=ids))
 
 
 class _Reader:
@@ -193,7 +193,7 @@ class _Reader:
 
 def _asked(subject: Column | AnyField | MessageName | MessageField | StateField, test: Test) -> Meaning:
     if isinstance(subject, AnyField) and subject.protocol is not None:
-        return AllOf((_spoken(subject.protocol), Condition(replace(subject, protocol=None), test)))
+        return AllOf((_spoken(subject.protocol), Condition(AnyField(None, subject.path), test)))
     return Condition(subject, test)
 
 
@@ -203,7 +203,7 @@ def _spoken(protocol: str) -> Condition:
 
 def _opposite(term: Meaning) -> Meaning:
     if isinstance(term, Condition):
-        return replace(term, wanted=not term.wanted)
+        return msgspec.structs.replace(term, wanted=not term.wanted)
     opposites = tuple(map(_opposite, term.terms))
     return AnyOf(opposites) if isinstance(term, AllOf) else AllOf(opposites)
 

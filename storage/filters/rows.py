@@ -6,8 +6,9 @@ This one table serves both the SQL condition and the live predicate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import msgspec
 
 from kiebitz.dissectors.records import Diagnostic, Event, Message, TableInfo
 from kiebitz.storage.numbers import Numbered
@@ -16,8 +17,7 @@ Target = Literal["messages", "events", "diagnostics"]
 Owner = Literal["message", "event", "diagnostic", "stream", "table", "session", "alteration"]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A live row with what belongs to it, as a stored row has it through its keys.
 
     A message: alone in `messages`, with the `event` it tells of and all `diagnostics` about it.
@@ -34,12 +34,11 @@ class Row:
     diagnostics: Sequence[Diagnostic] = ()
     table: TableInfo | None = None
     session_id: int = 0
-    names: Mapping[int, str] = field(default_factory=dict)
+    names: Mapping[int, str] = msgspec.field(default_factory=dict)
     state: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a value is: whose it is, the column in that table, and the attribute of that record.
 
     It is read as it is; or it is a stream's number, in place of which stands the name of its client; or it is

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import msgspec
 
 WORDS = {
     "or": "_OR",
@@ -32,8 +33,7 @@ class Passage(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     """A path such as `catan.Würfelwurf.Wurf[0]`; a step is a name or an index, the first one a name."""
 
     steps: tuple[Step, ...]
@@ -41,8 +41,7 @@ class Name:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A value as it stands in the filter."""
 
     value: Value
@@ -50,15 +49,13 @@ class Constant:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Has:
+class Has(msgspec.Struct, frozen=True):
     """A bare name: the row has it."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """A name, an operator, and one value; for `in` any number from one up."""
 
     name: Name
@@ -66,22 +63,19 @@ class Comparison:
     constants: tuple[Constant, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(msgspec.Struct, frozen=True):
     """The opposite of a term."""
 
     term: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(msgspec.Struct, frozen=True):
     """All of two or more terms."""
 
     terms: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(msgspec.Struct, frozen=True):
     """At least one of two or more terms."""
 
     terms: tuple[Expression, ...]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, cast
+
+import msgspec
 
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.expressions import PATIENCE_S, TookTooLong, searching
@@ -26,8 +27,7 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(msgspec.Struct, frozen=True):
     """A question about a value, with one value to compare, any number for `in`, none for `has`.
 
     The value of `matches`, a pattern, has its `passage` in the filter, where an error points.
