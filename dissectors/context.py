@@ -71,6 +71,11 @@ class GameContext:
         if set_at(part, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append(([*above, *path], value))
 
+    def part_of(self, game: Game) -> tuple[tuple[str, str], State]:
+        """Where a game's part of the state is, and that part itself: `put_under` changes it."""
+        place = "games", str(game.id)
+        return place, self.state.setdefault(place[0], {}).setdefault(place[1], {})
+
     @property
     def pending_changes(self) -> Sequence[Change]:
         """The changes that wait for the next event."""

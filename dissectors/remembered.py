@@ -11,18 +11,23 @@ from kiebitz.dissectors.records import Direction
 MOST_FRAMES = 4096
 """How many decoded frames of a protocol's direction are `lately` at the most."""
 
-LONGEST_FRAME = 512
+MOST_BYTES = 1 << 20
+"""How many bytes these frames have; what they say takes a multiple of that."""
+
+LONGEST_FRAME = 4096
 """Frames longer than this (bytes) are not remembered."""
 
 
 class Memo(msgspec.Struct, eq=False):
     """What frames of one direction of one protocol say: those that came `lately`, and those `before`.
 
-    When there are too many, those that did not come again lately are forgotten.
+    When there are too many, those that did not come again lately are forgotten. `room` is how many bytes more
+    may come lately.
     """
 
     lately: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
     before: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
+    room: int = MOST_BYTES
 
 
 def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
@@ -34,7 +39,8 @@ def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction
             found = dissector.decode(frame, direction)
             if len(frame) > LONGEST_FRAME or (found.row is not None and found.row.is_fresh):
                 return found
-        if len(memo.lately) >= MOST_FRAMES:
-            memo.before, memo.lately = memo.lately, {}
+        if len(memo.lately) >= MOST_FRAMES or memo.room < len(frame):
+            memo.before, memo.lately, memo.room = memo.lately, {}, MOST_BYTES
         memo.lately[frame] = found
+        memo.room -= len(frame)
     return found

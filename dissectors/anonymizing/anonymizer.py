@@ -30,10 +30,12 @@ from kiebitz.dissectors.records import (
     Item,
     Stream,
 )
-from kiebitz.dissectors.remembered import LONGEST_FRAME, MOST_FRAMES
 
 _MOST_HELD = 2 * FRAME_LIMIT
 """So many bytes of one direction wait for the end of their message; then they are made out without it."""
+
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 4096, 512
+"""So many messages, each of so many bytes at the most, are remembered with what is said in their place."""
 
 _OF_RULES = (
     *get_args(Action),
@@ -180,8 +182,8 @@ class _Conversation:
         found = self._memo.get(key)
         if found is None:
             found = anonymized(data, direction, self.dissector, self._stand_ins)
-            if len(data) <= LONGEST_FRAME:
-                if len(self._memo) >= MOST_FRAMES:
+            if len(data) <= _LONGEST_REMEMBERED:
+                if len(self._memo) >= _MOST_REMEMBERED:
                     self._memo.clear()
                 self._memo[key] = found
         return found

@@ -111,8 +111,7 @@ class Play(GameContext):
         """A game begins, or is met in its middle."""
         self._games += 1
         game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, whole=whole, in_setup=whole)
-        game.place = ("games", str(game.game.id))
-        game.state = self.state.setdefault("games", {}).setdefault(game.place[1], {})
+        game.place, game.state = self.part_of(game.game)
         self.game = game
         self.players = {number: known for number, known in self.players.items() if not known.gone}
         for known in self.players.values():

@@ -145,8 +145,7 @@ class Groups(GameContext):
         name = group.key if group.number is not None else "?"
         game = self.open_game(f"group {name}, hand {group.count}", fact.ts_ns)
         hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), whole)
-        hand.place = ("games", str(game.id))
-        hand.state = self.state.setdefault("games", {}).setdefault(hand.place[1], {})
+        hand.place, hand.state = self.part_of(game)
         group.asked = None
         self.put_in(hand, group.key, "group")
         self.put_in(hand, group.count, "hand")

@@ -96,8 +96,6 @@ class Card(Choice):
         super().__init__(*PACK, title=title + (", or none" if hidden else ""), empty=hidden)
 
     def decode(self, text: str) -> str | None:
-        if text in self._known:
-            return text
         try:
             return super().decode(text)
         except Mismatch as error:

@@ -48,9 +48,7 @@ class Rounds(GameContext):
             self.leave(self.current, message.ts_ns)
         label = f"round {number}" if number is not None else "round"
         game = self.open_game(label, message.ts_ns)
-        place = ("games", str(game.id))
-        part = self.state.setdefault("games", {}).setdefault(place[1], {})
-        played = self.current = Round(game, place, part, number)
+        played = self.current = Round(game, *self.part_of(game), number)
         played.whole = not missing
         self.put_in(played, "starting", "phase")
         if number is not None:

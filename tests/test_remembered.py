@@ -1,0 +1,89 @@
+"""What is remembered so that copies cost less: it is right, and it is bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kiebitz.dissectors import remembered
+from kiebitz.dissectors.catan import framer as catan_framer
+from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.dissectors.cgml import framer as cgml_framer
+from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.framing import MOST_SHORT, SHORT
+from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.remembered import LONGEST_FRAME, MOST_BYTES, MOST_FRAMES, Memo, decoded
+
+
+def rolled(number: int, name_length: int = 3) -> bytes:
+    """A datagram that no other number has."""
+    return b"PLAYER ROLLS;" + b"%0*d" % (name_length, number)
+
+
+def test_a_copy_is_decoded_once() -> None:
+    memo = Memo()
+    first = decoded(memo, MAEXCHEN, rolled(1), "s2c")
+    assert first.row is not None
+    assert first.row.name == "PLAYER ROLLS"
+    assert decoded(memo, MAEXCHEN, rolled(1), "s2c") is first
+    assert decoded(memo, MAEXCHEN, rolled(2), "s2c") is not first
+
+
+def test_one_that_is_fresh_or_long_is_not_remembered() -> None:
+    memo = Memo()
+    decoded(memo, MAEXCHEN, b"YOUR TURN;0f7d0b8e", "s2c")
+    decoded(memo, MAEXCHEN, rolled(1, LONGEST_FRAME), "s2c")
+    assert not memo.lately
+
+
+@pytest.mark.parametrize(
+    ("name_length", "most"),
+    [(6, MOST_FRAMES), (2000, MOST_BYTES // len(rolled(0, 2000)))],
+    ids=["short", "long"],
+)
+def test_so_many_and_so_many_bytes_are_remembered(
+    name_length: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if most == MOST_FRAMES:
+        most = 64
+        monkeypatch.setattr(remembered, "MOST_FRAMES", most)
+    memo = Memo()
+    kept = decoded(memo, MAEXCHEN, rolled(0, name_length), "s2c")
+    for number in range(1, 3 * most):
+        decoded(memo, MAEXCHEN, rolled(number, name_length), "s2c")
+        assert max(len(memo.lately), len(memo.before)) <= most
+        # What comes again and again stays, whatever comes between.
+        assert decoded(memo, MAEXCHEN, rolled(0, name_length), "s2c") is kept
+    assert len(memo.before) == most
+    assert rolled(1, name_length) not in memo.lately | memo.before
+
+
+@pytest.mark.parametrize(
+    ("dissector", "ends", "message"),
+    [
+        (CATAN, catan_framer._short_ends, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
+        (
+            CGML,
+            cgml_framer._short_ends,
+            b'<newgroup status="init">\r\n  <game>%0*d</game>\r\n</newgroup>\r\n\r\n',
+        ),
+    ],
+    ids=["catan", "cgml"],
+)
+def test_so_many_short_pieces_are_remembered_and_none_that_is_long(
+    dissector: Dissector, ends: Any, message: bytes
+) -> None:
+    framer, offset = dissector.framer("s2c"), 0
+    ends.cache_clear()
+    for number in range(MOST_SHORT + 10):
+        piece = message % (SHORT if number % 2 else 6, number)
+        (frame,) = framer.feed(offset, piece)
+        assert (frame.offset, frame.data) == (offset, piece)
+        offset += len(piece)
+    assert ends.cache_info().currsize == MOST_SHORT // 2 + 5
+    for number in range(2 * MOST_SHORT):
+        framer.feed(offset, piece := message % (5, number))
+        offset += len(piece)
+    assert ends.cache_info().currsize == MOST_SHORT
