@@ -30,14 +30,19 @@ class Cost(msgspec.Struct, frozen=True):
     peak: float
 
 
-def run(command: Sequence[str], well: Collection[int] = (0,), read: str | Path = os.devnull) -> Cost:
-    """Run a command that reads a file, if anything, and nobody looks.
+def run(
+    command: Sequence[str],
+    well: Collection[int] = (0,),
+    read: str | Path = os.devnull,
+    written: str | Path = os.devnull,
+) -> Cost:
+    """Run a command that reads a file, if anything, and writes one, if anything.
 
     Raises RuntimeError if it fails: with any other exit status than these.
     """
     begin = time.perf_counter()
-    with open(read, "rb") as stdin:
-        running = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with open(read, "rb") as stdin, open(written, "wb") as stdout:
+        running = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
     assert running.stderr is not None
     said = b""
     peak = 0
