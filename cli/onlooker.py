@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from kiebitz.cli import drawings
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.drawings.document import document
-from kiebitz.cli.drawings.sheet import Drawing, Shape
 from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.screen import Group, RenderableType, Text
@@ -19,6 +17,10 @@ from kiebitz.dissectors.state import State, seen_by
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.sentences import game_title
 from kiebitz.storage.timeline import Timeline
+
+if TYPE_CHECKING:
+    # Drawings are loaded when one is drawn: a terminal has pictures.
+    from kiebitz.cli.drawings.sheet import Drawing, Shape
 
 RECENT = 60
 """Events that a picture gets to see: enough for a round, whose result stays in the picture after it."""
@@ -109,11 +111,15 @@ class Onlooker:
         self, table_id: int, state: State, events: Sequence[Event], shapes: Sequence[Shape]
     ) -> dict[Shape, Drawing]:
         """A table as a drawing of each of these shapes, of what `picture` shows."""
+        from kiebitz.cli.drawings import draw as drawing_of
+
         scene = self._scene(table_id, state, events)
-        return {shape: drawings.draw(self._protocol(table_id), scene, shape) for shape in shapes}
+        return {shape: drawing_of(self._protocol(table_id), scene, shape) for shape in shapes}
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
         """The drawing as a document, with what the table is above and the latest event below."""
+        from kiebitz.cli.drawings.document import document
+
         drawing = self.drawings(table_id, state, events, ["wide"])["wide"]
         return document(drawing, self.title(table_id, events, game), self.latest(events))
 

@@ -8,10 +8,7 @@ import click
 
 from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.differences.as_json import difference_json
-from kiebitz.cli.differences.led_to import show_what_was_altered
-from kiebitz.cli.differences.report import show_difference
 from kiebitz.cli.differences.sides import sides
-from kiebitz.cli.differences.states import differing_states
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session, split_number
@@ -64,6 +61,9 @@ def diff(
     if alterations:
         if b is not None or states or wanted is not None:
             raise click.UsageError("--alterations takes one session, and neither -Y nor --state")
+        # Neither this, nor that of states or events, is loaded where it is not asked for.
+        from kiebitz.cli.differences.led_to import show_what_was_altered
+
         timeline = open_session(a)
         tell_missing(timeline)
         if not show_what_was_altered(timeline, a, as_json):
@@ -80,12 +80,16 @@ def diff(
     both = sides(first, second, a, b)
     found = compare(first, second, wanted)
     if states:
+        from kiebitz.cli.differences.states import differing_states
+
         equal = differing_states(found, both, moment_a, moment_b, as_json)
     else:
         equal = found.equal
         if as_json:
             write_json(difference_json(found, both))
         else:
+            from kiebitz.cli.differences.report import show_difference
+
             show_difference(found, both)
     if not equal:
         raise click.exceptions.Exit(VIOLATIONS)

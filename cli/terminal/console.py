@@ -7,7 +7,6 @@ refuses the ways past this module (`pyproject.toml`); what rich draws goes throu
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import shutil
@@ -166,6 +165,9 @@ def write_json_lines(values: Iterable[Any]) -> None:
 
 def write_csv(rows: Iterable[Sequence[Any]], delimiter: str) -> None:
     """Write rows as they come: texts escaped, and such as no spreadsheet runs; objects and lists as JSON."""
+    # It is loaded where it is asked for, as few do.
+    import csv
+
     writer = csv.writer(sys.stdout, delimiter=delimiter, lineterminator="\n")
     writer.writerows([_cell(value) for value in row] for row in rows)
 

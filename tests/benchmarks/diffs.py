@@ -13,9 +13,9 @@ from __future__ import annotations
 import random
 import re
 import statistics
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -97,7 +97,7 @@ def session(
     run([*KIEBITZ, "import", str(capture), "-w", str(database)])
     capture.unlink()
     text = folder / f"{name}.txt"
-    run(["sh", "-c", '"$1" -m kiebitz messages "$2" --nl > "$3"', "sh", KIEBITZ[0], str(database), str(text)])
+    run([*KIEBITZ, "messages", str(database), "--nl"], written=text)
     return database
 
 
@@ -105,23 +105,28 @@ def compare(
     folder: Path, pair: Pair, messages: int, rounds: int
 ) -> tuple[list[dict[str, Cost]], dict[str, int]]:
     """What comparing two sessions costs, in each round, and how many lines it writes."""
-    a = session(folder, "a", pair.recording, messages, pair.first, None)
-    b = session(folder, "b", pair.recording, messages, pair.second, pair)
+    with ThreadPoolExecutor() as both:
+        first = both.submit(session, folder, "a", pair.recording, messages, pair.first, None)
+        b = session(folder, "b", pair.recording, messages, pair.second, pair)
+        a = first.result()
     texts = [str(database.with_suffix(".txt")) for database in (a, b)]
     commands = {
         KIEBITZ_NAME: [*KIEBITZ, "diff", str(a), str(b)],
         f"{KIEBITZ_NAME} --json": [*KIEBITZ, "diff", str(a), str(b), "--json"],
         "diff": ["diff", *texts],
     }
+    written = {name: folder / f"{name}.out" for name in commands}
     measured = [
-        {name: run(command, (0, 1, DIFFERENT)) for name, command in commands.items()} for _ in range(rounds)
+        {name: run(command, (0, 1, DIFFERENT), written=written[name]) for name, command in commands.items()}
+        for _ in range(rounds)
     ]
-    return measured, {name: lines(command) for name, command in commands.items()}
+    return measured, {name: lines(path) for name, path in written.items()}
 
 
-def lines(command: Sequence[str]) -> int:
-    """How many lines a command writes."""
-    return subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout.count(b"\n")
+def lines(written: Path) -> int:
+    """How many lines a command has written."""
+    with written.open("rb") as file:
+        return sum(1 for _ in file)
 
 
 def compared(report: Report, messages: int, rounds: int) -> None:

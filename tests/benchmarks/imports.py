@@ -4,9 +4,9 @@
 
 Kiebitz writes a database with messages, events and state. tshark has a dissector in Lua, and for Catan also
 its own of JSON. With each it writes JSON with all it knows of each packet (`-T ek`), which is nearer to what
-Kiebitz keeps, to /dev/null; and in the first round flat fields, to a file, in which the messages are counted.
-The ratios are the medians of the rounds' ratios, since the machine's other load comes and goes. Then captures
-of several lengths are imported, to see that memory does not grow with them.
+Kiebitz keeps, and then flat fields, to a file, in which the messages are counted. In a round each peer runs
+once, and Kiebitz before and after all of them, since the machine's other load comes and goes. Then a short
+and a long capture are imported, to see that memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import shutil
 import sqlite3
 import statistics
 import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -26,13 +28,16 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, Cost, run
 
-ROUNDS = 2
+ROUNDS = 1
 REPETITIONS = 20
 
 KIEBITZ_NAME = "kiebitz"
 AS_MUCH = "-T ek"
 """What of tshark's tells as much as Kiebitz keeps: beside that it is promised to be fast."""
-LENGTHS = (1, 20, 60)
+LENGTHS = (1, 60)
+
+Measured = Mapping[str, Sequence[Cost]]
+"""Program -> what each of its runs cost."""
 
 _PEERS_FIRST = 5
 """Which of the flat fields is a peer's first one: before it come time, addresses and ports."""
@@ -200,21 +205,17 @@ def compare(report: Report, folder: Path, subject: Subject, repetitions: int, ro
     peers = subject.peers if shutil.which("tshark") is not None else ()
     if not peers:
         report.show("tshark is not installed: nothing to compare with.")
-    measured: list[dict[str, Cost]] = []
-    for number in range(rounds):
-        costs = {KIEBITZ_NAME: import_into(database, capture)}
+    measured: defaultdict[str, list[Cost]] = defaultdict(list)
+    for _ in range(rounds):
+        measured[KIEBITZ_NAME].append(import_into(database, capture))
         for peer in peers:
-            costs[f"{peer.name}, {AS_MUCH}"] = run(tshark(peer, capture, "-T", "ek"))
-            if number > 0:
-                # Nothing is promised beside flat fields, and what they tell has been seen.
-                continue
+            measured[f"{peer.name}, {AS_MUCH}"].append(run(tshark(peer, capture, "-T", "ek")))
             flat = tshark(peer, capture, *flat_fields(subject, peer))
-            costs[f"{peer.name}, flat fields"] = run(flat, written=written)
+            measured[f"{peer.name}, flat fields"].append(run(flat, written=written))
             found = messages_in(written, peer) + repetitions * subject.only_kiebitz
-            written.unlink()
             if found != messages:
                 raise click.ClickException(f"{peer.name} sees {found} of {messages} messages")
-        measured.append(costs)
+        measured[KIEBITZ_NAME].append(import_into(database, capture))
     found = recorded_messages(database)
     if found != messages:
         raise click.ClickException(f"Kiebitz recorded {found} of {messages} messages")
@@ -225,19 +226,17 @@ def compare(report: Report, folder: Path, subject: Subject, repetitions: int, ro
         f"The capture has {capture.stat().st_size / 1e6:.1f} MB, the database {larger:.2f} times that."
     )
     promises(report, subject, measured, messages, larger)
-    capture.unlink()
-    database.unlink()
+    for file in (capture, database, written):
+        file.unlink(missing_ok=True)
 
 
-def promises(
-    report: Report, subject: Subject, measured: list[dict[str, Cost]], messages: int, larger: float
-) -> None:
+def promises(report: Report, subject: Subject, measured: Measured, messages: int, larger: float) -> None:
     """What is promised of an import: speed to each peer's, the second core's use, memory, size."""
     title = f"Import, {subject.protocol}"
-    cpu = {name: statistics.median(cost.cpu for cost in costs_of(name, measured)) for name in measured[0]}
+    cpu = {name: median_cpu(costs) for name, costs in measured.items()}
     for name in cpu:
         if name != KIEBITZ_NAME:
-            ratio = times_as_fast(name, measured)
+            ratio = cpu[name] / cpu[KIEBITZ_NAME]
             is_promised = name.endswith(AS_MUCH)
             report.promise(
                 f"{title}: messages/CPU s",
@@ -247,30 +246,25 @@ def promises(
                 "≥ 5" if is_promised else "–",
                 ratio >= 5 if is_promised else None,
             )
-    share = statistics.median(cost.wall / cost.cpu for cost in costs_of(KIEBITZ_NAME, measured))
+    share = statistics.median(cost.wall / cost.cpu for cost in measured[KIEBITZ_NAME])
     report.promise(f"{title}: wall s ÷ CPU s", f"{share:.2f}", "–", "–", "≤ 0.6", share <= 0.6)
     report.promise(f"{title}: database ÷ capture", f"{larger:.2f}", "–", "–", "≤ 3", larger <= 3)
 
 
-def costs_of(name: str, measured: list[dict[str, Cost]]) -> list[Cost]:
-    """A program's costs, of all rounds in which it ran."""
-    return [costs[name] for costs in measured if name in costs]
+def median_cpu(costs: Sequence[Cost]) -> float:
+    """A program's CPU seconds."""
+    return statistics.median(cost.cpu for cost in costs)
 
 
-def times_as_fast(name: str, measured: list[dict[str, Cost]]) -> float:
-    """How many times a peer's CPU time is ours."""
-    return statistics.median(costs[name].cpu / costs[KIEBITZ_NAME].cpu for costs in measured if name in costs)
-
-
-def comparison(title: str, measured: list[dict[str, Cost]], messages: int, packets: int) -> Table:
+def comparison(title: str, measured: Measured, messages: int, packets: int) -> Table:
     """The medians, and how many times a peer's CPU time is ours."""
     result = Table(title=title, title_justify="left")
     result.add_column("")
     for heading in ("messages/CPU s", "packets/CPU s", "CPU s", "wall s", "peak MiB", "kiebitz is × as fast"):
         result.add_column(heading, justify="right")
-    for name in measured[0]:
-        mine = costs_of(name, measured)
-        cpu = statistics.median(cost.cpu for cost in mine)
+    ours = median_cpu(measured[KIEBITZ_NAME])
+    for name, mine in measured.items():
+        cpu = median_cpu(mine)
         result.add_row(
             name,
             f"{messages / cpu:,.0f}",
@@ -278,7 +272,7 @@ def comparison(title: str, measured: list[dict[str, Cost]], messages: int, packe
             f"{cpu:.2f}",
             f"{statistics.median(cost.wall for cost in mine):.2f}",
             f"{max(cost.peak for cost in mine):.0f}",
-            f"{times_as_fast(name, measured):.2f}",
+            f"{cpu / ours:.2f}",
         )
     return result
 
