@@ -61,7 +61,7 @@ def diff(
     if alterations:
         if b is not None or states or wanted is not None:
             raise click.UsageError("--alterations takes one session, and neither -Y nor --state")
-        # Neither this, nor that of states or events, is loaded where it is not asked for.
+        # This report, like the two below, is loaded where it is asked for.
         from kiebitz.cli.differences.led_to import show_what_was_altered
 
         timeline = open_session(a)
