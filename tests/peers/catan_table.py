@@ -204,8 +204,9 @@ class Table(RandomGame):
         self._afford(player, costs)
         self._require_place(at in self._places(player, typ))
         if self._program.has("charges-too-much"):
-            has_more = self.truth.hands[player]["Lehm"] > costs.get("Lehm", 0)
-            costs = {**costs, "Lehm": costs.get("Lehm", 0) + 1} if has_more else costs
+            hand = self.truth.hands[player]
+            more = next((kind for kind in hand if hand[kind] > costs.get(kind, 0)), None)
+            costs = {**costs, more: costs.get(more, 0) + 1} if more is not None else costs
         self.server.build(player, typ, at, costs)
         self._judge(player)
 

@@ -312,7 +312,7 @@ _CATAN = (
     Fault("catan", "server", "lets-anybody-move", "takes moves of whose turn it is not", "10.1 Statusupdate"),
     Fault("catan", "server", "builds-without-paying", "builds for who cannot pay", "11.5 Bauen"),
     Fault("catan", "server", "builds-anywhere", "builds where nothing may stand", "11.5 Bauen"),
-    Fault("catan", "server", "charges-too-much", "takes a Lehm too many", "10.4 Kosten", ("wrong-cost",)),
+    Fault("catan", "server", "charges-too-much", "takes a card too many", "10.4 Kosten", ("wrong-cost",)),
     Fault(
         "catan", "server", "forgets-the-robber", "lets a field yield where the robber stands", "10.3 Ertrag"
     ),
