@@ -59,7 +59,7 @@ class Version:
     """What a copy says: `public` is the same in all copies, `open` what some of them hide, None there.
 
     Two versions are equal if they can be copies of one fact. What may be said `to_one` alone is no copy of
-    what another was told some time before. Messages that say the same may share one.
+    what another was told some time before.
     """
 
     __slots__ = ("open", "public", "to_one")
@@ -125,14 +125,10 @@ class Hearing:
         may_be_late = not (isinstance(version, Version) and version.to_one)
         told = self._log.witness(stream_id, version, message.ts_ns, may_be_late)
         if told is None:
-            hides = isinstance(version, Version) and version.open is None
-            if isinstance(version, Version) and hides:
-                # One of its own, as it will be said here what it hides.
-                version = Version(version.public, None, version.to_one)
             fact = Fact(row, message, frame, message.ts_ns, [message])
             fact.told = _Told(version, message.ts_ns, fact)
             self._log.add(stream_id, version, fact.told)
-            if hides:
+            if isinstance(version, Version) and version.open is None:
                 fact.awaits = self._may_reveal(fact) - {stream_id}
             self._news(fact)
             return

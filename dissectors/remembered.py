@@ -1,6 +1,8 @@
-"""What frames say that came before: a server says the same to each client, and it is decoded once."""
+"""What is worked out once, as it comes again: most of what a server says it says to each client."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +18,27 @@ MOST_BYTES = 1 << 20
 
 LONGEST_FRAME = 4096
 """Frames longer than this (bytes) are not remembered."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Lately(dict[Key, Value]):
+    """What was worked out of things lately; when it is of too many, all is forgotten."""
+
+    def __init__(self, most: int, longest: int) -> None:
+        """Of at most so many things, none of them longer than this (bytes or characters)."""
+        super().__init__()
+        self._most = most
+        self._longest = longest
+
+    def keep(self, key: Key, value: Value, length: int) -> None:
+        """Remember what was worked out of a thing of this length, unless that is too long."""
+        if length > self._longest:
+            return
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value
 
 
 class Memo(msgspec.Struct, eq=False):

@@ -30,6 +30,7 @@ from kiebitz.dissectors.records import (
     Item,
     Stream,
 )
+from kiebitz.dissectors.remembered import Lately
 
 _MOST_HELD = 2 * FRAME_LIMIT
 """So many bytes of one direction wait for the end of their message; then they are made out without it."""
@@ -45,7 +46,7 @@ _OF_RULES = (
 )
 """The words in which rules are written, beside those of the protocols."""
 
-_Memo = dict[tuple[str, Direction, bytes], bytes]
+_Memo = Lately[tuple[str, Direction, bytes], bytes]
 """By protocol and direction, what comes of messages that came before: a server tells each client the same."""
 
 
@@ -65,7 +66,7 @@ class Anonymizer:
         self._stand_ins = stand_ins
         self._recognition = Recognition(dissectors, decode_as)
         self._conversations: dict[int, _Conversation] = {}
-        self._memo: _Memo = {}
+        self._memo: _Memo = Lately(_MOST_REMEMBERED, _LONGEST_REMEMBERED)
         self._words = words_as_bytes((*words, *_OF_RULES))
 
     def feed(self, item: Item) -> list[Item]:
@@ -182,10 +183,7 @@ class _Conversation:
         found = self._memo.get(key)
         if found is None:
             found = anonymized(data, direction, self.dissector, self._stand_ins)
-            if len(data) <= _LONGEST_REMEMBERED:
-                if len(self._memo) >= _MOST_REMEMBERED:
-                    self._memo.clear()
-                self._memo[key] = found
+            self._memo.keep(key, found, len(data))
         return found
 
 

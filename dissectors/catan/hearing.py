@@ -9,6 +9,7 @@ from kiebitz.dissectors.catan.hand import plain, total
 from kiebitz.dissectors.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
 from kiebitz.dissectors.hearing import Version
 from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.remembered import Lately
 
 OVERTAKEN_NS = 250_000_000
 """Some servers tell each client in a thread of its own, not always in the same order."""
@@ -46,7 +47,7 @@ class Versions:
     """The versions of the messages that came lately: most of what is told was told to another before."""
 
     def __init__(self) -> None:
-        self._lately: dict[tuple[str, str], Version] = {}
+        self._lately: Lately[tuple[str, str], Version] = Lately(_MOST_VERSIONS, _LONGEST_REMEMBERED)
 
     def of(self, message: Message) -> Version:
         """What a copy of a broadcast says."""
@@ -54,10 +55,9 @@ class Versions:
         found = self._lately.get(key)
         if found is None:
             found = _version_of(message)
-            if len(message.fields_json) <= _LONGEST_REMEMBERED:
-                if len(self._lately) >= _MOST_VERSIONS:
-                    self._lately.clear()
-                self._lately[key] = found
+            # One that hides something will be told what that is, and belongs to one fact.
+            if found.open is not None:
+                self._lately.keep(key, found, len(message.fields_json))
         return found
 
 
