@@ -49,7 +49,7 @@ from kiebitz.dissectors.records import DIRECTIONS
 Form = Literal["object", "list", "value"]
 
 
-class Nachricht(MessageType, frozen=True, dict=True):
+class Nachricht(MessageType, frozen=True):
     """A row, and how its fields are laid out: as attributes of an object, as a list in their order, or as one
     value. Those `beside` stand next to the message's name instead."""
 

@@ -178,11 +178,9 @@ class Play(GameContext):
         self.put_player(player, "resources", player.hand.total)
         self.put_in(player.hand.as_json() or None, "private", player.name, "resources")
         if self.game is not None:
-            bank, shown = self.game.bank(), self.game.state.get("bank", {})
+            bank = self.game.bank()
             for kind in ROHSTOFFE:
-                left = bank.get(kind)
-                if left != shown.get(kind):
-                    self.put_in(left, "bank", kind)
+                self.put_in(bank.get(kind), "bank", kind)
 
     def put_cards(self, player: Player) -> None:
         """Show a player's development cards."""

@@ -41,7 +41,7 @@ Server = Literal["login", "game"]
 """Whom a message is for, or from: the servers on ports 7001 and 7003, or the one on 7002."""
 
 
-class ElementType(MessageType, frozen=True, dict=True):
+class ElementType(MessageType, frozen=True):
     """A message's row: `mark` is the attribute with its value that tells it from others of its name.
 
     `server` is the server that such a message is exchanged with; None where it may be either.
