@@ -74,7 +74,7 @@ class Altering(Protocol):
         """What was to wait until now."""
 
     def finish(self, now_ns: int) -> Sequence[Delivery]:
-        """The relay ends: let go what waits, or drop it."""
+        """The relay ends: let go what waits, or drop it; and do so at once with what may still come."""
 
     def is_full(self, number: int, direction: Direction) -> bool:
         """Whether so much waits in this direction that nothing more should be read from its sender."""

@@ -348,6 +348,18 @@ def test_what_is_held_waits_for_a_decision(drops: bool) -> None:
     last = [*table.engine.finish(table.now)]
     assert passed(last) == ([TURN] if drops else [ROLLED, TURN])
     assert marks(last) == ["drop" if drops else "hold"]
+    # Some may come while the relay ends.
+    assert passed(table.came("s2c", ROLLED, TURN)) == ([TURN] if drops else [ROLLED, TURN])
+
+
+@pytest.mark.parametrize("rule", [rules.delay("udp", "3600s"), impair("rate 1bit/s"), impair("reorder 100%")])
+def test_what_comes_while_the_relay_ends_does_not_wait(rule: Rule) -> None:
+    table = Table(rule)
+    table.came("s2c", TURN)
+    assert passed(table.engine.finish(table.now)) == [TURN]
+    assert passed(table.came("s2c", ROLLED, TURN)) == [ROLLED, TURN]
+    assert passed(table.came("c2s", b"ROLL;x")) == [b"ROLL;x"]
+    assert passed(table.engine.closed(1, table.now)) == []
 
 
 def test_too_much_that_waits_is_lost_over_udp_and_said() -> None:

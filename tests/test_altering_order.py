@@ -6,6 +6,7 @@ One relay carries all scenes of the first test, each with a server and rules of 
 from __future__ import annotations
 
 import random
+import select
 import shlex
 import socket
 import struct
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 import pytest
 from altered_live import Line, alterations, conversation, recorded, relaying
+from live import until
 
 from kiebitz.dissectors.records import DIRECTIONS
 
@@ -272,6 +274,14 @@ def a_flood_of_datagrams_is_dropped_and_told_of(line: Line) -> Generator[None, P
     for _ in range(200):
         line.say("c2s", b"REGISTER;" + b"a" * 9_991)
         time.sleep(0.0002)
+    # Another client is heard when the relay has read all that came before.
+    with line.enter() as other:
+
+        def is_heard() -> bool:
+            other.send(b"SEE;x")
+            return bool(select.select([line.end_of("s2c")], [], [], 0.1)[0])
+
+        until(is_heard, "the other client is heard")
     database = yield
     done = [(deed.action, deed.rule[:19]) for deed in alterations(database, line)]
     # A message counts for its bytes and 256 more; the system may have dropped some itself.

@@ -67,6 +67,7 @@ class Asking:
         self._tickets: dict[int, Ticket] = {}
         self._last = 0
         self._is_over = False
+        self._drops_held = False
 
     @property
     def held(self) -> Sequence[Ticket]:
@@ -96,8 +97,10 @@ class Asking:
         self.let_go(number)
 
     def ask(self, rule: Hold | Script, passage: Passage, slot: Slot, copy: Copy) -> bool:
-        """Ask about a message; False if nobody will answer."""
+        """Ask about a message; False if nobody will answer, and it need not wait."""
         if self._is_over:
+            if isinstance(rule, Hold) and self._drops_held:
+                self.applying.drop(slot, copy, rule.text)
             return False
         number = self._last = self._last + 1
         self._tickets[number] = Ticket(number, rule, passage, slot, copy)
@@ -135,6 +138,7 @@ class Asking:
     def finish(self, *, drops_held: bool) -> None:
         """Nobody is asked any more: what is held is let go, or dropped; the others pass as they are."""
         self._is_over = True
+        self._drops_held = drops_held
         for ticket in [*self._tickets.values()]:
             if not ticket.is_held:
                 self._decided(ticket)

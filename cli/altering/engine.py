@@ -8,7 +8,7 @@ yet, bytes pass as they are; rules that ask for nothing, such as `--impair`, app
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from kiebitz.cli.altering.applying import Applying, read
@@ -92,6 +92,7 @@ class Engine:
         self._out: list[Delivery] = []
         self._bytes = 0
         self._now_ns = started_ns
+        self._is_ending = False
         self._inspector: Inspector | None = None
         self._inspected = 0
         self._keeps_latest = any(isinstance(rule, Insert) and rule.is_forced for rule in rules)
@@ -176,20 +177,11 @@ class Engine:
         return self._drained()
 
     def finish(self, now_ns: int) -> Sequence[Delivery]:
-        """The relay ends: what waits is passed on now; or, if it was held, dropped where that was chosen."""
+        """The relay ends: what waits is passed on now, and what may still come at once; or, if it was held,
+        dropped where that was chosen."""
         self._now_ns = now_ns
-        for passage in self._passages.values():
-            for way in passage.ways.values():
-                self._reading.give_up(passage, way)
-                for slot in way.slots:
-                    for copy in [*slot.copies]:
-                        copy.due_ns, copy.takes_ns = 0, 0
-                way.free_ns = 0
-        self.asking.finish(drops_held=self._drops_held)
-        for passage in self._passages.values():
-            for way in passage.ways.values():
-                self._look(passage, way, is_last=True)
-        return self._drained()
+        self._is_ending = True
+        return self._let_out(self._passages.values())
 
     def is_full(self, number: int, direction: Direction) -> bool:
         """Whether nothing more should be read from a sender."""
@@ -260,9 +252,25 @@ class Engine:
     # From messages to what is passed on.
 
     def _given(self, passage: Passage) -> Sequence[Delivery]:
+        if self._is_ending:
+            return self._let_out([passage])
         for way in passage.ways.values():
             if way.slots:
                 self._release(passage, way)
+        return self._drained()
+
+    def _let_out(self, passages: Collection[Passage]) -> Sequence[Delivery]:
+        """Nothing waits on these streams any more: it is passed on or dropped."""
+        ways = [(passage, way) for passage in passages for way in passage.ways.values()]
+        for passage, way in ways:
+            self._reading.give_up(passage, way)
+            for slot in way.slots:
+                for copy in slot.copies:
+                    copy.due_ns, copy.takes_ns = 0, 0
+            way.free_ns = 0
+        self.asking.finish(drops_held=self._drops_held)
+        for passage, way in ways:
+            self._look(passage, way, is_last=True)
         return self._drained()
 
     def _drained(self) -> Sequence[Delivery]:
