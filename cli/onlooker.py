@@ -37,17 +37,16 @@ class Onlooker:
         self._player = player
         self._hearers = Hearers(timeline)
         self._known: dict[int, Event | None] = {}
-        self._tables = {table.id: table for table in timeline.tables()}
-        self._names = {number: self._everybody(number) for number in self._tables}
+        self._has_several = len(timeline.tables()) > 1
+        self._names: dict[int, list[str]] = {}
 
     def look_again(self, timeline: Timeline) -> None:
         """The session has grown to this: see who and what is new, and keep everybody's colour."""
         self._timeline = timeline
         self._hearers = Hearers(timeline)
         self._known.clear()
-        self._tables = {table.id: table for table in self._timeline.tables()}
-        for number in self._tables:
-            before = self._names.get(number, [])
+        self._has_several = len(timeline.tables()) > 1
+        for number, before in self._names.items():
             self._names[number] = before + [name for name in self._everybody(number) if name not in before]
 
     def may_see(self, event: Event) -> bool:
@@ -74,7 +73,8 @@ class Onlooker:
 
     def where(self, event: Event) -> str:
         """Which table an event is at, where the session has several; followed by blanks."""
-        return f"{short_address(self._tables[event.table_id].server)}  " if len(self._tables) > 1 else ""
+        server = self._timeline.table(event.table_id).server
+        return f"{short_address(server)}  " if self._has_several else ""
 
     def seconds(self, event: Event) -> float:
         """When an event happened: seconds since the session's start."""
@@ -126,7 +126,7 @@ class Onlooker:
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""
         numbers = self._timeline.numbers
-        facts = [game_title(self._protocol(table_id)), named(self._tables[table_id].server)]
+        facts = [game_title(self._protocol(table_id)), named(self._timeline.table(table_id).server)]
         if game is None and events:
             game = events[-1].game_id
         if game is not None:
@@ -143,7 +143,10 @@ class Onlooker:
             for event in events
             if (seen := self._seen(event)) is not None
         ]
-        return Scene(self.state(state), shown, self._names[table_id])
+        names = self._names.get(table_id)
+        if names is None:
+            names = self._names[table_id] = self._everybody(table_id)
+        return Scene(self.state(state), shown, names)
 
     def _seen(self, event: Event) -> Event | None:
         if self._player is None:
@@ -155,7 +158,7 @@ class Onlooker:
         return self._known[event.id]
 
     def _protocol(self, table_id: int) -> str:
-        return self._tables[table_id].protocol
+        return self._timeline.table(table_id).protocol
 
     def _everybody(self, table_id: int) -> list[str]:
         """The players of a table in an order that is the same at every moment of the session."""

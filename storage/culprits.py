@@ -9,6 +9,7 @@ import msgspec
 
 from kiebitz.dissectors.records import Blame, Severity
 from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.streams import stream_by_id
 from kiebitz.storage.timeline import Timeline
 from kiebitz.storage.traffic import DiagnosticRow
 
@@ -36,17 +37,14 @@ class Culprits:
 
     def __init__(self, timeline: Timeline) -> None:
         self._player = name_of_stream(timeline)
-        rows = timeline.connection.execute(
-            "SELECT id, client, server FROM streams WHERE session_id = ?", (timeline.session.id,)
-        )
-        self._ends: dict[int, tuple[str, str]] = {stream: (client, server) for stream, client, server in rows}
+        self._stream = stream_by_id(timeline)
 
     def of(self, flaw: DiagnosticRow) -> Culprit:
         """Who is to blame for a flaw."""
-        client, server = self._ends[flaw.stream_id]
+        stream = self._stream(flaw.stream_id)
         if flaw.blame == "client":
-            return Culprit(self._player(flaw.stream_id), client)
-        return Culprit(None, server if flaw.blame == "server" else None)
+            return Culprit(self._player(flaw.stream_id), stream.client)
+        return Culprit(None, stream.server if flaw.blame == "server" else None)
 
     def repeated(self, flaws: Iterable[DiagnosticRow]) -> list[Repeated]:
         """Flaws, in order of time, by severity, code and culprit, in the order in which each came first.

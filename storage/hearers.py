@@ -35,7 +35,6 @@ class Hearers:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._protocols = {table.id: table.protocol for table in timeline.tables()}
         self._streams: dict[str, frozenset[int]] = {}
         self._names: dict[int, list[str]] | None = None
 
@@ -44,7 +43,7 @@ class Hearers:
 
         Raises StorageError where its protocol is not installed.
         """
-        protocol = self._protocols[event.table_id]
+        protocol = self._timeline.table(event.table_id).protocol
         dissector = dissector_of(protocol)
         if dissector is None:
             raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
@@ -56,7 +55,7 @@ class Hearers:
 
     def sentence(self, event: Event) -> str:
         """What happened, and to whom it was said where that was one client of several."""
-        protocol = self._protocols[event.table_id]
+        protocol = self._timeline.table(event.table_id).protocol
         sentence = describe(protocol, event)
         hearer = self._only_hearer(protocol, event)
         return sentence if hearer is None else said_to(hearer, sentence)
@@ -113,7 +112,7 @@ class Hearers:
         return {stream for (stream,) in rows}
 
     def _kinds(self) -> list[EventKind]:
-        dissectors = map(dissector_of, sorted({*self._protocols.values()}))
+        dissectors = map(dissector_of, sorted({table.protocol for table in self._timeline.tables()}))
         return [
             kind
             for dissector in dissectors

@@ -125,7 +125,6 @@ class InFull:
         self.timeline = timeline
         self._hearers = Hearers(timeline)
         self._player = name_of_stream(timeline)
-        self._servers = {table.id: table.server for table in timeline.tables()}
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:
         """A message by its id; None if the session has none of that.
@@ -235,9 +234,8 @@ class InFull:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
 
     def _told(self, event: EventRecord, as_player: str | None) -> Event:
-        server = self._servers[event.table_id]
         done = AlteredMessages(self.timeline).action_of_event(event.id) if as_player is None else None
-        return event_record(self.timeline, event, server, self._hearers.sentence(event), done)
+        return event_record(self.timeline, event, self._hearers.sentence(event), done)
 
     def _changes(self, event: EventRecord, as_player: str | None) -> Iterator[ChangeInFull]:
         """What an event changed, as far as a player could know."""

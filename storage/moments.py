@@ -105,7 +105,7 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
     Raises MomentError if the session has no such game, or if it has not begun by then.
     """
     game = find_game(timeline, number)
-    table = table_of(timeline, game)
+    table = timeline.table(game.table_id)
     span = timeline.span(game.id)
     before = timeline.first_seq(table.id)
     if _part(timeline.state_at(table.id, before), game) is not None:
@@ -197,11 +197,6 @@ def find_game(timeline: Timeline, number: int) -> GameRow:
         having = f"games {known[0]} to {known[-1]}" if known else "no games"
         raise MomentError(f"there is no game {number} in this session: it has {having}")
     return game
-
-
-def table_of(timeline: Timeline, game: GameRow) -> TableRow:
-    """The table that a game is played at."""
-    return next(table for table in timeline.tables() if table.id == game.table_id)
 
 
 def _event_id(timeline: Timeline, number: int) -> int:

@@ -271,13 +271,12 @@ class Session:
 
     def games(self) -> list[Game]:
         """The games, oldest first."""
-        servers = {table.id: table.server for table in self.timeline.tables()}
         return [
             Game(
                 self.timeline.numbers.number("games", row.id),
                 row.id,
                 row.protocol,
-                servers[row.table_id],
+                self.timeline.table(row.table_id).server,
                 row.label,
                 self._time(row.started_ns),
                 None if row.ended_ns is None else self._time(row.ended_ns),
@@ -354,7 +353,6 @@ class Session:
     ) -> Iterator[Event]:
         """The events numbered above `after` that a filter lets through, in order."""
         condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
-        servers = {table.id: table.server for table in self.timeline.tables()}
         hearers = Hearers(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("events", after)
@@ -364,7 +362,7 @@ class Session:
                 sentence = hearers.sentence(seen)
                 # No player can know what was done on the way.
                 done = altered.action_of_event(seen.id) if as_player is None else None
-                yield event_record(self.timeline, seen, servers[seen.table_id], sentence, done)
+                yield event_record(self.timeline, seen, sentence, done)
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """The diagnostics that a filter lets through, in order of time."""
@@ -424,8 +422,9 @@ class Session:
         """
         from kiebitz.storage.statistics.counting import counted
 
-        row = find_game(self.timeline, game) if game is not None else None
-        return counted(self.timeline, _compiled(wanted), row, on_progress)
+        with self.timeline.as_of_now():
+            row = find_game(self.timeline, game) if game is not None else None
+            return counted(self.timeline, _compiled(wanted), row, on_progress)
 
     def follow(self, wanted: str | Filter | None = None) -> Iterator[Event]:
         """The events that are there, then those that come, until the session has ended or nobody records it.
@@ -503,7 +502,7 @@ def message_record(
 
 
 def event_record(
-    timeline: Timeline, seen: StoredEvent, server: str, sentence: str, altered: Action | None
+    timeline: Timeline, seen: StoredEvent, sentence: str, altered: Action | None
 ) -> Event:
     """A stored event, with its table's server and what it says."""
     numbers = timeline.numbers
@@ -513,7 +512,7 @@ def event_record(
         _seconds(timeline, seen.ts_ns),
         seen.ts_ns,
         seen.table_id,
-        server,
+        timeline.table(seen.table_id).server,
         numbers.number_if_any("games", seen.game_id),
         seen.kind,
         seen.actor,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -79,6 +80,7 @@ class Timeline:
     def __init__(self, connection: sqlite3.Connection, session: SessionRow) -> None:
         self.connection = connection
         self.session = session
+        self._tables: dict[int, TableRow] = {}
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -98,6 +100,27 @@ class Timeline:
             "SELECT id, protocol, server FROM tables WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
         return [TableRow(*row) for row in increasing(rows)]
+
+    def table(self, row_id: int) -> TableRow:
+        """One of the tables; it may have begun after others were read."""
+        if row_id not in self._tables:
+            self._tables |= {table.id: table for table in self.tables()}
+        return self._tables[row_id]
+
+    @contextmanager
+    def as_of_now(self) -> Iterator[None]:
+        """Let a block of questions be answered as of one moment, while the session may be recorded on.
+
+        It is for answers that end: until then the log of the database only grows.
+        """
+        if self.connection.in_transaction:
+            yield
+            return
+        self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.connection.rollback()
 
     def games(self) -> list[GameRow]:
         """The session's games, oldest first."""

@@ -25,7 +25,7 @@ from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.storage import datasette
 from kiebitz.storage.export import BINARY, FORMATS
 from kiebitz.storage.moments import Moment
-from kiebitz.storage.selection import Part, select
+from kiebitz.storage.selection import Part, Selection, select
 from kiebitz.storage.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -97,27 +97,41 @@ def export(
     tell_missing(timeline)
     if player is not None:
         check_player(timeline, player)
-    selection = select(timeline, part) if part != Part() else None
-    stand_ins = stand_ins_if(is_anonymized)
-    with listing_replaced(replaced, stand_ins), opened(output, session) as file:
-        if form == _QUESTIONS:
-            datasette.write(timeline, file)
-            return
-        if stand_ins is not None:
-            # Options have the names that everybody knows; the file gets the stand-ins.
-            whole, timeline = timeline, _anonymized(timeline, stand_ins)
-            selection = None if selection is None else selection.again(whole, timeline)
-            player = None if player is None else stand_ins.text(player)
-            session = timeline.session.name
-        if form in FORMATS:
-            FORMATS[form](timeline, file, selection)
-            return
-        if selection is not None:
-            # Making a session anew takes its time to load.
-            from kiebitz.storage.derived import part_of
+    # A session may be recorded on meanwhile.
+    with timeline.as_of_now():
+        selection = select(timeline, part) if part != Part() else None
+        stand_ins = stand_ins_if(is_anonymized)
+        with listing_replaced(replaced, stand_ins), opened(output, session) as file:
+            _write(timeline, session, form, selection, stand_ins, player, file)
 
-            timeline = part_of(timeline, selection)
-        _write_page(timeline, session, player, file)
+
+def _write(
+    timeline: Timeline,
+    session: str,
+    form: str,
+    selection: Selection | None,
+    stand_ins: StandIns | None,
+    player: str | None,
+    file: BinaryIO,
+) -> None:
+    if form == _QUESTIONS:
+        datasette.write(timeline, file)
+        return
+    if stand_ins is not None:
+        # Options have the names that everybody knows; the file gets the stand-ins.
+        whole, timeline = timeline, _anonymized(timeline, stand_ins)
+        selection = None if selection is None else selection.again(whole, timeline)
+        player = None if player is None else stand_ins.text(player)
+        session = timeline.session.name
+    if form in FORMATS:
+        FORMATS[form](timeline, file, selection)
+        return
+    if selection is not None:
+        # Making a session anew takes its time to load.
+        from kiebitz.storage.derived import part_of
+
+        timeline = part_of(timeline, selection)
+    _write_page(timeline, session, player, file)
 
 
 def _anonymized(timeline: Timeline, stand_ins: StandIns) -> Timeline:

@@ -29,12 +29,13 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
 
     Raises sqlite3.Error.
     """
-    first, second = Side(a, wanted), Side(b, wanted)
-    # Whoever aligns has to choose at times. So that the choice is the same whichever session is named first,
-    # the sessions' contents decide which of them is the first here.
-    if first.digest <= second.digest:
-        return _compare(first, second, wanted)
-    return _compare(second, first, wanted).mirrored()
+    with a.as_of_now(), b.as_of_now():
+        first, second = Side(a, wanted), Side(b, wanted)
+        # Whoever aligns has to choose at times. So that the choice is the same whichever session is named
+        # first, the sessions' contents decide which of them is the first here.
+        if first.digest <= second.digest:
+            return _compare(first, second, wanted)
+        return _compare(second, first, wanted).mirrored()
 
 
 def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:

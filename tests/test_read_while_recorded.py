@@ -1,0 +1,122 @@
+"""A session is read while it is recorded: between any two statements of SQL another table may begin."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_sessions import START_NS, Conversation
+
+from kiebitz.cli.checking.evidence import Evidence
+from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.sessions import open_session
+from kiebitz.dissectors.records import Item
+from kiebitz.storage.culprits import Culprits
+from kiebitz.storage.diff.compare import compare
+from kiebitz.storage.export import FORMATS
+from kiebitz.storage.in_full import InFull
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.session import Session
+from kiebitz.storage.traffic import diagnostics
+
+ALICE, BOB = "127.0.0.1:40001", "127.0.0.1:40002"
+
+
+def played(number: int, client: str, server: str, name: str) -> Sequence[Item]:
+    """A player enters, and says something that is wrong."""
+    said = Conversation(client, server, number, START_NS + number)
+    said.says(f"REGISTER;{name}".encode()).hears(b"REGISTERED;0").says(b"ROLL;no token").says(b"SEE;")
+    return [*said.items]
+
+
+def _in_full(session: Session) -> list[Any]:
+    told = InFull(session.timeline)
+    return [told.message(message.id) for message in session.messages()]
+
+
+def _pictures(session: Session) -> list[Any]:
+    timeline = session.timeline
+    onlooker = Onlooker(timeline, None)
+    lines = [onlooker.line(event) for event in timeline.events()]
+    return lines + [onlooker.picture(table.id, {}, []) for table in timeline.tables()]
+
+
+def _culprits(session: Session) -> list[Any]:
+    culprits, evidence = Culprits(session.timeline), Evidence(session.timeline)
+    return [(culprits.of(flaw), evidence.ends(flaw)) for flaw in diagnostics(session.timeline)]
+
+
+def _exported(form: str) -> Callable[[Session], list[Any]]:
+    def exported(session: Session) -> list[Any]:
+        file = io.BytesIO()
+        with session.timeline.as_of_now():
+            FORMATS[form](session.timeline, file, None)
+        return [file.getvalue()]
+
+    return exported
+
+
+def _differences(session: Session) -> list[Any]:
+    found = compare(session.timeline, session.timeline)
+    assert found.equal
+    return found.tables
+
+
+READINGS: dict[str, Callable[[Session], Sequence[Any]]] = {
+    "events": lambda session: list(session.events()),
+    "events of a player": lambda session: list(session.events(as_player="alice")),
+    "messages": lambda session: list(session.messages()),
+    "in full": _in_full,
+    "streams": Session.streams,
+    "games": lambda session: [session.games()],
+    "state": Session.state,
+    "diagnostics": lambda session: list(session.diagnostics()),
+    "culprits": _culprits,
+    "statistics": Session.statistics,
+    "pictures": _pictures,
+    "difference": _differences,
+    **{form: _exported(form) for form in FORMATS},
+}
+
+
+class Meanwhile:
+    """A session of one table, which is read; at its reader's statement number `at` another table begins."""
+
+    def __init__(self, path: Path, at: int) -> None:
+        self.asked = 0
+        self._at = at
+        self._recorder = Recorder(str(path), "relay", "made up", started_ns=START_NS)
+        self._record(played(1, ALICE, "127.0.0.1:9000", "alice"))
+        self.session = Session(open_session(str(path)), str(path))
+        self.session.timeline.connection.set_trace_callback(self._asks)
+
+    def close(self) -> None:
+        self.session.close()
+        self._recorder.close()
+
+    def _asks(self, statement: str) -> None:
+        if self.asked == self._at:
+            self._record(played(2, BOB, "127.0.0.1:9001", "bob"))
+        self.asked += 1
+
+    def _record(self, items: Sequence[Item]) -> None:
+        self._recorder.record(items)
+        self._recorder.commit()
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_table_begins_between_any_two_statements(reading: str, tmp_path: Path) -> None:
+    found: list[int] = []
+    for at in count():
+        with closing(Meanwhile(tmp_path / f"{at}.db", at)) as meanwhile:
+            found.append(len(READINGS[reading](meanwhile.session)))
+            if meanwhile.asked <= at:
+                break
+    # The last time nothing came meanwhile.
+    assert len(found) > 1
+    assert min(found) == found[-1] > 0
