@@ -501,9 +501,7 @@ def message_record(
     )
 
 
-def event_record(
-    timeline: Timeline, seen: StoredEvent, sentence: str, altered: Action | None
-) -> Event:
+def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: Action | None) -> Event:
     """A stored event, with its table's server and what it says."""
     numbers = timeline.numbers
     return Event(

@@ -55,6 +55,8 @@ export class MessagePane {
 
   async #ask(key) {
     const number = await this.#find();
+    // Who looks now may not see what was found for another.
+    if (key !== this.#key()) return;
     const shown = number === null ? null : await this.#source.message(this.#where.now.as, number);
     if (key === this.#key()) this.#show(shown);
   }
