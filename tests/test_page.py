@@ -16,6 +16,7 @@ import pytest
 from browser import Look, Served, Sight, served
 from command import CAPTURES
 from made_sessions import Conversation, record
+from playwright.sync_api import Route
 from strength import GAMES, a_few
 
 # They are served in their order.
@@ -361,6 +362,24 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     sight.page.go_back()
     sight.until(lambda: "as" not in place(sight), "everybody's is shown again")
     sight.until(lambda: sight.one("#as").input_value() == "everybody", "so says the chooser")
+
+
+@pytest.mark.full
+def test_nothing_is_asked_over_a_shoulder_that_was_found_over_another(five: Five, look: Look) -> None:
+    session = SESSION["maexchen"]
+    sight = look(five.at(session=session, at=1))
+    sight.until_at(1)
+    # The answer to everybody's question is slow.
+    held: list[Route] = []
+    sight.page.route("**/api/messages?**", lambda route: held.append(route), times=1)
+    sight.press("3")
+    sight.until(lambda: len(held) == 1, "the messages are asked for")
+    sight.one("#as").select_option(label="bob")
+    sight.until(lambda: place(sight).get("as") == "bob", "it is looked over another shoulder")
+    held[0].continue_()
+    # An answer that bob may not have would be a fault of the page.
+    sight.until(lambda: "no message tells" in sight.text("#pane-message"), "bob was not told")
+    sight.rest()
 
 
 # Addresses.
