@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -22,8 +23,14 @@ from serving import QUICK_S, Live, Serving, serving
 from strength import a_few, times
 from test_rotation_live import relaying
 
+from kiebitz.cli.watch.watched import Watched
+from kiebitz.cli.web import feed
+from kiebitz.cli.web.desk import Desk
+from kiebitz.cli.web.reader import Served
+from kiebitz.cli.web.records import Status
 from kiebitz.dissectors.records import Item
 from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.timeline import Timeline
 
 ENDS_WITHIN_S = 3.0
 
@@ -255,6 +262,26 @@ def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recordi
         assert all(len(push["events"]) <= 500 for push in pushes)
         assert ["picture" in push for push in pushes] == [False] * (len(pushes) - 1) + [True]
         once_and_in_order([event for push in pushes for event in push["events"]], 1, last)
+
+
+def test_it_is_known_what_is_live_before_a_page_can_come(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SlowlyWatched(Watched):
+        def __init__(self, timeline: Timeline, path: str) -> None:
+            time.sleep(0.1)
+            super().__init__(timeline, path)
+
+    async def first_status() -> Status:
+        desk = Desk(QUICK_S)
+        begun = feed.Feed(Served(1, recording.path, 1, "game"), desk)
+        await begun.start()
+        begun.stop()
+        desk.close()
+        return begun.status
+
+    monkeypatch.setattr(feed, "Watched", SlowlyWatched)
+    assert asyncio.run(first_status()).live
 
 
 def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:

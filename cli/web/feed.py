@@ -93,6 +93,8 @@ class Feed:
         self._channels: dict[Told, _Channel] = {}
         self._guard = threading.Lock()
         self._stopped = threading.Event()
+        self._looked = threading.Event()
+        """Set when it is known whether the session is live."""
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self._is_held = False
         """Whether some news wait for a player's copy."""
@@ -102,11 +104,12 @@ class Feed:
         """What a relay holds that records it now."""
         self._told_changes = 0
 
-    def start(self) -> None:
-        """Begin to look."""
+    async def start(self) -> None:
+        """Begin to look; it is known then whether the session is live."""
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._thread.start()
+        await asyncio.to_thread(self._looked.wait)
 
     def stop(self) -> None:
         """Look no more, and let those go who listen."""
@@ -192,6 +195,8 @@ class Feed:
             if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
                 warn(fault(error))
             self._note(records.Status(False, f"nothing more is told: {why}", None))
+        finally:
+            self._looked.set()
 
     def _look_on(self) -> None:
         path = self._served.path
@@ -199,6 +204,7 @@ class Feed:
         watched = Watched(timeline, path)
         reader = Reader(self._served)
         self._note_status(watched)
+        self._looked.set()
         if watched.is_live:
             self.hands.start()
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):

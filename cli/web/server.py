@@ -105,8 +105,8 @@ class Server:
 
     @asynccontextmanager
     async def _running(self, app: Starlette) -> AsyncIterator[None]:
-        for feed in self.feeds.values():
-            feed.start()
+        # A page that came before it is known what is live would not follow it.
+        await asyncio.gather(*(feed.start() for feed in self.feeds.values()))
         try:
             yield
         finally:
