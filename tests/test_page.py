@@ -365,20 +365,25 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
 
 
 @pytest.mark.full
-def test_nothing_is_asked_over_a_shoulder_that_was_found_over_another(five: Five, look: Look) -> None:
-    session = SESSION["maexchen"]
-    sight = look(five.at(session=session, at=1))
+@pytest.mark.parametrize("asks", ["messages", "diagnostics"])
+def test_nothing_is_asked_over_a_shoulder_that_was_found_over_another(
+    asks: str, five: Five, look: Look
+) -> None:
+    game, player = ("maexchen", "bob") if asks == "messages" else ("schafkopf", "D")
+    sight = look(five.at(session=SESSION[game], at=1))
     sight.until_at(1)
     # The answer to everybody's question is slow.
     held: list[Route] = []
-    sight.page.route("**/api/messages?**", lambda route: held.append(route), times=1)
-    sight.press("3")
-    sight.until(lambda: len(held) == 1, "the messages are asked for")
-    sight.one("#as").select_option(label="bob")
-    sight.until(lambda: place(sight).get("as") == "bob", "it is looked over another shoulder")
+    sight.page.route(f"**/api/{asks}?**", lambda route: held.append(route), times=1)
+    sight.press("n" if asks == "diagnostics" else "3")
+    sight.until(lambda: len(held) == 1, f"{asks} are asked for")
+    sight.one("#as").select_option(label=player)
+    sight.until(lambda: place(sight).get("as") == player, "it is looked over another shoulder")
     held[0].continue_()
-    # An answer that bob may not have would be a fault of the page.
-    sight.until(lambda: "no message tells" in sight.text("#pane-message"), "bob was not told")
+    sight.rest()
+    sight.press("3")
+    # An answer that this player may not have would be a fault of the page.
+    sight.until(lambda: "no message tells" in sight.text("#pane-message"), "they were not told")
     sight.rest()
 
 

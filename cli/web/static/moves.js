@@ -2,6 +2,7 @@
 
 import { changedSpeed } from "./pace.js";
 import { TimelineData } from "./timeline_data.js";
+import { differs } from "./where.js";
 
 /** Moves one about in what is watched; each move begins when the one before has come to its end. */
 export class Moves {
@@ -138,8 +139,11 @@ export class Moves {
   open(number) {
     this.#where.go({ message: number, pane: "message", playing: false, notice: "" });
     this.#inTurn(async () => {
-      const { as, live, at } = this.#where.now;
+      const { as, live, at, message } = this.#where.now;
+      if (message !== number) return;
       const { event } = await this.#source.message(as, number);
+      // Who has gone elsewhere meanwhile is not called back.
+      if (differs(this.#where.now, { message, as }, "message", "as")) return;
       if (event === null || event.seq === this.#watched.seq) {
         // What is followed would push the message aside.
         if (live && at === null) this.#where.go({ at: this.#watched.seq });
@@ -150,9 +154,11 @@ export class Moves {
   }
 
   async #tell({ id }) {
-    const { as } = this.#where.now;
-    const { diagnostics } = await this.#source.diagnostics(as, { after: id - 1, limit: 1 });
+    const before = this.#where.now;
+    const { diagnostics } = await this.#source.diagnostics(before.as, { after: id - 1, limit: 1 });
     const flaw = diagnostics.find((one) => one.id === id);
+    // Over another's shoulder its message may not be seen.
+    if (differs(this.#where.now, before, "session", "as")) return;
     if (flaw && this.#flaw?.id === id) {
       this.#where.go({ notice: `${flaw.severity}[${flaw.code}]: ${flaw.text}`, message: flaw.message });
     }
