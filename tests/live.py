@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -150,7 +151,7 @@ def recorded_three_ways(folder: Path, bpf: str, mode: str) -> Iterator[dict[str,
             str(capture),
             "-B",
             "65536",
-            bpf,
+            f"({bpf}) or icmp[icmptype] == icmp-echo",
             ready="listening on",
         ),
         running(
@@ -160,6 +161,7 @@ def recorded_three_ways(folder: Path, bpf: str, mode: str) -> Iterator[dict[str,
     ):
         yield databases
         _until_nothing_more_comes(capture)
+        _until_all_is_captured(capture)
     subprocess.run(
         [*KIEBITZ, "import", str(capture), "-w", str(databases["import"])], check=True, capture_output=True
     )
@@ -173,6 +175,15 @@ def _until_nothing_more_comes(file: Path, settled_s: float = 0.5) -> None:
         if file.stat().st_size != size:
             size, since = file.stat().st_size, time.monotonic()
         time.sleep(0.02)
+
+
+def _until_all_is_captured(file: Path) -> None:
+    """Wait until tcpdump, which may be late, has written a packet of no conversation that is sent now."""
+    mark = secrets.token_bytes(16)
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
+        # An echo request without its checksum: nobody answers.
+        sock.sendto(bytes((8, *bytes(7))) + mark, ("127.0.0.1", 0))
+    until(lambda: mark in file.read_bytes(), "tcpdump has written all that came")
 
 
 def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dict[str, Path]:
