@@ -17,7 +17,9 @@ from at_a_bench import GAMES, NAMES, SEATS, flaws, played
 from command import ROOT, kiebitz
 from live import KIEBITZ, PATIENCE_S, free_port, running
 from peers.bench import Bench, Seat
+from peers.catan_player import CatanPlayer
 from peers.planted import FAULTS, PEERS, Fault
+from peers.program import Setup
 from strength import a_few, times
 
 from kiebitz.dissectors.records import Transport
@@ -242,6 +244,12 @@ def test_a_game_through_the_relay_is_checked(tmp_path: Path, protocol: str, faul
     assert done.err == ""
     assert done.status == (3 if fault else 0), done.out
     assert code in done.out
+
+
+def test_who_has_played_enough_is_refused_something_and_leaves_all_the_same() -> None:
+    player = CatanPlayer(Setup(games=1))
+    player.hear(b'{"Spiel beendet": {}}\n{"Fehler": {"Meldung": "Seehandel geht jetzt nicht"}}\n')
+    assert player.over
 
 
 def test_the_command_line_refuses_what_there_is_not() -> None:

@@ -95,7 +95,7 @@ class CatanPlayer(Player):
                         raise Died(body)
                     self._acts = MOST_ACTS
                     self._refusals += 1
-                    self.over = self._refusals > MOST_REFUSALS
+                    self.over |= self._refusals > MOST_REFUSALS
                     self._chosen = None if "Farbe" in str(body) else self._chosen
                 else:
                     self._refusals = 0

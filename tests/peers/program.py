@@ -154,7 +154,7 @@ class Program:
 
     def count_game(self) -> None:
         self.games += 1
-        self.over = 0 < self.setup.games <= self.games
+        self.over |= 0 < self.setup.games <= self.games
 
 
 class Server(Program):
