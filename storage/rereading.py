@@ -28,10 +28,11 @@ another version has other words for the same."""
 def unfounded(connection: sqlite3.Connection) -> str | None:
     """The first row that does not follow from its session's bytes, as a clause; None if there is none.
 
-    Sessions that began in another database are passed over. Raises StorageError and sqlite3.Error.
+    Sessions that began in another database are passed over, and those that have not ended: of these more may
+    follow than is stored by now. Raises StorageError and sqlite3.Error.
     """
-    timelines = (Timeline(connection, session) for session in sessions(connection))
-    found = (_Rereading(timeline).unfounded() for timeline in timelines if not timeline.session.continues)
+    whole = (one for one in sessions(connection) if not one.continues and one.ended_ns is not None)
+    found = (_Rereading(Timeline(connection, session)).unfounded() for session in whole)
     return next((clause for clause in found if clause is not None), None)
 
 

@@ -8,8 +8,11 @@ from functools import cache
 from kiebitz.dissectors.records import Stream
 from kiebitz.storage.timeline import Timeline
 
+StreamOf = Callable[[int], Stream]
+"""Gives the stream of a row, by its id."""
 
-def stream_by_id(timeline: Timeline) -> Callable[[int], Stream]:
+
+def stream_by_id(timeline: Timeline) -> StreamOf:
     """A function that gives a stream; each is read when it is asked for first."""
 
     @cache

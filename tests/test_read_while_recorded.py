@@ -15,10 +15,15 @@ from made_sessions import START_NS, Conversation
 from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.sessions import open_session
+from kiebitz.cli.web import lists
+from kiebitz.cli.web.reader import Reader, Served, View
 from kiebitz.dissectors.records import Item
+from kiebitz.storage.conditions import field_catalog
 from kiebitz.storage.culprits import Culprits
+from kiebitz.storage.derived import derived
 from kiebitz.storage.diff.compare import compare
 from kiebitz.storage.export import FORMATS
+from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.session import Session
@@ -67,6 +72,31 @@ def _differences(session: Session) -> list[Any]:
     return found.tables
 
 
+def _page(session: Session) -> list[Any]:
+    assert session.path is not None
+    reader = Reader(Served(1, session.path, session.timeline.session.id, "game"), session.timeline)
+    wanted = compile_filter("maexchen", field_catalog())
+    of_alice = View("alice", wanted)
+    messages = [*lists.seen_messages(reader, None, of_alice, 0, None)]
+    (first, *_) = reader.tables()
+    events = [*lists.seen_events(reader, first, of_alice, 0, None)]
+    flaws = [*lists.seen_diagnostics(reader, None, View(), "note", 0, None)]
+    return [
+        *lists.message_records(reader, None, messages),
+        *lists.event_records(reader, events, None),
+        *flaws,
+    ]
+
+
+def _what_if(session: Session) -> list[Any]:
+    with session.timeline.as_of_now():
+        other = derived(session.timeline, (), lambda done, of: None)
+        with closing(other.connection):
+            found = compare(session.timeline, other)
+    assert found.equal
+    return found.tables
+
+
 READINGS: dict[str, Callable[[Session], Sequence[Any]]] = {
     "events": lambda session: list(session.events()),
     "events of a player": lambda session: list(session.events(as_player="alice")),
@@ -80,6 +110,8 @@ READINGS: dict[str, Callable[[Session], Sequence[Any]]] = {
     "statistics": Session.statistics,
     "pictures": _pictures,
     "difference": _differences,
+    "what if": _what_if,
+    "page": _page,
     **{form: _exported(form) for form in FORMATS},
 }
 

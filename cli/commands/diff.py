@@ -66,7 +66,10 @@ def diff(
 
         timeline = open_session(a)
         tell_missing(timeline)
-        if not show_what_was_altered(timeline, a, as_json):
+        # Else what is recorded meanwhile would differ, too.
+        with timeline.as_of_now():
+            is_equal = show_what_was_altered(timeline, a, as_json)
+        if not is_equal:
             raise click.exceptions.Exit(VIOLATIONS)
         return
     if b is None:

@@ -74,17 +74,19 @@ def whatif(
     from kiebitz.cli.terminal.screen import progress_bar
 
     timeline = open_session(session)
-    splices = splices_of(timeline, wishes)
-    with progress_bar(session) as on_progress:
-        other = derived(timeline, splices, on_progress)
-    click.get_current_context().call_on_close(other.connection.close)
-    found = compare(timeline, other)
-    both = sides(timeline, other, "as it was", _title(wishes))
-    if as_json:
-        write_json(difference_json(found, both))
-    else:
-        show_difference(found, both)
-    _tell_of_copies(session, timeline, wishes, {one.a for one in found.events if one.a is not None})
+    # Else what is recorded meanwhile would differ, too.
+    with timeline.as_of_now():
+        splices = splices_of(timeline, wishes)
+        with progress_bar(session) as on_progress:
+            other = derived(timeline, splices, on_progress)
+        click.get_current_context().call_on_close(other.connection.close)
+        found = compare(timeline, other)
+        both = sides(timeline, other, "as it was", _title(wishes))
+        if as_json:
+            write_json(difference_json(found, both))
+        else:
+            show_difference(found, both)
+        _tell_of_copies(session, timeline, wishes, {one.a for one in found.events if one.a is not None})
     if not found.equal:
         raise click.exceptions.Exit(VIOLATIONS)
 

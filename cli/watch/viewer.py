@@ -59,7 +59,7 @@ class Viewer:
         timeline = self.watched.timeline
         game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
         if game is not None:
-            return next(table for table in self.tables if table.id == game.table_id)
+            return timeline.table(game.table_id)
         return max(self.tables, key=lambda table: timeline.last_seq(table.id), default=None)
 
     # What is shown.
@@ -235,7 +235,7 @@ class Viewer:
             (number,),
         )
         for table_id, seq in rows:
-            self._choose(next(table for table in self.tables if table.id == table_id))
+            self._choose(self.watched.timeline.table(table_id))
             self._go_to(seq)
         self._message = number
 
@@ -313,7 +313,7 @@ class Viewer:
         return courses
 
     def _course_of(self, table_id: int) -> Course:
-        return self._course(next(table for table in self.tables if table.id == table_id))
+        return self._course(self.watched.timeline.table(table_id))
 
     # Looking otherwise.
 

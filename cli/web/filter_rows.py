@@ -7,7 +7,7 @@ import msgspec
 from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.storage.filters import Row
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.streams import StreamOf
 from kiebitz.storage.traffic import (
     FROM_ITS_BYTES,
     DiagnosticRow,
@@ -16,11 +16,8 @@ from kiebitz.storage.traffic import (
     messages_between,
 )
 
-Streams = dict[int, Stream]
-"""By number; read once for all rows that a question goes through."""
 
-
-def row_of_event(reader: Reader, event: Event, player: str, info: TableInfo, hosts: Streams) -> Row:
+def row_of_event(reader: Reader, event: Event, player: str, info: TableInfo, stream_of: StreamOf) -> Row:
     """An event with its messages on the player's own streams, and what their bytes show to be wrong."""
     timeline = reader.timeline
     own = reader.hearers.streams_of(player)
@@ -29,8 +26,8 @@ def row_of_event(reader: Reader, event: Event, player: str, info: TableInfo, hos
         for row in messages_between(timeline, 0, None, "m.event_id = ?", [event.id])
         if row.stream_id in own
     ]
-    said = [_message(row, hosts[row.stream_id]) for row in rows]
-    flaws = [flaw for row in rows for flaw in _flaws(reader, row, hosts[row.stream_id])]
+    said = [_message(row, stream_of(row.stream_id)) for row in rows]
+    flaws = [flaw for row in rows for flaw in _flaws(reader, row, stream_of(row.stream_id))]
     return Row(timeline.started_ns, said, event, flaws, info, timeline.session.id, names=reader.names)
 
 
@@ -107,12 +104,3 @@ def _flaw(row: DiagnosticRow, stream: Stream) -> Diagnostic:
         row.blame,
         row.message_id,
     )
-
-
-def streams_by_number(timeline: Timeline) -> Streams:
-    """The session's streams, with what a filter may ask of them."""
-    rows = timeline.connection.execute(
-        "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE session_id = ?",
-        (timeline.session.id,),
-    )
-    return {row[0]: Stream(*row) for row in rows}

@@ -12,7 +12,7 @@ import msgspec
 
 from kiebitz.cli.terminal.severities import GRAVITY, gravest_of
 from kiebitz.cli.web import records
-from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message, streams_by_number
+from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.cli.web.windows import Place, window
 from kiebitz.dissectors.grammar import to_json
@@ -27,6 +27,7 @@ from kiebitz.storage.alterations import AlteredMessages
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.escaping import field_words
 from kiebitz.storage.session import Session, message_record
+from kiebitz.storage.streams import stream_by_id
 from kiebitz.storage.timeline import TableRow
 from kiebitz.storage.traffic import (
     DiagnosticRow,
@@ -71,10 +72,12 @@ def seen_events(
         return
     passes = view.wanted.predicate("events", reader.timeline.numbers) if view.wanted is not None else None
     info = TableInfo(table.id, table.protocol, table.server)
-    hosts = streams_by_number(timeline) if passes is not None else {}
+    stream_of = stream_by_id(timeline)
     for event in found:
         seen = reader.hearers.seen(event, player)
-        if seen is not None and (passes is None or passes(row_of_event(reader, seen, player, info, hosts))):
+        if seen is not None and (
+            passes is None or passes(row_of_event(reader, seen, player, info, stream_of))
+        ):
             yield seen
 
 
@@ -125,11 +128,11 @@ def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -
 def message_records(reader: Reader, player: str | None, found: Sequence[MessageRow]) -> list[records.Message]:
     """Messages with what is known of their streams."""
     flaws = flaws_of_messages(reader.timeline, [row.id for row in found], groups_seen(player))
-    hosts = streams_by_number(reader.timeline)
+    stream_of = stream_by_id(reader.timeline)
     altered = AlteredMessages(reader.timeline)
     listed = []
     for row in found:
-        stream = hosts[row.stream_id]
+        stream = stream_of(row.stream_id)
         dissector = dissector_of(stream.protocol) if stream.protocol is not None else None
         severities = [flaw.severity for flaw in flaws.get(row.id, ())]
         message = message_record(
@@ -161,11 +164,11 @@ def seen_messages(
         yield from rows
         return
     passes = view.wanted.predicate("messages", reader.timeline.numbers) if view.wanted is not None else None
-    hosts = streams_by_number(reader.timeline) if passes is not None else {}
+    stream_of = stream_by_id(reader.timeline)
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
         seen = msgspec.structs.replace(row, event_id=event.id if event is not None else None)
-        if passes is None or passes(row_of_message(reader, seen, event, hosts[row.stream_id])):
+        if passes is None or passes(row_of_message(reader, seen, event, stream_of(row.stream_id))):
             yield seen
 
 
@@ -214,13 +217,12 @@ def seen_diagnostics(
         f" AND d.grp IN ({', '.join('?' * len(groups))}) AND {condition}"
     )
     rows = diagnostics_between(reader.timeline, after, before, condition, [*severities, *groups, *parameters])
-    # Only now, when the rows are being read: else one might be on a stream that has come meanwhile.
-    hosts = streams_by_number(reader.timeline)
+    stream_of = stream_by_id(reader.timeline)
     passes = (
         view.wanted.predicate("diagnostics", reader.timeline.numbers) if view.wanted is not None else None
     )
     for row in rows:
-        stream = hosts[row.stream_id]
+        stream = stream_of(row.stream_id)
         if player is None:
             yield row, stream
             continue
