@@ -144,11 +144,10 @@ def recorded_three_ways(folder: Path, bpf: str, mode: str) -> Iterator[dict[str,
             tcpdump,
             "-i",
             "lo",
-            # Else the kernel hands its packets to tcpdump once a second.
-            "--immediate-mode",
             "-U",
             "-w",
             str(capture),
+            # With --immediate-mode the buffer would hold some 500 packets. So they come, but once a second.
             "-B",
             "65536",
             f"({bpf}) or icmp[icmptype] == icmp-echo",
