@@ -52,12 +52,15 @@ class Hook(Protocol):
 
 class Asking:
     """Asks about messages, and does with them what is decided. `wake` is told in which direction of a stream
-    something need no longer wait. `applying` is set once it is there.
+    something need no longer wait. With `drops_held` what is held at the end is dropped. `applying` is set
+    once it is there.
     """
 
     applying: Applying
 
-    def __init__(self, hooks: Mapping[str, Hook], wake: Callable[[Passage, Direction], None]) -> None:
+    def __init__(
+        self, hooks: Mapping[str, Hook], wake: Callable[[Passage, Direction], None], *, drops_held: bool
+    ) -> None:
         self.on_held: Callable[[], None] = lambda: None
         """Called when other messages are held than before."""
         self._hooks = dict(hooks)
@@ -66,8 +69,9 @@ class Asking:
         self._wake = wake
         self._tickets: dict[int, Ticket] = {}
         self._last = 0
-        self._is_over = False
-        self._drops_held = False
+        self.is_over = False
+        """Whether nobody is asked any more."""
+        self._drops_held = drops_held
 
     @property
     def held(self) -> Sequence[Ticket]:
@@ -97,8 +101,8 @@ class Asking:
         self.let_go(number)
 
     def ask(self, rule: Hold | Script, passage: Passage, slot: Slot, copy: Copy) -> bool:
-        """Ask about a message; False if nobody will answer, and it need not wait."""
-        if self._is_over:
+        """Ask about a message; False if nobody will answer: then it is decided, and need not wait."""
+        if self.is_over:
             if isinstance(rule, Hold) and self._drops_held:
                 self.applying.drop(slot, copy, rule.text)
             return False
@@ -135,14 +139,13 @@ class Asking:
         if gone:
             self.on_held()
 
-    def finish(self, *, drops_held: bool) -> None:
+    def finish(self) -> None:
         """Nobody is asked any more: what is held is let go, or dropped; the others pass as they are."""
-        self._is_over = True
-        self._drops_held = drops_held
+        self.is_over = True
         for ticket in [*self._tickets.values()]:
             if not ticket.is_held:
                 self._decided(ticket)
-            elif drops_held:
+            elif self._drops_held:
                 self.drop(ticket.number)
             else:
                 self.let_go(ticket.number)

@@ -77,9 +77,8 @@ class Engine:
         """Called when `due` has something to give, without the clock."""
         self._rules = rules
         self._on_notice = on_notice
-        self._drops_held = drops_held
         self._names: dict[int, str] = {}
-        self.asking = Asking(hooks or {}, self._wake)
+        self.asking = Asking(hooks or {}, self._wake, drops_held=drops_held)
         """Who is asked about messages: those who decide by hand, and hooks."""
         self._applying = Applying(rules, started_ns, self._names, self._state, self.asking.ask, on_notice)
         self.asking.applying = self._applying
@@ -92,7 +91,6 @@ class Engine:
         self._out: list[Delivery] = []
         self._bytes = 0
         self._now_ns = started_ns
-        self._is_ending = False
         self._inspector: Inspector | None = None
         self._inspected = 0
         self._keeps_latest = any(isinstance(rule, Insert) and rule.is_forced for rule in rules)
@@ -180,7 +178,6 @@ class Engine:
         """The relay ends: what waits is passed on now, and what may still come at once; or, if it was held,
         dropped where that was chosen."""
         self._now_ns = now_ns
-        self._is_ending = True
         return self._let_out(self._passages.values())
 
     def is_full(self, number: int, direction: Direction) -> bool:
@@ -252,7 +249,7 @@ class Engine:
     # From messages to what is passed on.
 
     def _given(self, passage: Passage) -> Sequence[Delivery]:
-        if self._is_ending:
+        if self.asking.is_over:
             return self._let_out([passage])
         for way in passage.ways.values():
             if way.slots:
@@ -268,7 +265,7 @@ class Engine:
                 for copy in slot.copies:
                     copy.due_ns, copy.takes_ns = 0, 0
             way.free_ns = 0
-        self.asking.finish(drops_held=self._drops_held)
+        self.asking.finish()
         for passage, way in ways:
             self._look(passage, way, is_last=True)
         return self._drained()
