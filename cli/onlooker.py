@@ -73,8 +73,9 @@ class Onlooker:
 
     def where(self, event: Event) -> str:
         """Which table an event is at, where the session has several; followed by blanks."""
-        server = self._timeline.table(event.table_id).server
-        return f"{short_address(server)}  " if self._has_several else ""
+        if not self._has_several:
+            return ""
+        return f"{short_address(self._timeline.table(event.table_id).server)}  "
 
     def seconds(self, event: Event) -> float:
         """When an event happened: seconds since the session's start."""

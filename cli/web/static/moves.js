@@ -139,14 +139,14 @@ export class Moves {
   open(number) {
     this.#where.go({ message: number, pane: "message", playing: false, notice: "" });
     this.#inTurn(async () => {
-      const { as, live, at, message } = this.#where.now;
-      if (message !== number) return;
-      const { event } = await this.#source.message(as, number);
+      const before = this.#where.now;
+      if (before.message !== number) return;
+      const { event } = await this.#source.message(before.as, number);
       // Who has gone elsewhere meanwhile is not called back.
-      if (differs(this.#where.now, { message, as }, "message", "as")) return;
+      if (differs(this.#where.now, before, "session", "as", "message")) return;
       if (event === null || event.seq === this.#watched.seq) {
         // What is followed would push the message aside.
-        if (live && at === null) this.#where.go({ at: this.#watched.seq });
+        if (before.live && before.at === null) this.#where.go({ at: this.#watched.seq });
         return;
       }
       this.#where.go({ table: event.table, at: event.seq });
