@@ -10,6 +10,7 @@ import socket
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
 from threading import Thread
 from urllib.parse import quote
@@ -17,10 +18,12 @@ from urllib.parse import quote
 import uvicorn
 
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.terminal.console import flush, is_terminal, show_line
+from kiebitz.cli.terminal.console import flush, is_terminal, show_line, warn
 from kiebitz.cli.terminal.scan_code import show_scan_code
 from kiebitz.cli.web.access import Keys
+from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.beside import RECORDER
+from kiebitz.cli.web.connections import IDLE_S, Connections, HttpConnection
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.cli.web.server import Server
 from kiebitz.dissectors.errors import KiebitzError
@@ -29,6 +32,12 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 
 _DEAD_S = 60
 """So long a browser may leave what was sent unacknowledged (seconds)."""
+
+_BACKLOG = 1024
+"""Maximum number of connections that wait in the kernel to be accepted."""
+
+_SEND_BUFFER_BYTES = 256 << 10
+"""Kernel buffer of a connection, in bytes. The kernel's own choice grows to several MiB for a slow reader."""
 
 _NOWHERE = ("192.0.2.1", 9)
 """An address of documentation: nothing is sent there, but it tells by which of ours one gets out."""
@@ -59,19 +68,37 @@ class Link:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Lets the browsers go when it is told to end: they listen for ever.
+    """A uvicorn server that limits its connections, and closes event streams when it ends.
 
-    Where it is found is told once a signal ends it well.
+    It accepts connections itself: asyncio would log a traceback for each one that it has no file for.
     """
 
-    def __init__(self, config: uvicorn.Config, server: Server, on_started: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server: Server,
+        listener: socket.socket,
+        connections: Connections,
+        on_started: Callable[[], None],
+    ) -> None:
         super().__init__(config)
         self._kiebitz = server
+        self._listener = listener
+        self._connections = connections
         self._on_started = on_started
+        self._accepting: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            make = partial(
+                HttpConnection,
+                self._connections,
+                config=self.config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
+            )
+            self._accepting = asyncio.create_task(self._connections.accept(self._listener, make))
             self._on_started()
 
     @contextmanager
@@ -85,6 +112,8 @@ class _Uvicorn(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._accepting is not None:
+            self._accepting.cancel()
         self._kiebitz.end()
         await super().shutdown(sockets)
 
@@ -99,12 +128,14 @@ def listening(host: str, port: int) -> socket.socket:
     # writes in two pieces, would wait 40 ms for the first to be acknowledged.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Each connection inherits it: a browser that is gone without a word is given up.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_S * 1000)
     try:
         listener.bind((host, port))
-        listener.listen(256)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
     except (OSError, OverflowError, ValueError, TypeError) as error:
         listener.close()
         raise ServeError(f"cannot listen on {host}:{port}: {_why(error)}") from error
@@ -130,14 +161,18 @@ def run(
         tell_missing(reader.timeline)
         reader.close()
     _end_with_recorder()
-    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, is_read_only)
+    limits, warning = affordable_limits(len(sessions))
+    if warning is not None:
+        warn(warning)
+    server = Server(sessions, keys, [host, socket.gethostname()], link.is_open, limits, is_read_only)
 
     def tell() -> None:
         _show(link)
         if opens:
             webbrowser.open(link.everybody())
 
-    asyncio.run(_serve(server, listener, tell, link if player_links else None))
+    connections = Connections(limits)
+    asyncio.run(_serve(server, listener, connections, tell, link if player_links else None))
 
 
 def _end_with_recorder() -> None:
@@ -155,7 +190,11 @@ def _end_with_recorder() -> None:
 
 
 async def _serve(
-    server: Server, listener: socket.socket, on_started: Callable[[], None], link: Link | None
+    server: Server,
+    listener: socket.socket,
+    connections: Connections,
+    on_started: Callable[[], None],
+    link: Link | None,
 ) -> None:
     config = uvicorn.Config(
         server.app,
@@ -168,7 +207,7 @@ async def _serve(
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=1,
-        timeout_keep_alive=60,
+        timeout_keep_alive=IDLE_S,
     )
     meetings: list[asyncio.Task[None]] = []
 
@@ -178,7 +217,8 @@ async def _serve(
             meetings.append(asyncio.create_task(_meet(server, link)))
 
     try:
-        await _Uvicorn(config, server, started).serve(sockets=[listener])
+        # None for uvicorn to accept from.
+        await _Uvicorn(config, server, listener, connections, started).serve(sockets=[])
     finally:
         for meeting in meetings:
             meeting.cancel()

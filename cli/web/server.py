@@ -24,6 +24,7 @@ from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys
 from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, Address, session_info
+from kiebitz.cli.web.admission import LIVE_PATH, Admission, Limits
 from kiebitz.cli.web.answering import JsonAnswer
 from kiebitz.cli.web.asked import (
     MOST_DIGITS,
@@ -34,7 +35,7 @@ from kiebitz.cli.web.asked import (
     is_number,
 )
 from kiebitz.cli.web.by_hand import HandsRefusalError, TooMuchError, act, deed_of, held_record, refuse
-from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
+from kiebitz.cli.web.desk import Desk, Kind
 from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.feed import Feed
 from kiebitz.cli.web.openapi import openapi
@@ -46,9 +47,6 @@ from kiebitz.storage.filters import FilterError
 
 LIMIT_S = 5.0
 """So long a question may take."""
-
-MOST_STREAMS = 500
-"""So many browsers are told what is new at once."""
 
 _SMALLEST = 1000
 """Answers are compressed from so many bytes on."""
@@ -68,16 +66,16 @@ class Server:
         keys: Keys,
         hosts: Collection[str],
         is_open: bool,
+        limits: Limits,
         is_read_only: bool = False,
     ) -> None:
         self._is_read_only = is_read_only
         self._sessions = {served.number: served for served in sessions}
         self._desk = Desk(LIMIT_S)
         self.feeds = {served.number: Feed(served, self._desk) for served in sessions}
-        self._streams = 0
         routes = [
             Route("/api/sessions", self._tell_sessions),
-            Route("/api/live", self._tell_live),
+            Route(LIVE_PATH, self._tell_live),
             Route("/api/held", self._tell_held, methods=["GET"]),
             Route("/api/held", self._act, methods=["POST"]),
             Route("/api/openapi.json", _tell_openapi),
@@ -91,7 +89,7 @@ class Server:
             exception_handlers=dict.fromkeys((HTTPException, *_STATUS), _refuse) | {Exception: _fail},
             lifespan=self._running,
         )
-        self.app: ASGIApp = Access(starlette, keys, hosts, is_open)
+        self.app: ASGIApp = Access(Admission(starlette, limits), keys, hosts, is_open)
 
     def end(self) -> None:
         """Let all browsers go."""
@@ -166,8 +164,6 @@ class Server:
     async def _tell_live(self, request: Request) -> Response:
         asked = _asked(request, _by_name(LIVE), {})
         served = self._served(asked)
-        if self._streams >= MOST_STREAMS:
-            raise TookTooLongError(f"{MOST_STREAMS} browsers are told what is new already: try again later")
         await self._ask(served, partial(_check, asked), "news")
         if request.method == "HEAD":
             return Response(media_type=_EVENT_STREAM)
@@ -179,7 +175,7 @@ class Server:
             upto = None if above is None else 0
         told = asked.player, asked.number("table")
         return StreamingResponse(
-            self._counted(served, self.feeds[served.number].listen(told, upto, above or 0)),
+            self._relay(served, self.feeds[served.number].listen(told, upto, above or 0)),
             media_type=_EVENT_STREAM,
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
@@ -198,9 +194,8 @@ class Server:
         await act(hands, deed)
         return JsonAnswer(records.Done(deed.do, deed.number))
 
-    async def _counted(self, served: Served, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        """The same, among the streams that there are."""
-        self._streams += 1
+    async def _relay(self, served: Served, told: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        """Yield the texts of an event stream, and end it if reading the session fails."""
         try:
             async with aclosing(told):
                 async for text in told:
@@ -212,8 +207,6 @@ class Server:
             why = await asyncio.to_thread(judged, served, error)
             if why is error:
                 warn(fault(error))
-        finally:
-            self._streams -= 1
 
 
 def _asked(request: Request, known: dict[str, Parameter], numbers: dict[str, int]) -> Asked:

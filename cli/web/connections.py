@@ -1,0 +1,186 @@
+"""HTTP connections of the page's server: accepted, given deadlines, and evicted when there are too many."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from kiebitz.cli.terminal.console import warn
+from kiebitz.cli.web.admission import Limits, address_group
+
+REQUEST_S = 10.0
+"""Time limit for a request's head on a new connection, in seconds."""
+
+IDLE_S = 30
+"""Time limit for the next request's head on a connection that has had one, in seconds."""
+
+STALL_S = 15.0
+"""Time limit for a client to read about 48 KiB of an answer that waits to be sent, in seconds."""
+
+_RETRY_S = 0.1
+"""Pause after a connection could not be accepted, in seconds."""
+
+_WARN_EVERY_S = 60.0
+"""Shortest time between two warnings that no connection can be accepted, in seconds."""
+
+_TIMEOUT_BODY = f"the request was not complete after {REQUEST_S:g} s\n".encode()
+_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (
+    len(_TIMEOUT_BODY),
+    _TIMEOUT_BODY,
+)
+
+
+class _Waiting:
+    """Connections without a request in progress, by address, the oldest first.
+
+    A new connection is never refused. The oldest one of the address with the most connections is closed
+    instead, so a flood from one address evicts itself.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self._by_address: dict[str, dict[HttpConnection, None]] = {}
+
+    def add(self, connection: HttpConnection) -> None:
+        self._by_address.setdefault(connection.address, {})[connection] = None
+        self._count += 1
+        if self._count > self._limit:
+            self.evict()
+
+    def remove(self, connection: HttpConnection) -> None:
+        connections = self._by_address[connection.address]
+        del connections[connection]
+        self._count -= 1
+        if not connections:
+            del self._by_address[connection.address]
+
+    def evict(self) -> bool:
+        """Close the oldest connection of the address that has the most. Return False if there is none."""
+        if not self._by_address:
+            return False
+        fullest = max(self._by_address, key=lambda address: len(self._by_address[address]))
+        next(iter(self._by_address[fullest])).abort()
+        return True
+
+
+class Connections:
+    """All connections without a request in progress, and the task that accepts new ones."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.pending = _Waiting(limits.pending)
+        """New connections: clients that have not shown a key yet."""
+        self.idle = _Waiting(limits.idle)
+        """Connections kept open after an answer."""
+
+    async def accept(self, listener: socket.socket, make: Callable[[], HttpConnection]) -> None:
+        """Accept connections from a non-blocking listener until the task is cancelled."""
+        loop = asyncio.get_running_loop()
+        warned_s = -_WARN_EVERY_S
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                if loop.time() - warned_s >= _WARN_EVERY_S:
+                    warned_s = loop.time()
+                    warn(
+                        f"no new connection can be accepted: {error.strerror}; connections without a request"
+                        " are closed until it works again"
+                    )
+                _ = self.pending.evict() or self.idle.evict()
+                await asyncio.sleep(_RETRY_S)
+                continue
+            try:
+                await loop.connect_accepted_socket(make, accepted)
+            except OSError:
+                # The client has reset the connection already.
+                accepted.close()
+
+
+class HttpConnection(H11Protocol):
+    """An HTTP connection that is closed if its client is idle, sends half a request, or does not read.
+
+    uvicorn's own limit for idle connections starts anew with each byte that a client sends.
+    """
+
+    def __init__(self, connections: Connections, **uvicorn: Any) -> None:
+        super().__init__(**uvicorn)
+        self._connections = connections
+        self._waiting: _Waiting | None = None
+        """Where this connection is listed while it has no request in progress."""
+        self._timer: asyncio.TimerHandle | None = None
+        self.address = ""
+        """Address group of the client."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        # asyncio declares a BaseTransport; uvicorn narrows it likewise.
+        super().connection_made(transport)
+        self.address = address_group(self.client[0]) if self.client else ""
+        self._wait(self._connections.pending, REQUEST_S)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._waiting is not None and self._is_answering:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._expire_after(STALL_S)
+        elif not self._is_answering:
+            self._wait(self._connections.idle, IDLE_S)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expire_after(STALL_S)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._is_answering:
+            self._cancel_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def abort(self) -> None:
+        """Close the connection without sending what is still buffered."""
+        self._stop_waiting()
+        self.transport.abort()
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self, waiting: _Waiting, limit_s: float) -> None:
+        self._stop_waiting()
+        self._waiting = waiting
+        self._expire_after(limit_s)
+        waiting.add(self)
+
+    def _stop_waiting(self) -> None:
+        self._cancel_timer()
+        if self._waiting is not None:
+            self._waiting.remove(self)
+            self._waiting = None
+
+    def _expire_after(self, limit_s: float) -> None:
+        self._cancel_timer()
+        self._timer = self.loop.call_later(limit_s, self._expire)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        has_part = bool(self.conn.trailing_data[0])
+        if not self._is_answering and has_part and not self.transport.get_write_buffer_size():
+            self.transport.write(_TIMEOUT)
+        self.abort()
