@@ -43,9 +43,6 @@ _HEADERS = {
 _OPENER = ("cross-origin-opener-policy", "same-origin")
 """On another address browsers ignore it, and complain: they trust no page that was not encrypted."""
 
-_CLOSE = {"connection": "close"}
-"""A client without a key does not keep its connection."""
-
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 _NO_KEY = "this address needs its key: open the link that kiebitz serve has printed"
@@ -133,7 +130,8 @@ class Access:
         if why is not None:
             is_data = scope["path"].startswith("/api/")
             refusal = JsonAnswer(Refusal(why), 403) if is_data else PlainTextResponse(f"{why}\n", 403)
-            refusal.headers.update(_CLOSE)
+            # A client without a key does not keep its connection.
+            refusal.headers["connection"] = "close"
             await refusal(scope, receive, sent)
             return
         scope["reach"] = reach

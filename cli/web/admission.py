@@ -82,9 +82,9 @@ def affordable_limits(sessions: int) -> tuple[Limits, str | None]:
         return wanted, None
     scaled = Limits(*(max(1, int(limit * scale)) for limit in msgspec.structs.astuple(wanted)))
     return scaled, (
-        f"the system allows this process {allowed} open files: it serves at most {scaled.connections} connections,"
-        f" {scaled.streams} of them live, instead of {wanted.connections} and {wanted.streams};"
-        " raise the limit (ulimit -Hn)"
+        f"the system allows this process {allowed} open files: it serves at most {scaled.connections}"
+        f" connections at once, {scaled.streams} of them live, instead of {wanted.connections} and"
+        f" {wanted.streams}; raise the limit (ulimit -Hn)"
     )
 
 

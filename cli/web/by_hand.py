@@ -44,6 +44,10 @@ class TooMuchError(KiebitzError):
     """A request with more than anybody needs."""
 
 
+class SlowRequestError(KiebitzError):
+    """A request whose body was not complete in time."""
+
+
 class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is to be done, and to which message; `values` by field for a change, `text` for an answer."""
 
@@ -74,7 +78,7 @@ def refuse(headers: Headers, reach: Reach, is_read_only: bool) -> None:
 
 
 async def deed_of(request: Request) -> Deed:
-    """What a request asks to be done. Raises BadQuestionError, TooMuchError."""
+    """Decode a request's body. Raises BadQuestionError, SlowRequestError, TooMuchError."""
     body = bytearray()
     try:
         async with asyncio.timeout(_PATIENCE_S):
@@ -83,7 +87,7 @@ async def deed_of(request: Request) -> Deed:
                 if len(body) > _MOST_BYTES:
                     raise TooMuchError(f"a request has at most {_MOST_BYTES} bytes")
     except TimeoutError:
-        raise BadQuestionError(f"the request was not whole after {_PATIENCE_S:g} s") from None
+        raise SlowRequestError(f"the request was not complete after {_PATIENCE_S:g} s") from None
     try:
         return msgspec.json.decode(body, type=Deed)
     except (msgspec.DecodeError, RecursionError) as error:

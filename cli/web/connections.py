@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,10 @@ from kiebitz.cli.web.admission import Limits, address_group
 REQUEST_S = 10.0
 """Time limit for a request's head on a new connection, in seconds."""
 
-IDLE_S = 30
+IDLE_S = 15
 """Time limit for the next request's head on a connection that has had one, in seconds."""
 
-STALL_S = 15.0
+STALL_S = 10.0
 """Time limit for a client to read about 48 KiB of an answer that waits to be sent, in seconds."""
 
 _RETRY_S = 0.1
@@ -26,6 +27,9 @@ _RETRY_S = 0.1
 
 _WARN_EVERY_S = 60.0
 """Shortest time between two warnings that no connection can be accepted, in seconds."""
+
+_RESET = struct.pack("ii", 1, 0)
+"""Value of SO_LINGER: on for 0 s, so that closing sends a reset."""
 
 _TIMEOUT_BODY = f"the request was not complete after {REQUEST_S:g} s\n".encode()
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (
@@ -150,8 +154,12 @@ class HttpConnection(H11Protocol):
         self._stop_waiting()
 
     def abort(self) -> None:
-        """Close the connection without sending what is still buffered."""
+        """Close the connection, and discard what its client has not read."""
         self._stop_waiting()
+        if self.transport.get_write_buffer_size():
+            # Else the kernel would keep its own buffer until the client reads it.
+            sock = self.transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 
     @property

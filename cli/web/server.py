@@ -34,7 +34,15 @@ from kiebitz.cli.web.asked import (
     Parameter,
     is_number,
 )
-from kiebitz.cli.web.by_hand import HandsRefusalError, TooMuchError, act, deed_of, held_record, refuse
+from kiebitz.cli.web.by_hand import (
+    HandsRefusalError,
+    SlowRequestError,
+    TooMuchError,
+    act,
+    deed_of,
+    held_record,
+    refuse,
+)
 from kiebitz.cli.web.desk import Desk, Kind
 from kiebitz.cli.web.failing import judged
 from kiebitz.cli.web.feed import Feed
@@ -266,6 +274,7 @@ _STATUS: dict[type[Exception], int] = {
     FilterError: 400,
     ForbiddenError: 403,
     NotThereError: 404,
+    SlowRequestError: 408,
     HandsRefusalError: 409,
     TooMuchError: 413,
     KiebitzError: 503,
