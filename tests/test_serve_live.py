@@ -375,14 +375,14 @@ def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> N
     with serving(recording.path) as page:
         streams: list[Live] = []
         try:
-            while len(streams) <= 510:
+            while len(streams) <= 410:
                 stream = page.live()
                 streams.append(stream)
                 if stream.status != 200:
                     break
-            assert len(streams) == 501
+            assert len(streams) == 401
             assert streams[-1].status == 503
-            assert b"try again later" in streams[-1].body()
+            assert b"too many live connections from this address (limit 400)" in streams[-1].body()
             streams[0].close()
             until(lambda: page.get("api/live", method="HEAD").status == 200, "there is room", QUICK_S)
         finally:

@@ -30,7 +30,7 @@ MAX_PENDING = 256
 MAX_IDLE = 600
 """Maximum number of connections kept open between two requests: six for each of 100 browsers."""
 
-MAX_ANSWER_BYTES = 256 << 20
+MAX_ANSWER_BYTES = 128 << 20
 """Maximum size of all answers that are being sent, in bytes. A single larger answer is sent alone."""
 
 _SHARE = 0.2

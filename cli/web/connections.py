@@ -13,17 +13,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web.admission import Limits, address_group
 
-REQUEST_S = 10.0
-"""Time limit for a request's head on a new connection, in seconds."""
-
-IDLE_S = 15
-"""Time limit for the next request's head on a connection that has had one, in seconds."""
+REQUEST_S = 10
+"""Time limit for a request's head, in seconds from the connection's begin or from the last answer on it."""
 
 STALL_S = 10.0
 """Time limit for a client to read about 48 KiB of an answer that waits to be sent, in seconds."""
 
 _RETRY_S = 0.1
-"""Pause after a connection could not be accepted, in seconds."""
+"""Pause after a connection could not be accepted and none could be evicted, in seconds."""
 
 _WARN_EVERY_S = 60.0
 """Shortest time between two warnings that no connection can be accepted, in seconds."""
@@ -31,7 +28,7 @@ _WARN_EVERY_S = 60.0
 _RESET = struct.pack("ii", 1, 0)
 """Value of SO_LINGER: on for 0 s, so that closing sends a reset."""
 
-_TIMEOUT_BODY = f"the request was not complete after {REQUEST_S:g} s\n".encode()
+_TIMEOUT_BODY = f"the request was not complete after {REQUEST_S} s\n".encode()
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (
     len(_TIMEOUT_BODY),
     _TIMEOUT_BODY,
@@ -97,8 +94,8 @@ class Connections:
                         f"no new connection can be accepted: {error.strerror}; connections without a request"
                         " are closed until it works again"
                     )
-                _ = self.pending.evict() or self.idle.evict()
-                await asyncio.sleep(_RETRY_S)
+                # The file of an evicted connection is free in the event loop's next turn.
+                await asyncio.sleep(0 if self.pending.evict() or self.idle.evict() else _RETRY_S)
                 continue
             try:
                 await loop.connect_accepted_socket(make, accepted)
@@ -126,7 +123,7 @@ class HttpConnection(H11Protocol):
         # asyncio declares a BaseTransport; uvicorn narrows it likewise.
         super().connection_made(transport)
         self.address = address_group(self.client[0]) if self.client else ""
-        self._wait(self._connections.pending, REQUEST_S)
+        self._wait(self._connections.pending)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -138,7 +135,7 @@ class HttpConnection(H11Protocol):
         if self.transport.is_closing():
             self._expire_after(STALL_S)
         elif not self._is_answering:
-            self._wait(self._connections.idle, IDLE_S)
+            self._wait(self._connections.idle)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -166,10 +163,10 @@ class HttpConnection(H11Protocol):
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _wait(self, waiting: _Waiting, limit_s: float) -> None:
+    def _wait(self, waiting: _Waiting) -> None:
         self._stop_waiting()
         self._waiting = waiting
-        self._expire_after(limit_s)
+        self._expire_after(REQUEST_S)
         waiting.add(self)
 
     def _stop_waiting(self) -> None:

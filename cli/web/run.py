@@ -23,7 +23,7 @@ from kiebitz.cli.terminal.scan_code import show_scan_code
 from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.beside import RECORDER
-from kiebitz.cli.web.connections import IDLE_S, Connections, HttpConnection
+from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.cli.web.server import Server
 from kiebitz.dissectors.errors import KiebitzError
@@ -207,7 +207,7 @@ async def _serve(
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=1,
-        timeout_keep_alive=IDLE_S,
+        timeout_keep_alive=REQUEST_S,
     )
     meetings: list[asyncio.Task[None]] = []
 
