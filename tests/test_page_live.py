@@ -6,8 +6,9 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from browser import Look, Sight, served
@@ -143,6 +144,30 @@ def test_a_server_that_was_away_is_found_again_and_nothing_is_lost(
             sight.tells("dora is registered")
             sight.until(lambda: keys(sight) == list(range(1, 35)), "these are, too")
             assert sight.tell("window.told") == list(range(2, 35))
+
+
+def test_a_refused_stream_is_explained_and_tried_again(lesson: Class, tmp_path: Path, look: Look) -> None:
+    database = tmp_path / "game.db"
+    with (
+        relayed(lesson, database),
+        served(str(database), "--host", "0.0.0.0", "--player-links") as server,
+        ExitStack() as held,
+    ):
+        link = urlsplit(server.link("anna"))
+        request = f"GET /api/live?{link.query} HTTP/1.1\r\nHost: {link.netloc}\r\n\r\n".encode()
+        answer = b" 200 "
+        while b" 200 " in answer:
+            stream = held.enter_context(socket.create_connection((link.hostname, server.port), PATIENCE_S))
+            stream.sendall(request)
+            answer = stream.recv(100)
+        assert b" 503 " in answer
+        sight = look(link.geturl())
+        sight.expect("503")
+        sentence = "not live, trying again: too many live connections by this player's link (limit 100)"
+        sight.until(lambda: sentence in sight.text("#notice"), "it says why")
+        held.close()
+        sight.until(lambda: sight.text("#notice") == "", "it is live")
+        sight.leave()
 
 
 @pytest.mark.parametrize("game", ["maexchen", "schafkopf", "catan"])

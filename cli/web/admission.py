@@ -133,9 +133,7 @@ class Quota:
         for (scope, counted), limit in limits.items():
             used = self._used[scope, counted]
             if used and used + amount > limit:
-                raise BusyError(
-                    f"too many {self._resource}{scope} (limit {limit}{self._unit}): try again later"
-                )
+                raise BusyError(f"too many {self._resource}{scope} (limit {limit}{self._unit})")
         for share in limits:
             self._used[share] += amount
         try:

@@ -2,6 +2,7 @@
 
 const SHORTEST_MS = 500;
 const LONGEST_MS = 5000;
+const LOST = "connection lost, trying again";
 /** So long nothing may come at all, before it is asked whether the connection is one: a computer may have slept. */
 const SILENCE_MS = 60_000;
 
@@ -9,7 +10,7 @@ const SILENCE_MS = 60_000;
  * Hears what happens at a table after an event: all of it, and nothing twice.
  *
  * `events` is called with what came, `growth`, `status` and `held` with what the server says of the session, and `lost`
- * with whether the connection is lost.
+ * with a sentence when the connection is lost or refused, and with null when it is open.
  */
 export class Feed {
   #address;
@@ -59,7 +60,7 @@ export class Feed {
     stream.onopen = () => {
       this.#waits = SHORTEST_MS;
       this.#heard();
-      this.#told.lost(false);
+      this.#told.lost(null);
     };
     stream.onmessage = (event) => this.#take(JSON.parse(event.data));
     for (const name of ["growth", "status", "held"]) {
@@ -70,7 +71,7 @@ export class Feed {
     }
     stream.addEventListener("ping", () => this.#heard());
     // The browser would try again by itself, but not after each kind of failure, and after a time of its own.
-    stream.onerror = () => this.#lose();
+    stream.onerror = () => this.#lose(stream);
     this.#heard();
   };
 
@@ -83,12 +84,30 @@ export class Feed {
     this.#told.events(data);
   }
 
-  #lose() {
+  #lose(stream) {
+    // The browser itself would try again after a failure of the network, but not after an answer with an error status.
+    const isRefused = stream.readyState === EventSource.CLOSED;
     this.#hangUp();
     if (this.#isClosed || document.hidden) return;
-    this.#told.lost(true);
-    this.#retry = setTimeout(this.#again, this.#waits);
+    this.#told.lost(LOST);
+    if (isRefused) this.#explain(stream.url);
+    // At random, so that pages that are refused together do not try again together.
+    this.#retry = setTimeout(this.#again, this.#waits * (0.5 + Math.random() / 2));
     this.#waits = Math.min(this.#waits * 2, LONGEST_MS);
+  }
+
+  /** Pass on why the server refuses the stream, which an EventSource does not say. */
+  async #explain(url) {
+    const request = new AbortController();
+    try {
+      const answer = await fetch(url, { cache: "no-store", signal: request.signal });
+      const reason = answer.ok ? null : (await answer.json()).error;
+      if (reason && !this.#isClosed && this.#stream === null) this.#told.lost(`not live, trying again: ${reason}`);
+    } catch {
+      // The connection is lost by now, which has been passed on.
+    }
+    // There may be room for a stream by now.
+    request.abort();
   }
 
   #heard() {

@@ -10,7 +10,6 @@ const TIMELINE_EVERY_MS = 3000;
 /** So often what a filter lets through is looked for. */
 const FILTER_EVERY_MS = 300;
 
-const LOST = "connection lost, trying again";
 
 /** Holds the data of the place where one is; `where` is told when there are more. */
 export class Watched {
@@ -28,6 +27,8 @@ export class Watched {
   #where;
   #pictures;
   #feed = null;
+  /** The sentence shown because the feed is lost or refused; null while it is open. */
+  #lost = null;
   /** The place whose data are here, or on their way. */
   #opened = null;
   #generation = 0;
@@ -178,15 +179,17 @@ export class Watched {
         growth: () => this.#later("timeline", TIMELINE_EVERY_MS, () => this.#renewTimeline()),
         status: ({ live, trouble, ending }) => this.#where.go({ live, trouble: trouble ?? ending ?? "" }),
         held: () => this.#where.go({ held: this.#where.now.held + 1 }),
-        lost: (isLost) => this.#lose(isLost),
+        lost: (reason) => this.#lose(reason),
       },
     );
   }
 
-  #lose(isLost) {
+  /** Show why nothing new arrives; null when it does again. */
+  #lose(reason) {
     const { trouble } = this.#where.now;
-    if (isLost) this.#where.go({ trouble: LOST });
-    else if (trouble === LOST) this.#where.go({ trouble: "" });
+    if (reason !== null) this.#where.go({ trouble: reason });
+    else if (trouble !== "" && trouble === this.#lost) this.#where.go({ trouble: "" });
+    this.#lost = reason;
   }
 
   #take({ table, events, picture }) {
