@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from live import until
 from made_sessions import Conversation
 from serving import Answer, Serving, serving
 from strength import times
@@ -99,6 +100,21 @@ def test_too_many_slow_questions_are_refused_and_pictures_are_not(path: Path) ->
 
 
 @pytest.mark.full
+def test_one_players_slow_questions_do_not_delay_another_key(path: Path) -> None:
+    count = 20
+    options = ("--host", "0.0.0.0", "--player-links")
+    with serving(str(path), *options) as server, ThreadPoolExecutor(count) as pool:
+        until(lambda: "alice" in server.links(), "there is a link")
+        key = server.links()["alice"]
+        slow = [pool.submit(_status, server, EACH_A_LITTLE, key) for _ in range(count)]
+        time.sleep(0.5)
+        assert server.get("api/messages", None, "GET", key=server.key, filter="maexchen").status == 200
+        # In the order of arrival it would be the last.
+        assert sum(future.done() for future in slow) < count / 2
+        assert server.end() == 130
+
+
+@pytest.mark.full
 def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         server = Serving(str(path), "--port", "0").ready()
@@ -114,8 +130,8 @@ def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
             server.kill()
 
 
-def _status(server: Serving, wanted: str) -> int:
+def _status(server: Serving, wanted: str, key: str | None = None) -> int:
     try:
-        return server.get("api/messages", filter=wanted).status
+        return server.get("api/messages", filter=wanted, key=key).status
     except OSError:
         return 0
