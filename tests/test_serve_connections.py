@@ -39,6 +39,8 @@ MOST_FILES = 2_000
 """The documented limits of connections, and the server's own files."""
 
 PLAYER_STREAMS = 100
+PENDING = 256
+ANSWERS_BYTES = 128 << 20
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +212,40 @@ def test_a_crowd_of_connections_does_not_keep_a_new_client_out(
         assert server.sockets() < MOST_FILES
         assert server.memory() - before < 256 * MEBIBYTE
         assert server.err.strip() == ""
+
+
+def test_a_flood_from_one_address_evicts_its_own_connections() -> None:
+    with serving(TINY) as server, ExitStack() as held:
+        try:
+            early = held.enter_context(connect(server, source="127.0.0.2"))
+        except OSError:
+            pytest.skip("this system has one loopback address only")
+        early.sendall(HALF)
+        flood = [held.enter_context(connect(server)) for _ in range(2 * PENDING)]
+        for sock in flood:
+            sock.sendall(HALF)
+        # All of the flood has been accepted.
+        assert server.get("api/tables").status == 200
+        early.sendall(b"\r\n")
+        assert early.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert server.sockets() < PENDING + SPARE_FILES
+        assert flood[0].recv(100) == b""
+
+
+@pytest.mark.full
+def test_large_answers_that_are_not_read_take_limited_memory(path: Path) -> None:
+    with serving(str(path)) as server, ExitStack() as held:
+        query = request(server, "api/messages", limit=1000)
+        size = int(server.get("api/messages", limit=1000).headers["content-length"])
+        before = server.memory()
+        slow = []
+        for _ in range(2 * ANSWERS_BYTES // size):
+            slow.append(held.enter_context(connect(server, buffer_bytes=SMALL_BUFFER_BYTES)))
+            slow[-1].sendall(query)
+        # Refused ones wait at most until others are closed.
+        begins = [sock.recv(15) for sock in slow]
+        assert set(begins) <= {b"HTTP/1.1 200 OK", b"HTTP/1.1 503 Se"}
+        assert server.memory() - before < 1.5 * ANSWERS_BYTES
 
 
 def test_one_players_link_cannot_take_all_event_streams() -> None:

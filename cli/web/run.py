@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import uvicorn
 
+from kiebitz.cli.faults import fault
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import flush, is_terminal, show_line, warn
 from kiebitz.cli.terminal.scan_code import show_scan_code
@@ -99,7 +100,14 @@ class _Uvicorn(uvicorn.Server):
                 app_state=self.lifespan.state,
             )
             self._accepting = asyncio.create_task(self._connections.accept(self._listener, make))
+            self._accepting.add_done_callback(self._stop_if_failed)
             self._on_started()
+
+    def _stop_if_failed(self, accepting: asyncio.Task[None]) -> None:
+        error = None if accepting.cancelled() else accepting.exception()
+        if isinstance(error, Exception):
+            warn(fault(error))
+            self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
