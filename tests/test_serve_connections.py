@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,11 +36,12 @@ FLOOD = times(5_000, 1_100)
 SPARE_FILES = 500
 SLOW_READERS = 40
 SMALL_BUFFER_BYTES = 4096
-MOST_FILES = 2_000
+MOST_FILES = 2_500
 """The documented limits of connections, and the server's own files."""
 
 PLAYER_STREAMS = 100
-PENDING = 256
+CONNECTIONS_PER_BROWSER = 4
+PENDING = 600
 ANSWERS_BYTES = 128 << 20
 
 
@@ -214,7 +216,27 @@ def test_a_crowd_of_connections_does_not_keep_a_new_client_out(
         assert server.err.strip() == ""
 
 
-def test_a_flood_from_one_address_evicts_its_own_connections() -> None:
+@pytest.mark.parametrize(("player", "browsers"), [(None, times(100, 40)), ("alice", 30)])
+def test_a_class_at_one_address_is_served(player: str | None, browsers: int, many_files: None) -> None:
+    with serving(TINY, "--host", "0.0.0.0", "--player-links") as server, ExitStack() as held:
+        until(lambda: "alice" in server.links(), "there are players' links")
+        key = server.key if player is None else server.links()[player]
+        streams = [held.enter_context(server.live(key=key)) for _ in range(browsers)]
+        assert {stream.status for stream in streams} == {200}
+        connections = [held.enter_context(connect(server)) for _ in range(browsers * CONNECTIONS_PER_BROWSER)]
+        # Once on new connections, and once on those that were kept open.
+        for path in ("app.js", "api/tables/1/picture"):
+            for sock in connections:
+                sock.sendall(request(server, path, key=key))
+            for sock in connections:
+                response = HTTPResponse(sock)
+                response.begin()
+                assert response.status == 200
+                assert response.read()
+                response.close()
+
+
+def test_a_flood_from_one_address_evicts_its_own_connections(many_files: None) -> None:
     with serving(TINY) as server, ExitStack() as held:
         try:
             early = held.enter_context(connect(server, source="127.0.0.2"))
@@ -277,7 +299,7 @@ def test_one_players_link_cannot_take_all_event_streams() -> None:
 
 
 @pytest.mark.parametrize("files", [64, 256])
-def test_a_low_limit_of_open_files_is_said_once_and_shuts_nobody_out(files: int) -> None:
+def test_a_low_limit_of_open_files_is_reported_once_and_keeps_no_client_out(files: int) -> None:
     low = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
     with serving(TINY, preexec_fn=low) as server, ExitStack() as held:
         for _ in range(2 * files):
@@ -288,7 +310,7 @@ def test_a_low_limit_of_open_files_is_said_once_and_shuts_nobody_out(files: int)
         assert f"the system allows this process {files} open files" in server.err
 
 
-def test_running_out_of_files_is_said_once_costs_no_cpu_and_ends() -> None:
+def test_running_out_of_files_is_reported_once_costs_no_cpu_and_ends() -> None:
     with serving(TINY) as server, ExitStack() as held:
         assert server.get("api/tables").status == 200
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -299,10 +321,10 @@ def test_running_out_of_files_is_said_once_costs_no_cpu_and_ends() -> None:
             resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (server.sockets(), hard))
             for _ in range(100):
                 held.enter_context(connect(server)).sendall(HALF)
-            until(lambda: "no new connection can be accepted" in server.err, "it is said")
+            until(lambda: "no new connection can be accepted" in server.err, "the warning is printed")
             before_s, begin = cpu_s(server), time.monotonic()
             # A loop that is always busy uses as much CPU as it gets.
-            until(lambda: time.monotonic() > begin + 2, "some time passes")
+            until(lambda: time.monotonic() > begin + 2, "two seconds pass")
             assert cpu_s(server) - before_s < 1
         assert server.get("api/tables").status == 200
         assert server.err.count("\n") == 1

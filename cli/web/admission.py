@@ -21,10 +21,10 @@ LIVE_PATH = "/api/live"
 MAX_STREAMS = 500
 """Maximum number of open event streams."""
 
-MAX_REQUESTS = 400
-"""Maximum number of other requests in progress."""
+MAX_REQUESTS = 600
+"""Maximum number of other requests in progress: four for each of 100 browsers at one address."""
 
-MAX_PENDING = 256
+MAX_PENDING = 600
 """Maximum number of connections that have not sent a complete request yet."""
 
 MAX_IDLE = 600

@@ -23,8 +23,8 @@ Kind = Literal["quick", "slow", "news"]
 
 _THREADS = {"quick": 2, "slow": 2, "news": 1}
 
-_MOST_WAITING = 100
-"""So many questions of a kind wait for a thread at the most; of news there are no more than browsers told."""
+_MAX_SLOW = 100
+"""Maximum number of slow questions that wait for a thread. `Admission` limits the others."""
 
 
 class TookTooLongError(StorageError):
@@ -65,15 +65,15 @@ class Desk:
         self._pools = {kind: ThreadPoolExecutor(_THREADS[kind], kind) for kind in get_args(Kind)}
         self._own = threading.local()
         self._answering: set[_Call] = set()
-        self._waiting = dict.fromkeys(self._pools, 0)
+        self._slow = 0
 
     async def ask(self, served: Served, question: Callable[[Reader], Found], kind: Kind = "quick") -> Found:
         """The answer. Raises TookTooLongError, StorageError, sqlite3.Error, and what the question raises."""
-        if kind != "news" and self._waiting[kind] >= _MOST_WAITING:
+        if kind == "slow" and self._slow >= _MAX_SLOW:
             raise TookTooLongError("too many questions are waiting here: try again in a moment")
         loop = asyncio.get_running_loop()
         call = _Call()
-        self._waiting[kind] += 1
+        self._slow += kind == "slow"
         timer: asyncio.TimerHandle | None = None
 
         def begin() -> None:
@@ -84,7 +84,7 @@ class Desk:
             pool = self._pools[kind]
             return await loop.run_in_executor(pool, self._answer, served, question, call, begin, loop)
         finally:
-            self._waiting[kind] -= 1
+            self._slow -= kind == "slow"
             if timer is not None:
                 timer.cancel()
 

@@ -225,7 +225,7 @@ async def _serve(
             meetings.append(asyncio.create_task(_meet(server, link)))
 
     try:
-        # None for uvicorn to accept from.
+        # uvicorn itself accepts no connections.
         await _Uvicorn(config, server, listener, connections, started).serve(sockets=[])
     finally:
         for meeting in meetings:
