@@ -34,7 +34,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 _DEAD_S = 60
 """So long a browser may leave what was sent unacknowledged (seconds)."""
 
-_BACKLOG = 1024
+_BACKLOG = 2048
 """Maximum number of connections that wait in the kernel to be accepted."""
 
 _SEND_BUFFER_BYTES = 256 << 10
