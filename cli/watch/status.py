@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
+from kiebitz.cli.watch.course import Course
 from kiebitz.cli.watch.viewer import Viewer
 
 _ROWS = 4
@@ -25,7 +26,7 @@ def status(viewer: Viewer, where: str | None, width: int) -> Text:
     if where is not None:
         facts.append(where)
     elif course is not None:
-        facts.append(f"event {course.place + 1} of {len(course)}")
+        facts.append(_position(viewer, course))
     if watched.player is not None:
         facts.append(f"as {watched.player}")
     if watched.wanted is not None:
@@ -40,6 +41,20 @@ def status(viewer: Viewer, where: str | None, width: int) -> Text:
     for line in lines:
         line.pad_right(max(width - line.cell_len, 0))
     return LINE_BREAK.join(lines[:_ROWS])
+
+
+def _position(viewer: Viewer, course: Course) -> str:
+    """Return the current position by the event's number in the session, as lists and `--at` have it.
+
+    Where the course leaves events out, its place there follows: `#219 (200 of 1687 at this table)`.
+    """
+    if viewer.event is None:
+        return f"before the first of {len(course)} events" if len(course) else "no events"
+    number = viewer.watched.timeline.numbers.number("events", viewer.event.id)
+    is_one_of_several = len(viewer.tables) > 1
+    if course.search is None and not is_one_of_several:
+        return f"#{number} of {len(course)}"
+    return f"#{number} ({course.place + 1} of {len(course)}{' at this table' * is_one_of_several})"
 
 
 def pane_title(panes: Sequence[str], chosen: str, where: str, width: int) -> Text:

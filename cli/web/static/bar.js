@@ -35,8 +35,7 @@ export class Bar {
     if (range.value !== String(seq)) range.value = seq;
     const share = timeline.last > begin ? (seq - begin) / (timeline.last - begin) : 1;
     byId("timeline").style.setProperty("--share", share.toFixed(5));
-    const count = timeline.last - timeline.first;
-    const place = `event ${seq - timeline.first} of ${count}`;
+    const place = positionWords(seq, this.#watched);
     const clock = clockWords(event?.seq === seq ? event.time : timeline.secondsAt(seq));
     range.setAttribute("aria-valuetext", printable([place, clock, event?.sentence].filter(Boolean).join(", ")));
     write(byId("place"), place);
@@ -77,6 +76,19 @@ export class Bar {
     const errors = timeline.flaws.filter(({ severity }) => severity === "error").length;
     write(byId("errors"), errors ? `${errors} ${errors === 1 ? "error" : "errors"}` : "");
   }
+}
+
+/**
+ * The position by the event's number in the session, as the lists and `--at` have it; of several tables, which
+ * event of this one it is, too.
+ */
+function positionWords(seq, { timeline, event, tables }) {
+  const place = seq - timeline.first;
+  const count = timeline.last - timeline.first;
+  if (count === 0) return "no events";
+  if (tables.length < 2) return `#${place} of ${count}`;
+  const among = `${place} of ${count} at this table`;
+  return event?.seq === seq ? `#${event.number} (${among})` : among;
 }
 
 /** An error is a triangle that stands on its point, a warning a ring. */
