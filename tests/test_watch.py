@@ -112,7 +112,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
             Step("down", ["table 2 of 5"]),
             Step("up up", ["table 1 of 5"]),
             Step("tab tab shift+tab", ["table 2 of 5"]),
-            Step("end", ["Wilson (Bot) is gone: closed", '"B" O\'Neill is gone: reset']),
+            Step("end", ["Wilson (Bot) is gone: connection", '"B" O\'Neill is gone: connection']),
             Step("enter", ["127.0.0.1:6789", " events 1614/1614"], ["127.0.0.1:10003"]),
             Step("t", ["127.0.0.1:8080", "127.0.0.1:10003"], ["events "]),
             Step("down enter", ["127.0.0.1:4654", "events "], ["127.0.0.1:10003"]),

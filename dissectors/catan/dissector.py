@@ -30,6 +30,16 @@ _CARD_TARGETS = {
 }
 """By field of the data what a development card is played for."""
 
+_INVENTED = 2
+"""Resources that an Erfindung is played for."""
+
+
+def _tells_whole_hand(resources: Any) -> bool:
+    """True if an Erfindung was told with other resources than it yields: one server tells the whole hand."""
+    if not isinstance(resources, dict):
+        return False
+    return sum(count for count in resources.values() if isinstance(count, int)) != _INVENTED
+
 
 class Catan(Dissector):
     """The settlers, with the cards of others hidden."""
@@ -109,7 +119,7 @@ class Catan(Dissector):
                 return "{name} builds {type}"
             case "bought_card" if data.get("card") is None:
                 return "{name} buys a development card"
-            case "played_card":
+            case "played_card" if not _tells_whole_hand(data.get("resources")):
                 return template + next(
                     (more for field, more in _CARD_TARGETS.items() if data.get(field) is not None), ""
                 )
