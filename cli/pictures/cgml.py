@@ -179,7 +179,7 @@ class CgmlDrawing(TableDrawing[int | None]):
         return marks(self.part, player) if player is not None else []
 
     def _figures(self, player: int | None) -> list[str]:
-        """A player's id, by which events call him, his tricks, and what he has won or lost."""
+        """Return a player's id, by which messages name the player, tricks, and money won or lost."""
         if player is None:
             return []
         figures = [f"id {player}"]
