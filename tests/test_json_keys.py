@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from altered import Said, recorded
+from command import kiebitz
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -188,3 +192,25 @@ def test_catan_reports_one_duplicate_of_a_message(
     decoded = CATAN.decode(frame, "c2s")
     assert [flaw.code for flaw in decoded.flaws] == codes
     assert (decoded.sound, decoded.fields) == (is_sound, fields)
+
+
+def test_check_shows_each_such_message_of_a_capture_at_its_byte(tmp_path: Path) -> None:
+    known = recorded("catan-eisfrei-lobby.pcap.gz")
+
+    def with_two_names(one: Said) -> Said:
+        # An escape spells the first letter of the second.
+        return replace(one, data=one.data.replace(b'"Name"', b'"Name":"Eva","\\u004eame"', 1))
+
+    wrong = [one for one in known.said if one.direction == "c2s" and b'"Name"' in one.data]
+    said = [with_two_names(one) if one in wrong else one for one in known.said]
+    before = kiebitz("events", known.write(tmp_path / "before.db"), "--json").json
+    database = known.with_said(said).write(tmp_path / "after.db")
+    assert [event["sentence"] for event in kiebitz("events", database, "--json").json] == [
+        event["sentence"] for event in before
+    ]
+    done = kiebitz("check", database, "-Y", "diag.code == 'duplicate-key'", "--json")
+    assert len(wrong) == len(done.json) > 0
+    for flaw, one in zip(done.json, wrong, strict=True):
+        assert (flaw["severity"], flaw["blame"], flaw["clause"]) == ("warning", "client", "RFC 8259, 4")
+        assert flaw["length"] == len(b'"\\u004eame"')
+        assert with_two_names(one).data.startswith(b'"\\u004eame"', one.data.index(b'"Name"') + 13)
