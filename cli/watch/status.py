@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
 from kiebitz.cli.watch.course import Course
@@ -48,13 +50,24 @@ def _position(viewer: Viewer, course: Course) -> str:
 
     Where the course leaves events out, its place there follows: `#219 (200 of 1687 at this table)`.
     """
-    if viewer.event is None:
-        return f"before the first of {len(course)} events" if len(course) else "no events"
-    number = viewer.watched.timeline.numbers.number("events", viewer.event.id)
+    count, place = len(course), course.place + 1
+    if not place:
+        return f"before the first of {count} events" if count else "no events"
     is_one_of_several = len(viewer.tables) > 1
     if course.search is None and not is_one_of_several:
-        return f"#{number} of {len(course)}"
-    return f"#{number} ({course.place + 1} of {len(course)}{' at this table' * is_one_of_several})"
+        return f"#{place} of {count}"
+    among = f"{place} of {count}{' at this table' if is_one_of_several else ''}"
+    number = _number(viewer)
+    return among if number is None else f"#{number} ({among})"
+
+
+def _number(viewer: Viewer) -> int | None:
+    """Return the number of the current event in the session; None while the database cannot be read."""
+    with suppress(sqlite3.Error):
+        event = viewer.event
+        if event is not None:
+            return viewer.watched.timeline.numbers.number("events", event.id)
+    return None
 
 
 def pane_title(panes: Sequence[str], chosen: str, where: str, width: int) -> Text:
