@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from string import Formatter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +27,16 @@ from kiebitz.dissectors.grammar import (
 )
 from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
+from kiebitz.dissectors.sentences import (
+    CALLED,
+    ENDING_WORDS,
+    UNKNOWN,
+    Phrase,
+    called,
+    named,
+    places,
+    value_at,
+)
 from kiebitz.dissectors.state import State
 from kiebitz.dissectors.table import GameTable
 
@@ -253,12 +261,31 @@ class Dissector(ABC):
         """The protocol's name in the database and in filters."""
         return self.grammar.protocol
 
+    phrases: Mapping[str, Phrase] = MappingProxyType({})
+    """By field of an event's data, the words for its value where `words` would show a code."""
+
+    def template(self, event: Event) -> str:
+        """Return the sentence of an event with its fields in braces; override it where data decides."""
+        return self.grammar.events[event.kind].sentence
+
     def describe(self, event: Event) -> str:
-        """A sentence that says what happened; what is not known is a question mark."""
+        """Return a sentence that says what happened; what is not known is a question mark."""
         kind = self.grammar.events[event.kind]
-        sentence = self._said(kind.sentence, event.data)
+        sentence = self._filled(self.template(event), lambda path: self._field_words(kind, path, event.data))
         to = event.data.get("to") if kind.spoken else None
         return sentence if to is None else said_to(self.words(to), sentence)
+
+    def _field_words(self, kind: EventKind, path: Sequence[str], data: Mapping[str, Any]) -> str:
+        """Return a field of an event as it reads in a sentence: in words, players by name."""
+        value, field = value_at(data, path), path[-1]
+        if field == kind.ending and isinstance(value, str) and value in ENDING_WORDS:
+            return ENDING_WORDS[value]
+        phrase = self.phrases.get(field)
+        if phrase is not None:
+            return phrase(value)
+        if CALLED in data and value is not None:
+            value = named(value, self.grammar.data_handles.get(field), called(data[CALLED]))
+        return self.words(value)
 
     def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
         """Which of the rows of a name a message is of that has these fields."""
@@ -272,13 +299,15 @@ class Dissector(ABC):
         row = self.row_of(name, direction, fields)
         if row is None:
             return None
-        gloss = row.gloss if row.brief is None else self._said(row.brief, fields)
+        if row.brief is None:
+            return shortened(row.gloss, _GLOSS)
+        gloss = self._filled(row.brief, lambda path: self.words(value_at(fields, path)))
         return shortened(gloss, _GLOSS)
 
     def words(self, value: Any) -> str:
         """A value as it stands in a sentence."""
         if value is None:
-            return "?"
+            return UNKNOWN
         if isinstance(value, str):
             # An empty name is one, too, and is seen.
             return value or '""'
@@ -288,12 +317,9 @@ class Dissector(ABC):
             return ", ".join(map(self.words, value)) or "nobody"
         return str(value)
 
-    def _said(self, sentence: str, values: Mapping[str, Any]) -> str:
-        """A sentence with values in its places; what is not there is a question mark."""
-        words = self.words
-        return "".join(
-            part if isinstance(part, str) else words(_value_at(values, part)) for part in _parts(sentence)
-        )
+    def _filled(self, template: str, words: Callable[[Sequence[str]], str]) -> str:
+        """Return a template with the words for each path in its places."""
+        return "".join(part if isinstance(part, str) else words(part) for part in places(template))
 
     def follows(self, event: Event) -> Follows | None:
         """From what an event follows of which no message of one's own tells; None if from nothing."""
@@ -335,24 +361,3 @@ def recognise(
                 likeness = dissector.recognise(data, direction)
                 if likeness is not None:
                     yield dissector, direction, likeness
-
-
-@cache
-def _parts(sentence: str) -> tuple[str | tuple[str, ...], ...]:
-    """A sentence's texts as they are, and the way to the value of each place: `{player}`, `{player[id]}`."""
-    found: list[str | tuple[str, ...]] = []
-    for text, place, _, _ in Formatter().parse(sentence):
-        found.append(text)
-        if place is not None:
-            found.append(tuple(place.replace("]", "").split("[")))
-    return tuple(found)
-
-
-def _value_at(values: Any, path: Iterable[str]) -> Any:
-    """The value at a path, None if there is none."""
-    try:
-        for key in path:
-            values = values[key]
-    except (KeyError, TypeError):
-        return None
-    return values

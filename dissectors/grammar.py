@@ -279,7 +279,7 @@ class Flaw(msgspec.Struct, frozen=True):
 class Decoded(msgspec.Struct, frozen=True):
     """What a frame says. `row` is None where no message type could be made out.
 
-    `sound` says that the message is one that its row allows: its flaws are notes, if it has any.
+    `sound` says that the message is one that its row allows: its flaws are notes or warnings, if it has any.
     """
 
     row: MessageType | None

@@ -6,6 +6,7 @@ from typing import Any
 
 from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.sentences import named
 from kiebitz.storage.timeline import GameRow, Timeline
 
 
@@ -25,7 +26,11 @@ def named_result(timeline: Timeline, game: GameRow) -> dict[str, Any] | None:
     state = timeline.state_at(game.table_id, span[1].seq)
     part = state.get("games", {}).get(str(game.id), {})
     names = _names(state.get("players")) | _names(part.get("players"))
-    return {key: _named(value, handles.get(key), names) for key, value in result.items()}
+
+    def name_of(number: int | str) -> int | str:
+        return names.get(str(number), number)
+
+    return {key: named(value, handles.get(key), name_of) for key, value in result.items()}
 
 
 def _has_number(value: Any, handle: Handle | KeysOf | None) -> bool:
@@ -41,20 +46,3 @@ def _names(players: Any) -> dict[str, str]:
         return {}
     known = {number: player.get("name") for number, player in players.items() if isinstance(player, dict)}
     return {number: name for number, name in known.items() if isinstance(name, str) and name}
-
-
-def _named(value: Any, handle: Handle | KeysOf | None, names: dict[str, str]) -> Any:
-    if isinstance(handle, KeysOf):
-        if not (handle.handle.of_player and isinstance(value, dict)):
-            return value
-        called = [names.get(key, key) for key in value]
-        # Two of one name stay apart.
-        return {
-            name if called.count(name) == 1 else f"{name} ({key})": inner
-            for (key, inner), name in zip(value.items(), called, strict=True)
-        }
-    if handle is None or not handle.of_player:
-        return value
-    if isinstance(value, list):
-        return [_named(part, handle, names) for part in value]
-    return names.get(str(value), value)

@@ -219,14 +219,14 @@ class Sight:
     @property
     def seq(self) -> int:
         """The event one is at, counted from 1."""
-        found = re.match(r"event (\d+) of ", self.text("#place"))
+        found = _POSITION.search(self.text("#place"))
         return int(found.group(1)) if found else 0
 
     @property
     def count(self) -> int:
         """How many events there are."""
-        found = re.match(r"event \d+ of (\d+)", self.text("#place"))
-        return int(found.group(1)) if found else 0
+        found = _POSITION.search(self.text("#place"))
+        return int(found.group(2)) if found else 0
 
     @property
     def address(self) -> str:
@@ -321,6 +321,9 @@ class Sight:
             for node in rule["nodes"]
         ]
 
+
+_POSITION = re.compile(r"#?(\d+) of (\d+)")
+"""The event's place at the table, in `#7 of 26` and in `#219 (200 of 1687)`."""
 
 _IS_COMPLETE = """() => {
     const uses = [...document.querySelectorAll("#board use")];

@@ -27,6 +27,7 @@ from kiebitz.dissectors.records import (
     Ids,
     Stream,
 )
+from kiebitz.dissectors.sentences import CALLED
 from kiebitz.dissectors.state import State, apply
 
 MS = 1_000_000
@@ -115,7 +116,8 @@ class Cgml:
         return self.found.events
 
     def data(self, kind: str) -> list[dict[str, Any]]:
-        return [event.data for event in self.events if event.kind == kind]
+        """Return the data of the events of a kind, without the names of the players in it."""
+        return [without_names(event) for event in self.events if event.kind == kind]
 
     @property
     def flaws(self) -> list[Diagnostic]:
@@ -310,3 +312,8 @@ class Hand:
         for _ in range(10):
             self.trick()
         self.result()
+
+
+def without_names(event: Event) -> dict[str, Any]:
+    """Return an event's data without what its players are called."""
+    return {key: part for key, part in event.data.items() if key != CALLED}

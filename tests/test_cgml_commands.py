@@ -12,7 +12,7 @@ HANDS = "cgml-hands.pcap.gz"
 def test_a_card_that_breaks_the_rule_is_shown_at_its_byte() -> None:
     done = kiebitz("check", stored(HANDS))
     assert done.status == 3
-    assert "error[renonc]: A10 breaks the rule of play: 1216 has G0A, G10 (green)" in done.out
+    assert "error[renonc]: A10 breaks the rule of play: 1216 has G0A, G10 (zelené)" in done.out
     assert "<card>A10</card>" in done.out
     assert "expected: one of G0A, G10" in done.out
     assert "blame: client (rule)" in done.out

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from cgml_play import without_names
 from recorded import CAPTURES, bytewise, from_then_on, holed, inspected, items_of, joined, told
 from strength import a_few
 
@@ -35,7 +36,7 @@ class Seen:
         """Its part of the state at its end."""
 
     def data(self, kind: str) -> list[dict[str, Any]]:
-        return [event.data for event in self._events if event.kind == kind]
+        return [without_names(event) for event in self._events if event.kind == kind]
 
     def pairs(self, kind: str, *keys: str) -> list[tuple[Any, ...]]:
         return [tuple(data[key] for key in keys) for data in self.data(kind)]
@@ -169,7 +170,7 @@ def test_every_hand_is_as_the_simulator_played_it(name: str) -> None:
 def test_players_and_groups_are_as_the_simulator_made_them(name: str) -> None:
     truth = truth_of(name)
     events = inspected(items_of(f"{name}.pcap.gz")).events
-    connected = {event.data["id"]: event.data for event in events if event.kind == "connected"}
+    connected = {event.data["id"]: without_names(event) for event in events if event.kind == "connected"}
     for player in truth["players"]:
         said = {"name": player["name"], "id": player["id"], "role": player["race"]}
         assert connected[player["id"]] == said

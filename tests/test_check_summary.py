@@ -92,7 +92,7 @@ def test_of_a_message_without_flaws_it_is_said_how_things_stand() -> None:
     done = kiebitz("check", BADCARD, "--at", "117")
     assert (done.status, done.err) == (0, "")
     assert done.out == (
-        "nothing is wrong with message #117, MODEL: A plays EICHEL UNTER (event #46)\n"
+        "nothing is wrong with message #117, MODEL: A plays Eichel-Unter (event #46)\n"
         "in the whole session: 2 errors, no warnings, 5 notes; the nearest is error[bad-field] with message"
         " #118\n"
     )

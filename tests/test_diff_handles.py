@@ -13,6 +13,7 @@ from strength import few_captures
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.dissectors.sentences import CALLED
 
 NO_NAMES = ("known_to", "others_see")
 
@@ -60,9 +61,9 @@ def test_what_names_a_player_has_a_handle(capture: str) -> None:
 def test_what_has_a_handle_is_a_field_of_some_event(dissector: Any) -> None:
     grammar = dissector.grammar
     fields = {field for kind in grammar.events.values() for field in kind.fields}
-    # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, and a game server
-    # of CGML has its url in place of a name.
-    inside = {"seats", "Eigentümer", "url"}
+    # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, a game server of
+    # CGML has its url in place of a name, and the names of its players stand beside the fields.
+    inside = {"seats", "Eigentümer", "url", CALLED}
     assert {*grammar.data_handles} - {"actor"} <= fields | inside
     assert {*grammar.aliases, *grammar.aliases.values()} <= {*grammar.data_handles}
     assert all(isinstance(handle, Handle | KeysOf) for handle in grammar.data_handles.values())

@@ -131,7 +131,7 @@ SAYINGS = [
     ("catan-infrarot-game2-3p.pcap.gz", 11, "the server: Farbe bereits vergeben"),
     ("okey-head-chat.pcap.gz", 12, "to robin: pascal says: hallo"),
     ("okey-head-chat.pcap.gz", 14, 'pascal says: Hallo "Leute", wie gehts?'),
-    ("schafkopf-1.3-2humans.pcap", 100, "to Bärbel: the best bid so far is NICHTS"),
+    ("schafkopf-1.3-2humans.pcap", 100, "to Bärbel: there is no bid yet"),
 ]
 
 
@@ -152,9 +152,9 @@ HIDDEN = [
         "to Wilson",
     ),
     ("okey-head-chat.pcap.gz", "boran", ("to robin",), "to boran: robin says"),
-    ("schafkopf-1.3-badcard.pcap", "Falsch", ("A leaves", "A joins"), "A plays EICHEL UNTER"),
+    ("schafkopf-1.3-badcard.pcap", "Falsch", ("A leaves", "A joins"), "A plays Eichel-Unter"),
     ("maexchen-head-tiny.pcap", "alice", ("bob is registered", "bob joins"), "it is carl's turn"),
-    ("cgml-hands.pcap.gz", "6533", ("8678 accepts", "has a load of"), "it is 8678's turn"),
+    ("cgml-hands.pcap.gz", "6533", ("robot Karel accepts", "has a load of"), "it is robot Karel's turn"),
 ]
 
 

@@ -55,7 +55,7 @@ def test_a_bluff_that_is_seen() -> None:
         "it is bob's turn",
         "bob wants to see",
         "the dice were 3,1",
-        "alice lost: CAUGHT_BLUFFING",
+        "alice lost: was caught bluffing",
         "score: alice 0, bob 1, carl 1",
     ]
     assert play.flaws == []

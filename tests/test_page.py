@@ -206,7 +206,7 @@ def test_the_slider_is_dragged_and_moved_by_keys(five: Five, look: Look) -> None
     sight.press("Home")
     sight.until_at(1)
     said = sight.one("#range").get_attribute("aria-valuetext") or ""
-    assert said.startswith(f"event 1 of {last}")
+    assert said.startswith(f"#1 of {last}")
     assert events_of(five, SESSION["okey"])[0]["sentence"] in said
 
 

@@ -18,9 +18,10 @@ from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.pictures.canvas import ASCII, UNICODE
-from kiebitz.cli.pictures.cgml_words import game_words, level_words, sorted_hand, tricks_words
+from kiebitz.cli.pictures.cgml_words import game_words, sorted_hand, tricks_words
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, PACK
+from kiebitz.dissectors.cgml.words import level_words
 from kiebitz.dissectors.records import Event
 
 HANDS = "cgml-hands.pcap.gz"
@@ -74,7 +75,7 @@ def test_trick_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
         == """\
 CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
         wampaire ╭───────────── group 5 · hand 2 ─────────────╮ robot Karel
-         id 6533 │             BG · trumps ♥ red              │ declarer
+         id 6533 │           BG · trumps ♥ červené            │ declarer
         0 tricks │                  flek ×2                   │ id 8678
         money -2 │                talon ♠7 ♣7                 │ 1 trick
  ♥8  ♦A  ♦10 ♦8  │                                            │ money 1
@@ -90,7 +91,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
                           id 1216 · 1 trick · money 1
 bidding: robot Emil &… BG, robot Karel BG, robot Emil &… PASS, wampaire PASS
 trick 2 for robot Emil &…: ♣A ♥A ♣K
-8678 plays G10
+robot Karel plays zelené 10
 """
     )
 
@@ -102,7 +103,7 @@ def test_as_one_player_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
         == """\
 CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
      robot Karel ╭───────────── group 5 · hand 2 ─────────────╮ robot Emil & sp…
-        declarer │             BG · trumps ♥ red              │ id 1216
+        declarer │           BG · trumps ♥ červené            │ id 1216
          id 8678 │                  flek ×2                   │ 1 trick
          1 trick │                  talon ▒▒                  │ money 1
          money 1 │                                            │ ▒▒▒▒▒▒▒ 7
@@ -118,7 +119,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
                          id 6533 · 0 tricks · money -2
 bidding: robot Emil &… BG, robot Karel BG, robot Emil &… PASS, wampaire PASS
 trick 2 for robot Emil &…: ♣A ♥A ♣K
-8678 plays G10
+robot Karel plays zelené 10
 """
     )
 
@@ -130,7 +131,7 @@ def test_hand_that_is_over_is_drawn_as_it_ended(monkeypatch: pytest.MonkeyPatch)
         == """\
 CGML (licitovaný mariáš)  127.0.0.1:7002  game 4  0.372s  #411
         wampaire ╭───────────── group 5 · hand 4 ─────────────╮ robot Karel
-         id 6533 │             B7 · trumps ♥ red              │ declarer
+         id 6533 │           B7 · trumps ♥ červené            │ declarer
          1 trick │            flek ×8, against ×4             │ id 8678
    this hand -40 │                talon ♠7 ♦8                 │ 8 tricks
        money -32 │                                            │ this hand +80
@@ -148,7 +149,7 @@ bidding: … robot Karel BG, wampaire BG, robot Karel 7, wampaire 7, robot Karel
 B7, wampaire PASS, robot Emil &… PASS
 laid down by robot Karel: ♥9 ♥7
 trick 10 for robot Karel: ♥7 ♣Q ♠K
-B7 is over; 8678 won; money: 1216 -40, 6533 -40, 8678 80
+B7 is over; robot Karel won; money: robot Emil & spol. -40, wampaire -40, robot Karel 80
 """
     )
 
@@ -163,7 +164,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.324s  #223
 the last hand: robot Emil &… and wampaire won: robot Emil &… +4, wampaire +4,
 robot Karel -8
 group 5: robot Karel (-7), robot Emil &… (5), wampaire (2)
-BG is over; 1216, 6533 won; money: 1216 4, 6533 4, 8678 -8
+BG is over; robot Emil & spol., wampaire won; money: robot Emil & spol. 4, wampaire 4, robot Karel -8
 """
     )
     assert "in no group: robot <3> (bot)\n" in login
@@ -304,9 +305,9 @@ def test_game_in_words() -> None:
 
     assert words() == words(contract="PASS") == ""
     assert words(contract="BG") == "BG"
-    assert words(contract="B127", trump="A", second="B") == "B127 · trumps ♣ acorns · second ♦ bells"
+    assert words(contract="B127", trump="A", second="B") == "B127 · trumps ♣ žaludy · second ♦ kule"
     assert words(contract="SMALL") == "SMALL · no trumps"
-    assert game_words({"contract": "7", "trump": "G"}, ASCII).plain == "7 - trumps G green"
+    assert game_words({"contract": "7", "trump": "G"}, ASCII).plain == "7 - trumps G zelene"
 
 
 @pytest.mark.parametrize(
@@ -314,8 +315,8 @@ def test_game_in_words() -> None:
     [("1", ""), ("1:1", ""), ("4", "flek ×4"), ("2:1", "flek ×2"), ("1:8", "flek ×1, against ×8")],
 )
 def test_level_in_words(level: str, told: str) -> None:
-    assert level_words(level, UNICODE) == told
-    assert level_words(level, ASCII) == told.replace("×", "x")
+    assert level_words(level) == told
+    assert level_words(level, ASCII.times) == told.replace("×", "x")
 
 
 def test_hand_is_sorted_by_the_game() -> None:
@@ -392,7 +393,7 @@ def test_ascii_terminal() -> None:
     state = playing(table=[played(2, "R10")], flek="4", turn=3, private={"1": {"hand": ["A0K", "G07"]}})
     seen = picture(state, encoding="ascii")
     assert seen.isascii()
-    assert "7 - trumps G green" in seen
+    assert "7 - trumps G zelene" in seen
     assert "flek x4" in seen
     assert "| R10 |" in seen
     assert "> Cyril" in seen

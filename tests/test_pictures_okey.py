@@ -88,7 +88,7 @@ Okey  127.0.0.1:8090  game 1  0.554s  #20
                 10b  9y  6k  ·   ·   ·   ·   ·   ·   ·   ·   ·
                                 boran · 14 tiles
 tiles: r red, b blue, y yellow, k black, ★ joker, [ ] just drawn
-istref draws 4:YELLOW from e
+istref draws yellow 4 from the left stack
 """
     )
 
@@ -120,7 +120,7 @@ Okey  127.0.0.1:8090  game 1  0.693s  #39
                  4k 13k  4b  ·   ·   ·   ·   ·   ·   ·   ·   ·
                                 boran · 14 tiles
 tiles: r red, b blue, y yellow, k black, ★ joker, [ ] just drawn
-it is istref's turn; exchange stacks: 2:RED 5:RED – –
+it is istref's turn; exchange stacks: red 2, red 5, –, –
 """
     )
 

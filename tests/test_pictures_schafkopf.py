@@ -21,10 +21,11 @@ from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.pictures import Scene, draw
-from kiebitz.cli.pictures.schafkopf_words import cards_left, mode_words, seat_to_move, sorted_hand
+from kiebitz.cli.pictures.schafkopf_words import cards_left, seat_to_move, sorted_hand
 from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import MODI, PACK
+from kiebitz.dissectors.schafkopf.words import mode_words
 
 HUMANS = str(CAPTURES / "schafkopf-1.3-2humans.pcap")
 SEATS = ["Anna", "Bert", "[BOT]-0", "[BOT]-1"]
@@ -99,7 +100,7 @@ Schafkopf  127.0.0.1:35555  game 1  12.458s  #61
                                  Bärbel · plays
                             account 1000 · 0 points
 trick 3: 18 points for Jürgen Groß: ♠O ♦S ♥U ♦U
-Bärbel plays SCHELLEN OBER
+Bärbel plays Schellen-Ober
 """
     )
 

@@ -31,22 +31,22 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
     "moving": (
         TINY,
         [
-            Step("", ["paused  event 1 of 26", "alice is registered #1", "q quit", "? help"], ["carl"]),
-            Step("right", ["event 2 of 26", "bob is registered #2"]),
-            Step("right left", ["event 2 of 26"]),
-            Step("left left", ["event 1 of 26"]),
-            Step("shift+right", ["event 11 of 26"]),
-            Step("shift+left", ["event 1 of 26"]),
-            Step("end right", ["event 26 of 26"]),
-            Step("home", ["event 1 of 26"]),
-            Step("down down up", ["event 2 of 26"]),
-            Step("pagedown", ["event 6 of 26"]),
-            Step("right", ["event 7 of 26", "game 1"]),
-            Step("pagedown", ["event 22 of 26"]),
-            Step("pagedown", ["event 22 of 26", "that was the last game"]),
-            Step("pageup", ["event 6 of 26"], ["that was the last game"]),
-            Step("pageup", ["event 6 of 26", "that was the first game"]),
-            Step("end pageup", ["event 22 of 26"]),
+            Step("", ["paused  #1 of 26", "#1 alice is registered", "q quit", "? help"], ["carl"]),
+            Step("right", ["#2 of 26", "#2 bob is registered"]),
+            Step("right left", ["#2 of 26"]),
+            Step("left left", ["#1 of 26"]),
+            Step("shift+right", ["#11 of 26"]),
+            Step("shift+left", ["#1 of 26"]),
+            Step("end right", ["#26 of 26"]),
+            Step("home", ["#1 of 26"]),
+            Step("down down up", ["#2 of 26"]),
+            Step("pagedown", ["#6 of 26"]),
+            Step("right", ["#7 of 26", "game 1"]),
+            Step("pagedown", ["#22 of 26"]),
+            Step("pagedown", ["#22 of 26", "that was the last game"]),
+            Step("pageup", ["#6 of 26"], ["that was the last game"]),
+            Step("pageup", ["#6 of 26", "that was the first game"]),
+            Step("end pageup", ["#22 of 26"]),
         ],
     ),
     "panes": (
@@ -56,14 +56,14 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
             Step(
                 "down enter", ["one message 0/", "#1 REGISTER: ", "52 45 47 49 53 54 45 52", "name = alice"]
             ),
-            Step("right", ["event 2 of 26", "#4 REGISTERED"]),
+            Step("right", ["#2 of 26", "#4 REGISTERED"]),
             Step("tab", [" diagnostics 0/", "note[dialect]"]),
             Step("down enter", ["one message 0/", "note[dialect]"]),
             Step("tab tab", [" streams 0/5", "maexchen, "]),
             Step("down down enter", ["stream == 2"]),
             Step("enter shift+tab shift+tab shift+tab", [" messages 0/", "→ bob  REGISTER"], ["alice  REG"]),
             Step("slash escape", [" messages 0/69"]),
-            Step("shift+tab", [" events 2/26", "bob is registered #2"]),
+            Step("shift+tab", [" events 2/26", "#2 bob is registered"]),
             Step("enter", ["#4 REGISTERED"]),
             Step("tab tab tab", [" events 2/26"]),
         ],
@@ -78,12 +78,12 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
             Step("tab down down down y", ["#3 is in the clipboard"]),
             Step("tab tab tab tab", [" events "]),
             Step("question_mark", ["play or pause", "what one player could know", "all keys"]),
-            Step("escape", ["event 1 of 26"], ["all keys"]),
-            Step("question_mark q", ["event 1 of 26"], ["all keys"]),
-            Step("question_mark question_mark", ["event 1 of 26"], ["all keys"]),
+            Step("escape", ["#1 of 26"], ["all keys"]),
+            Step("question_mark q", ["#1 of 26"], ["all keys"]),
+            Step("question_mark question_mark", ["#1 of 26"], ["all keys"]),
             Step("a", ["everybody", "alice", "bob", "carl", "dora"]),
-            Step("escape", ["event 1 of 26"], ["everybody", "as alice"]),
-            Step("a down enter", ["event 1 of ", "as alice"], ["everybody"]),
+            Step("escape", ["#1 of 26"], ["everybody", "as alice"]),
+            Step("a down enter", ["#1 (1 of ", "as alice"], ["everybody"]),
             Step("a down enter", ["as bob"]),
             Step("a up up enter", ["of 26"], [" as bob", " as alice"]),
             Step("a q", ["of 26"], ["everybody"]),
@@ -112,7 +112,7 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
             Step("down", ["table 2 of 5"]),
             Step("up up", ["table 1 of 5"]),
             Step("tab tab shift+tab", ["table 2 of 5"]),
-            Step("end", ["Wilson (Bot) is gone: closed", '"B" O\'Neill is gone: reset']),
+            Step("end", ["Wilson (Bot) is gone: connection", '"B" O\'Neill is gone: connection']),
             Step("enter", ["127.0.0.1:6789", " events 1614/1614"], ["127.0.0.1:10003"]),
             Step("t", ["127.0.0.1:8080", "127.0.0.1:10003"], ["events "]),
             Step("down enter", ["127.0.0.1:4654", "events "], ["127.0.0.1:10003"]),
@@ -285,13 +285,13 @@ FILTERS = [
     Typed("zzz<tab>", ["no name begins like this"]),
     Typed('actor = "alice"', [" " * 6 + "^", "is no operator"]),
     Typed('event == "x" && nothing', [" " * 9 + "^^^", '"event" is a number']),
-    Typed('actor == "alice"', ['/actor == "alice"', "event 1 of 7", "alice is registered"]),
-    Typed('actor == "alice"<enter>', ["event 1 of 7", "? help"], ["bob is registered"]),
-    Typed('actor == "alice"<escape>', ["event 1 of 26"], ["/actor"]),
-    Typed('actor == "nobody"<enter>', ["event 0 of 0", "nothing of it meets the filter"]),
+    Typed('actor == "alice"', ['/actor == "alice"', "#1 (1 of 7)", "alice is registered"]),
+    Typed('actor == "alice"<enter>', ["#1 (1 of 7)", "? help"], ["bob is registered"]),
+    Typed('actor == "alice"<escape>', ["#1 of 26"], ["/actor"]),
+    Typed('actor == "nobody"<enter>', ["no events", "nothing of it meets the filter"]),
     Typed("actor == <enter>", ["^", "ends too early"], ["/actor"]),
-    Typed("<enter>", ["event 1 of 26"], ["a filter, as in"]),
-    Typed("q", ["q\n", "event 1 of 26"]),
+    Typed("<enter>", ["#1 of 26"], ["a filter, as in"]),
+    Typed("q", ["q\n", "#1 of 26"]),
 ]
 
 
@@ -357,14 +357,14 @@ def test_a_click_on_the_timeline_and_on_a_row() -> None:
         bar = sight.app.query_one("#bar").region
         await sight.pilot.click(offset=(bar.x + bar.width - 1, bar.y))
         await sight.settle()
-        assert "event 26 of 26" in sight.status
+        assert "#26 of 26" in sight.status
         await sight.pilot.click(offset=(bar.x, bar.y))
         await sight.settle()
-        assert "event 1 of 26" in sight.status
+        assert "#1 of 26" in sight.status
         events = sight.app.query_one("#events").region
         await sight.pilot.click(offset=(events.x + 3, events.y + 2))
         await sight.settle()
-        assert "event 3 of 26" in sight.status
+        assert "#3 of 26" in sight.status
         await sight.press("tab")
         listing = sight.app.query_one("#messages").region
         await sight.pilot.click(offset=(listing.x + 3, listing.y + 2), times=2)
@@ -407,7 +407,7 @@ def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
         await sight.press("question_mark", *["down"] * 30)
         assert "Ctrl-Z" in sight.text
         await sight.press("q", "a", "end", "enter")
-        assert "event 1 of 1  as\n" in sight.status
+        assert "(1 of 1)  as\n" in sight.status
 
     watch(ODD, script, (40, 12))
 

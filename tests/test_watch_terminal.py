@@ -79,13 +79,13 @@ def test_it_ends_when_its_terminal_is_gone() -> None:
 def test_a_terminal_of_any_kind(kind: str) -> None:
     (columns, rows), environment = SURROUNDINGS[kind]
     with Filled("watch", TINY, columns=columns, rows=rows, **environment) as watch:
-        watch.until(lambda screen: "event 1 of 26" in screen and "q quit" in screen)
+        watch.until(lambda screen: "#1 of 26" in screen and "q quit" in screen)
         watch.type(b"\x1b[C\x1b[C")
-        assert "carl is registered" in watch.until("event 3 of 26")
+        assert "carl is registered" in watch.until("#3 of 26")
         # Everything that is shown at some time.
         for keys, seen in (
             (b"?", "play or pause"),
-            (b"q", "event 3 of 26"),
+            (b"q", "#3 of 26"),
             (b"a", "everybody"),
             (b"\x1b[B\r", "as alice"),
             (b"/", "a filter"),
@@ -148,7 +148,7 @@ def test_it_is_resized_while_it_runs() -> None:
                 lambda screen, rows=rows: (  # type: ignore[misc]
                     len(screen.splitlines()) == rows
                     and "q quit" in screen.splitlines()[-1]
-                    and "event 1 of 26" in screen
+                    and "#1 of 26" in screen
                 )
             )
         watch.type(b"q")
@@ -198,14 +198,14 @@ def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_p
             watch.until("paused")
             lesson.register("carl")
             watch.until("of 3")
-            assert "event 1 of 3" in watch.screen
+            assert "#1 of 3" in watch.screen
             watch.type(b"\x1b[F")
             watch.until("carl is registered")
             # Whoever deletes it is told of, and what is there can be seen.
             database.rename(tmp_path / "elsewhere.db")
             watch.until(lambda screen: "is gone: nothing more comes" in " ".join(screen.split()))
             watch.type(b"\x1b[D")
-            watch.until("event 2 of 3")
+            watch.until("#2 of 3")
             watch.type(b"q")
             assert watch.ended() == 0
 
@@ -276,10 +276,10 @@ def test_a_database_that_is_locked_is_told_of_and_asked_again(capture: str, tmp_
 
 def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db") as relay:
-        assert "live" in relay.until("event 1 of 1")
+        assert "live" in relay.until("#1 of 1")
         hostile = "x\x1b[2J\x1b]0;t\x07\x9b5m"
         lesson.register(hostile)
-        assert r"x\x1b[2J\x1b]0" in relay.until("event 2 of 2")
+        assert r"x\x1b[2J\x1b]0" in relay.until("#2 of 2")
         assert hostile.encode() not in relay.written
         assert b"\x1b[2J" not in relay.written
         assert b"\x1b]0;t" not in relay.written

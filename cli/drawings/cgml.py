@@ -18,7 +18,6 @@ from kiebitz.cli.pictures.cgml_groups import group_name
 from kiebitz.cli.pictures.cgml_words import (
     around,
     ending,
-    level_words,
     marks,
     on_table,
     sorted_hand,
@@ -30,6 +29,7 @@ from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.cgml.cards import COLOURS, HEIGHTS, SEATS, WITHOUT_TRUMPS
 from kiebitz.dissectors.cgml.names import called, player_names
+from kiebitz.dissectors.cgml.words import SUIT_WORDS, level_words, value_words
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.escaping import printable
 
@@ -98,8 +98,6 @@ _DATA: dict[str, Kinds] = {
 }
 
 _SIGNS = {"R": HEART, "B": BELL, "G": LEAF, "A": ACORN}
-_COLOUR_WORDS = {"R": "červené", "B": "kule", "G": "zelené", "A": "žaludy"}
-_VALUES = {"0A": "eso", "0K": "král", "0Q": "svršek", "0J": "spodek"}
 _SHORT = {"0Q": "svr", "0J": "spo"}
 
 _WIDE = Layout(
@@ -155,8 +153,8 @@ def draw_cgml(scene: Scene, sheet: Sheet) -> None:
 def face(code: str) -> Face:
     """A card as it is called."""
     colour, value = code[0], code[1:]
-    word = _VALUES.get(value, value.lstrip("0"))
-    return Face(_SIGNS[colour], word, _COLOUR_WORDS[colour], _SHORT.get(value, word))
+    word = value_words(value)
+    return Face(_SIGNS[colour], word, SUIT_WORDS[colour], _SHORT.get(value, word))
 
 
 def _seated(
@@ -216,7 +214,7 @@ def _game(part: dict[str, Any]) -> str:
         return f"{contract}, no trumps"
     words = [str(contract)]
     if "trump" in part:
-        words.append(f"trumps {_COLOUR_WORDS[part['trump']]}")
+        words.append(f"trumps {SUIT_WORDS[part['trump']]}")
     return ", ".join(words)
 
 
@@ -224,8 +222,8 @@ def _put_game(sheet: Sheet, part: dict[str, Any]) -> None:
     """The group, the game, how often it is doubled, and the talon."""
     hand = f"group {group_name(part.get('group'))} · hand {part.get('hand', '?')}"
     game = _game(part)
-    flek = level_words(part.get("flek", "1"), UNICODE)
-    second = f"second {_COLOUR_WORDS[part['second']]}" if "second" in part else ""
+    flek = level_words(part.get("flek", "1"))
+    second = f"second {SUIT_WORDS[part['second']]}" if "second" in part else ""
     talon = part.get("private", {}).get(str(part.get("declarer")), {}).get("talon")
     faces = [face(each) for each in talon[:SEATS]] if talon is not None else []
     sheet.say(printable(f"mariáš, {hand}"[:200]))

@@ -26,6 +26,7 @@ from kiebitz.cli.pictures.okey_words import (
 )
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.dissectors.okey.tiles import COLOURS, DECK, HIGHEST, SEATS, SLOTS, is_joker
+from kiebitz.dissectors.okey.words import tile_words
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.escaping import printable
 
@@ -225,12 +226,6 @@ def _story(part: dict[str, Any], events: list[Event], names: list[str]) -> list[
         return ["whose turn?"]
     task = {DECK: "is to draw a tile", DECK + 1: "is to put a tile"}
     return [names[seat] or '""', task.get(tile_count(part, seat) or 0, "is to move")]
-
-
-def tile_words(tile: str) -> str:
-    """A tile in words."""
-    number, _, colour = tile.partition(":")
-    return "joker" if is_joker(tile) else f"{colour.lower()} {number}"
 
 
 def _kind(tile: str) -> str:

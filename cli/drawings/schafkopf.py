@@ -15,11 +15,8 @@ from kiebitz.cli.drawings.seats import Layout, Place, Seated, put_felt, put_seat
 from kiebitz.cli.drawings.sheet import Sheet
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.schafkopf_words import (
-    FARBE_WORDS,
-    WERT_WORDS,
     cards_left,
     marks,
-    mode_words,
     not_known,
     phase,
     seat_to_move,
@@ -30,6 +27,7 @@ from kiebitz.cli.pictures.schafkopf_words import (
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import FARBEN, SEATS, WERTE
+from kiebitz.dissectors.schafkopf.words import FARBE_WORDS, WERT_WORDS, mode_words
 from kiebitz.storage.escaping import printable
 
 _Card = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(FARBEN)}) ({'|'.join(WERTE)})$")]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from kiebitz.cli.pictures.canvas import boxed, shorten, suit_legend
 from kiebitz.cli.pictures.cgml_groups import group_lines, group_name, last_hand
 from kiebitz.cli.pictures.cgml_words import (
-    SUIT_WORDS,
     around,
     bidding_line,
     card_face,
@@ -20,7 +19,6 @@ from kiebitz.cli.pictures.cgml_words import (
     game_words,
     laid_down,
     last_trick,
-    level_words,
     marks,
     not_known,
     on_table,
@@ -37,6 +35,7 @@ from kiebitz.cli.pictures.table import TableDrawing, card_facts
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.cgml.names import called, player_names
+from kiebitz.dissectors.cgml.words import SUIT_WORDS, level_words
 
 _CARD_WIDTH = 6
 """Beside its sign."""
@@ -92,7 +91,7 @@ class CgmlDrawing(TableDrawing[int | None]):
 
     def remark(self) -> str:
         """What the cards' signs mean."""
-        return suit_legend(SUIT_WORDS, self.pen.glyphs)
+        return suit_legend(SUIT_WORDS.values(), self.pen.glyphs)
 
     def headlines(self) -> list[Text]:
         """The game, and what is going on."""
@@ -140,7 +139,7 @@ class CgmlDrawing(TableDrawing[int | None]):
             talon = shorten(glyphs.back * part["talon"], 12, glyphs)
         return [
             game_words(part, glyphs),
-            Text(level_words(part.get("flek", "1"), glyphs), "bold"),
+            Text(level_words(part.get("flek", "1"), glyphs.times), "bold"),
             Text.assemble(("talon ", "dim"), talon) if talon is not None else Text(),
         ]
 
@@ -180,7 +179,7 @@ class CgmlDrawing(TableDrawing[int | None]):
         return marks(self.part, player) if player is not None else []
 
     def _figures(self, player: int | None) -> list[str]:
-        """A player's id, by which events call him, his tricks, and what he has won or lost."""
+        """Return a player's id, by which messages name the player, tricks, and money won or lost."""
         if player is None:
             return []
         figures = [f"id {player}"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs
+from kiebitz.cli.pictures.canvas import ASCII, SUIT_STYLES, Glyphs, without_accents
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
-from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, COLOURS, SEATS, WITHOUT_TRUMPS, Rules
-from kiebitz.dissectors.cgml.hand import level_of
+from kiebitz.dissectors.cgml.cards import COLOURS, SEATS, WITHOUT_TRUMPS, Rules
+from kiebitz.dissectors.cgml.words import SUIT_WORDS
 from kiebitz.dissectors.records import Event
 
 Part = dict[str, Any]
@@ -24,9 +24,6 @@ Say = Callable[[int | None], Text]
 
 _SUITS = "AGRB"
 """The colours in the order of `Glyphs.suits`."""
-
-SUIT_WORDS = ("žaludy", "zelené", "červené", "kule")
-"""What players call them."""
 
 _HEIGHTS = 2
 _MOST_BIDS = 7
@@ -77,17 +74,10 @@ def game_words(part: Part, glyphs: Glyphs) -> Text:
     return Text(f" {glyphs.dot} ").join(words)
 
 
-def level_words(text: str, glyphs: Glyphs) -> str:
-    """How often the game, and the game against, is doubled: `flek ×2`; empty where nobody has doubled."""
-    game, against = level_of(text)
-    if (game, against) == (1, 1):
-        return ""
-    return f"flek {glyphs.times}{game}" + (f", against {glyphs.times}{against}" if against != 1 else "")
-
-
 def _colour_words(colour: str, glyphs: Glyphs) -> Text:
     sign = _suit(colour, glyphs).rstrip()
-    return Text(f"{sign} {COLOUR_NAMES[colour]}", SUIT_STYLES[_SUITS.index(colour)])
+    word = without_accents(SUIT_WORDS[colour]) if glyphs is ASCII else SUIT_WORDS[colour]
+    return Text(f"{sign} {word}", SUIT_STYLES[_SUITS.index(colour)])
 
 
 def _suit(colour: str, glyphs: Glyphs) -> str:

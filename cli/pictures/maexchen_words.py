@@ -7,28 +7,12 @@ from typing import Any
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.maexchen.dice import MIA
+from kiebitz.dissectors.maexchen.words import CANCELED_WORDS, LOST_WORDS, MIA_WORD
 from kiebitz.dissectors.records import Event
 
 Say = Callable[[str], Text]
 """A player's name as it is drawn, or a text from the network made safe."""
 
-_REASONS = {
-    "SEE_BEFORE_FIRST_ROLL": "wanted to see before anybody had rolled",
-    "LIED_ABOUT_MIA": "announced Mäxchen and did not have it",
-    "ANNOUNCED_LOSING_DICE": "announced too little",
-    "DID_NOT_ANNOUNCE": "did not announce in time",
-    "DID_NOT_TAKE_TURN": "did not take the turn in time",
-    "INVALID_TURN": "did what is not allowed",
-    "SEE_FAILED": "wanted to see, and was told the truth",
-    "CAUGHT_BLUFFING": "was caught bluffing",
-    "MIA": "against Mäxchen",
-}
-_CANCELED = {
-    "NO_PLAYERS": "nobody joined",
-    "no players": "nobody joined",
-    "ONLY_ONE_PLAYER": "only one player joined",
-    "only one player": "only one player joined",
-}
 _UNKNOWN = {"players": "who plays", "announced": "what to beat", "round": "which round"}
 
 
@@ -67,7 +51,7 @@ def result(
     """Who lost and why, in plain words and as the server put it; `events` are those of the round."""
     who = _losers(lost.get("names", []), players, name)
     reason: str = lost.get("reason", "?")
-    if reason not in _REASONS:
+    if reason not in LOST_WORDS:
         # The oldest servers give their reasons in words of their own.
         return Text.assemble(who, (" lost", "bold"), LINE_BREAK, words(reason))
     why = words(_why(reason, events))
@@ -83,16 +67,16 @@ def _why(reason: str, events: Sequence[Event]) -> str:
     if reason == "CAUGHT_BLUFFING" and announced and actual is not None:
         return f"announced {announced[-1]} and had {actual}"
     if reason == "LIED_ABOUT_MIA" and actual is not None:
-        return f"announced Mäxchen and had {actual}"
+        return f"announced {MIA_WORD} and had {actual}"
     if reason == "SEE_FAILED" and announced:
         return f"wanted to see, and {announced[-1]} was true"
-    return _REASONS[reason]
+    return LOST_WORDS[reason]
 
 
 def cancellation(reason: str | None, words: Say) -> Text:
     """Why a round did not take place."""
-    why = Text(_CANCELED[reason]) if reason in _CANCELED else words(reason or "?")
-    code = Text.assemble(LINE_BREAK, (reason, "dim")) if reason in _CANCELED else Text()
+    why = Text(CANCELED_WORDS[reason]) if reason in CANCELED_WORDS else words(reason or "?")
+    code = Text.assemble(LINE_BREAK, (reason, "dim")) if reason in CANCELED_WORDS else Text()
     return Text.assemble(("canceled", "bold"), LINE_BREAK, why, code)
 
 
@@ -150,7 +134,7 @@ def _seer(part: dict[str, Any], name: Say) -> Text:
 def _to_beat(part: dict[str, Any], words: Say) -> Text:
     if "announced" in part:
         dice = part["announced"]["dice"]
-        return Text.assemble("to beat: ", Text("Mäxchen") if dice == MIA else words(dice))
+        return Text.assemble("to beat: ", Text(MIA_WORD) if dice == MIA else words(dice))
     return Text("to beat: ?") if "announced" in part.get("unknown", ()) else Text()
 
 

@@ -11,7 +11,6 @@ from kiebitz.cli.pictures.felt import Felt
 from kiebitz.cli.pictures.pen import Pen
 from kiebitz.cli.pictures.scene import Scene
 from kiebitz.cli.pictures.schafkopf_words import (
-    FARBE_WORDS,
     card_letters,
     card_words,
     cards_left,
@@ -27,6 +26,7 @@ from kiebitz.cli.pictures.seating import Seat, clockwise
 from kiebitz.cli.pictures.table import TableDrawing, card_facts
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.schafkopf.cards import SEATS
+from kiebitz.dissectors.schafkopf.words import FARBE_WORDS
 
 _CARD_HEIGHT = 3
 _CARD_WIDTH = 11

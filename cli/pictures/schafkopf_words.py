@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,17 +9,15 @@ from kiebitz.cli.pictures.canvas import ASCII, OWN_SUITS, SUIT_STYLES, Glyphs, w
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import FARBEN, HAND, WERTE, mode
+from kiebitz.dissectors.schafkopf.words import NO_GAME, WERT_WORDS, mode_words
 
 Say = Callable[[str], Text]
 """A player's name as it is drawn."""
 
 _STYLES = dict(zip(FARBEN, SUIT_STYLES, strict=True))
 _LETTERS = {"OBER": "O", "UNTER": "U", "SAU": "S", "ZEHN": "10", "KONIG": "K", "NEUN": "9"}
-WERT_WORDS = {"OBER": "Ober", "UNTER": "Unter", "SAU": "Sau", "ZEHN": "10", "KONIG": "König", "NEUN": "9"}
-FARBE_WORDS = {farbe: farbe.capitalize() for farbe in FARBEN}
 _LONGEST = max(map(len, WERT_WORDS.values()))
 
-_MODE = re.compile(r"([A-Z]+?)(eichel|gras|herz|schellen)?(du|DU)?")
 _FIRST_CARDS = 3
 _NEEDED = {"seats": "names", "mode": "mode", "player": "player"}
 """What is always known by the time the first card is played, if the round was seen from its beginning."""
@@ -48,22 +45,13 @@ def card_words(card: str, glyphs: Glyphs) -> Text:
 
 def sorted_hand(hand: Iterable[str], played: str | None) -> list[str]:
     """A hand as players hold it, trumps first: the order in which it is sent changes from card to card."""
-    trumps = mode(played or "NICHTS").trumps
+    trumps = mode(played or NO_GAME).trumps
 
     def place(card: str) -> tuple[int, int]:
         farbe, _, wert = card.partition(" ")
         return (-1, trumps.index(card)) if card in trumps else (FARBEN.index(farbe), WERTE.index(wert))
 
     return sorted(hand, key=place)
-
-
-def mode_words(name: str) -> str:
-    """A mode as it is said: `SOLOherzDU` is `Solo Herz du`."""
-    found = _MODE.fullmatch(name)
-    if found is None:
-        return name
-    kind, farbe, du = found.groups()
-    return " ".join(filter(None, (kind.capitalize(), (farbe or "").capitalize(), (du or "").lower())))
 
 
 # What follows from the state.
@@ -137,7 +125,7 @@ def marks(part: dict[str, Any], name: str) -> list[Text]:
         found.append(Text("secret partner", "bold"))
     bid = part.get("private", {}).get(name, {}).get("bid")
     if bid is not None and phase(part) == "bidding":
-        found.append(Text("passes" if bid == "NICHTS" else f"bids {mode_words(bid)}"))
+        found.append(Text("passes" if bid == NO_GAME else f"bids {mode_words(bid)}"))
     if name in part.get("knocks", ()):
         found.append(Text("knocked"))
     if name in part.get("kontra", ()):

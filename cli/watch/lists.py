@@ -72,9 +72,8 @@ class EventRows(Rows):
         onlooker, numbers = self._watched.onlooker, self._watched.timeline.numbers
         return [
             Text.assemble(
-                (f"{onlooker.seconds(event):9.3f}", "dim"),
-                f" {onlooker.sentence(event)} ",
-                (f"#{numbers.number('events', event.id)}", "dim"),
+                (f"{onlooker.seconds(event):9.3f} #{numbers.number('events', event.id)}", "dim"),
+                f" {onlooker.sentence(event)}",
             )
             for event in self.course.events(begin, end)
         ]

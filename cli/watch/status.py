@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
+from kiebitz.cli.watch.course import Course
 from kiebitz.cli.watch.viewer import Viewer
 
 _ROWS = 4
@@ -25,7 +28,7 @@ def status(viewer: Viewer, where: str | None, width: int) -> Text:
     if where is not None:
         facts.append(where)
     elif course is not None:
-        facts.append(f"event {course.place + 1} of {len(course)}")
+        facts.append(_position(viewer, course))
     if watched.player is not None:
         facts.append(f"as {watched.player}")
     if watched.wanted is not None:
@@ -40,6 +43,31 @@ def status(viewer: Viewer, where: str | None, width: int) -> Text:
     for line in lines:
         line.pad_right(max(width - line.cell_len, 0))
     return LINE_BREAK.join(lines[:_ROWS])
+
+
+def _position(viewer: Viewer, course: Course) -> str:
+    """Return the current position by the event's number in the session, as lists and `--at` have it.
+
+    Where the course leaves events out, its place there follows: `#219 (200 of 1687 at this table)`.
+    """
+    count, place = len(course), course.place + 1
+    if not place:
+        return f"before the first of {count} events" if count else "no events"
+    is_one_of_several = len(viewer.tables) > 1
+    if course.search is None and not is_one_of_several:
+        return f"#{place} of {count}"
+    among = f"{place} of {count}{' at this table' if is_one_of_several else ''}"
+    number = _number(viewer)
+    return among if number is None else f"#{number} ({among})"
+
+
+def _number(viewer: Viewer) -> int | None:
+    """Return the number of the current event in the session; None while the database cannot be read."""
+    with suppress(sqlite3.Error):
+        event = viewer.event
+        if event is not None:
+            return viewer.watched.timeline.numbers.number("events", event.id)
+    return None
 
 
 def pane_title(panes: Sequence[str], chosen: str, where: str, width: int) -> Text:

@@ -30,6 +30,7 @@ from kiebitz.dissectors.catan.values import Only, Reading, Tuple, Unfit, shown
 from kiebitz.dissectors.catan.words import spellings
 from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.grammar import Decoded, MessageType, to_json
+from kiebitz.dissectors.json_keys import duplicate_key
 from kiebitz.dissectors.records import Direction
 from kiebitz.dissectors.rewriting import Path, Place, differences, replaced, spelt_alike, value_at
 
@@ -157,6 +158,13 @@ class CatanCodec(Codec):
             return broken(frame)
         if type(value) is not dict:
             return no_message(frame, value)
+        duplicate = duplicate_key(frame, value)
+        decoded = self._decode(frame, value, direction)
+        if duplicate is None:
+            return decoded
+        return msgspec.structs.replace(decoded, flaws=(*decoded.flaws, duplicate))
+
+    def _decode(self, frame: bytes, value: dict[str, Any], direction: Direction) -> Decoded:
         rows, key = _rows(value, direction)
         if not rows:
             return unknown_message(key, direction) if len(value) == 1 else not_one_message(value, direction)

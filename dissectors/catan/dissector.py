@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.catan.codec import CatanCodec
 from kiebitz.dissectors.catan.framer import CatanFramer
 from kiebitz.dissectors.catan.grammar import GRAMMAR
 from kiebitz.dissectors.catan.objects import OBJECTS
+from kiebitz.dissectors.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.catan.queries import QUERIES
 from kiebitz.dissectors.catan.table import CatanTable
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.records import Direction, Event
+from kiebitz.dissectors.sentences import each
 from kiebitz.dissectors.state import State
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
     from kiebitz.dissectors.statistics import Statistic
+
+_CARD_TARGETS = {
+    "roads": ": {roads}",
+    "resource": " for {resource}",
+    "resources": " for {resources}",
+    "to": " and moves the robber to {to}",
+}
+"""By field of the data what a development card is played for."""
+
+_INVENTED = 2
+"""Resources that an Erfindung is played for."""
+
+
+def _tells_whole_hand(resources: Any) -> bool:
+    """True if an Erfindung was told with other resources than it yields: one server tells the whole hand."""
+    if not isinstance(resources, dict):
+        return False
+    return sum(count for count in resources.values() if isinstance(count, int)) != _INVENTED
 
 
 class Catan(Dissector):
@@ -81,6 +102,33 @@ class Catan(Dissector):
             f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
             for name, each in OBJECTS.items()
         )
+
+    phrases = MappingProxyType(
+        dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), resource_words)
+        | {"place": place_words, "roads": each(place_words)}
+    )
+
+    def template(self, event: Event) -> str:
+        template, data = super().template(event), event.data
+        match event.kind:
+            case "gained" | "paid" if data.get("why") is None:
+                return template.removesuffix(" ({why})")
+            case "robber" if data.get("from_name") is not None:
+                return f"{template} and robs {{from_name}}"
+            case "built" if data.get("place") is None:
+                return "{name} builds {type}"
+            case "bought_card" if data.get("card") is None:
+                return "{name} buys a development card"
+            case "played_card" if not _tells_whole_hand(data.get("resources")):
+                return template + next(
+                    (more for field, more in _CARD_TARGETS.items() if data.get(field) is not None), ""
+                )
+            case "refused":
+                what = "" if data.get("what") is None else " {what}"
+                return f"{{name}} is refused{what}" + ("" if data.get("why") is None else ": {why}")
+            case "ended" if data.get("winner") is None:
+                return "the game is over"
+        return template
 
     def words(self, value: Any) -> str:
         if isinstance(value, dict):

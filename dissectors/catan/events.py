@@ -17,7 +17,7 @@ EVENTS = (
     EventKind(
         "robber", ("player", "name", "to", "from_player", "from_name"), "{name} moves the robber to {to}"
     ),
-    EventKind("built", ("player", "name", "type", "place"), "{name} builds {type}"),
+    EventKind("built", ("player", "name", "type", "place"), "{name} builds {type} at {place}"),
     EventKind("bought_card", ("player", "name", "card"), "{name} buys a development card: {card}"),
     EventKind(
         "played_card",
@@ -34,7 +34,7 @@ EVENTS = (
     EventKind(
         "trade_done",
         ("player", "name", "partner", "partner_name", "trade"),
-        "{name} and {partner_name} trade",
+        "{name} and {partner_name} trade (trade {trade})",
     ),
     EventKind("trade_cancelled", ("player", "name", "trade"), "{name} withdraws from trade {trade}"),
     EventKind(

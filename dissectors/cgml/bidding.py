@@ -223,7 +223,7 @@ class Bidding:
             self._summary(fact, hand, said)
         key = "trump"
         before = hand.told.get(key)
-        if before is not None and hand.whole and before.data != said:
+        if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
             now, then = _spoken(said), _spoken(before.data)
             self._groups.flaw_of(fact, "told-otherwise/trumps", said=now, before=then)
         if self._groups.told_before(hand, key, fact):

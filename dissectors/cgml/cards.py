@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 COLOURS = "RBGA"
 HEIGHTS = ("07", "08", "09", "10", "0J", "0Q", "0K", "0A")
 PACK = tuple(colour + height for colour in COLOURS for height in HEIGHTS)
-COLOUR_NAMES = {"R": "red", "B": "bells", "G": "green", "A": "acorns"}
 
 SEATS = 3
 HAND = 10

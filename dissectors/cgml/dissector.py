@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.cgml.codec import CgmlCodec
@@ -12,6 +13,7 @@ from kiebitz.dissectors.cgml.names import player_names
 from kiebitz.dissectors.cgml.queries import QUERIES
 from kiebitz.dissectors.cgml.table import CgmlTable
 from kiebitz.dissectors.cgml.values import Shape, renamed, with_each
+from kiebitz.dissectors.cgml.words import card_words, cards_words, level_words, suit_words
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.grammar import MessageType, Rename, Replace
 from kiebitz.dissectors.records import Direction, Event
@@ -100,15 +102,34 @@ class Cgml(Dissector):
                 return row
         return None
 
-    def describe(self, event: Event) -> str:
-        if event.kind == "trump" and event.data["trump"] is None:
-            # There are none, which is no question.
-            return f"{event.data['player']} plays {event.data['game']}, without trumps"
-        if event.kind == "trump" and event.data["second"] is not None:
-            return f"{super().describe(event)}, second colour {event.data['second']}"
-        if event.kind == "connected" and event.data.get("role") == "server":
-            return f"the game server {self.words(event.data.get('url'))} logs in"
-        return super().describe(event)
+    phrases = MappingProxyType(
+        {
+            "card": card_words,
+            "cards": cards_words,
+            "should": cards_words,
+            "trump": suit_words,
+            "second": suit_words,
+            "level": lambda level: level_words(level) or "no flek",
+        }
+    )
+
+    def template(self, event: Event) -> str:
+        template, data = super().template(event), event.data
+        match event.kind:
+            case "connected" if data.get("role") == "server":
+                return "the game server {url} logs in"
+            case "bid" if data.get("call") == "PASS":
+                return "{player} passes"
+            case "trump" if data.get("trump") is None:
+                # There are none, which is no question.
+                return "{player} plays {game}, without trumps"
+            case "trump" if data.get("second") is not None:
+                return f"{template}, second colour {{second}}"
+            case "renonc" if data.get("card") is None:
+                return "{player} revokes"
+            case "paused" if data.get("message") is None:
+                return "{player} pauses"
+        return template
 
 
 CGML = Cgml()

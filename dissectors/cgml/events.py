@@ -1,12 +1,13 @@
 """What happens at a CGML server: each kind of event with its data, and a sentence that tells it.
 
-A player is his id.
+A player is an id. `called` in an event's data has the names of its players as the table knows them by then.
 """
 
 from __future__ import annotations
 
 from kiebitz.dissectors.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
 from kiebitz.dissectors.grammar import EventKind, Handles, KeysOf
+from kiebitz.dissectors.sentences import CALLED
 
 _ANSWERS = ("newgroup", "newgame")
 _QUESTIONS = ("licite", "gametype", "flek", "playcard")
@@ -16,7 +17,7 @@ EVENTS = (
     EventKind(
         "connected",
         ("name", "id", "role"),
-        "{name} ({role}, {id}) logs in",
+        "{name} ({role}) logs in",
         own=("connect",),
         introduces=True,
     ),
@@ -34,10 +35,10 @@ EVENTS = (
         ("player", "game", "trump", "second"),
         "{player} plays {game}, trumps {trump}",
     ),
-    EventKind("flek", ("player", "level"), "{player}: flek {level}"),
+    EventKind("flek", ("player", "level"), "{player}: {level}"),
     EventKind("turn", ("player",), "it is {player}'s turn", own=_QUESTIONS, follows="before"),
     EventKind("played", ("player", "cards"), "{player} plays {cards}"),
-    EventKind("trick", ("number", "cards", "winner"), "trick {number}: {cards} goes to {winner}"),
+    EventKind("trick", ("number", "cards", "winner"), "trick {number} ({cards}) goes to {winner}"),
     EventKind(
         "result", ("game", "winners", "losers", "money"), "{game} is over; {winners} won; money: {money}"
     ),
@@ -61,6 +62,7 @@ DATA_HANDLES: Handles = {
     "winners": PLAYER,
     "losers": PLAYER,
     "money": KeysOf(PLAYER),
+    CALLED: KeysOf(PLAYER),
     "group": GROUP,
     "url": URL,
 }

@@ -11,16 +11,22 @@ from kiebitz.dissectors.broadcast import SWAPPED_NS
 from kiebitz.dissectors.cgml.conversation import Conversation
 from kiebitz.dissectors.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.cgml.hand import MOST_TOLD, Group, Hand
+from kiebitz.dissectors.cgml.names import known_names
 from kiebitz.dissectors.cgml.places import place_of
 from kiebitz.dissectors.context import GameContext
 from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Event, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.records import Event, Findings, Game, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.sentences import CALLED
 
 MOST_PLAYERS = 1000
 MOST_GROUPS = 100
 """So many are known; more are forgotten again, the oldest first."""
 
 _LONGEST_WORDS = 200
+
+_ONE = ("player", "winner", "id")
+_SEVERAL = ("players", "winners", "losers")
+"""The keys in an event's data under which a player stands, and those with a list of players."""
 
 
 def short(text: str) -> str:
@@ -57,6 +63,10 @@ class Groups(GameContext):
         """Each group by its key in the state."""
         self.announced: dict[int, Announced] = {}
         """The groups that this server has announced, by id."""
+        self._names: dict[str, str] | None = None
+        """The players' names by id, as far as they are known; None if they have to be looked up again."""
+        self._gone: dict[str, str] = {}
+        """The names of players who have left, by id."""
 
     # Who is in which group.
 
@@ -205,11 +215,43 @@ class Groups(GameContext):
         if str(number) in known or len(known) < MOST_PLAYERS:
             if told.get("name"):
                 self.put(short(told["name"]), "players", str(number), "name")
+                self._names = None
             if told.get("race"):
                 self.put(told["race"], "players", str(number), "race")
         return number
 
+    def take_leave(self, number: int, why: str, ts_ns: int, is_gone: bool) -> Event:
+        """Make the event of a player who leaves; one who is gone leaves the state with it."""
+        player = str(number)
+        if is_gone:
+            name = self._called(player)
+            if name is not None:
+                self._gone[player] = name
+                if len(self._gone) > MOST_PLAYERS:
+                    del self._gone[next(iter(self._gone))]
+            self.put(None, "players", player)
+            self._names = None
+        return self.emit("left", ts_ns, player, {"player": number, "why": why}, None)
+
+    def _called(self, player: str) -> str | None:
+        """Return a player's name; None if it was never told."""
+        if self._names is None:
+            self._names = known_names(self.state)
+        return self._names.get(player) or self._gone.get(player)
+
     # What is told.
+
+    def emit(
+        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
+    ) -> Event:
+        """Make an event, and add the names of the players in its data."""
+        players = [data[key] for key in _ONE if data.get(key) is not None]
+        for key in _SEVERAL:
+            players += data.get(key, ())
+        if players:
+            called = {str(player): self._called(str(player)) for player in players}
+            data = {**data, CALLED: {player: name for player, name in called.items() if name is not None}}
+        return super().emit(kind, ts_ns, actor, data, game)
 
     def tell(
         self, fact: Fact, kind: str, actor: int | None, data: dict[str, Any], hand: Hand | None

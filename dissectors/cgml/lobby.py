@@ -188,7 +188,6 @@ class Lobby:
             groups.close_hand(group, {"aborted": why}, ts_ns)
             groups.leave(group)
         for player in players:
-            if all(other.player != player and player not in other.logins for other in others):
-                groups.put(None, "players", str(player))
-            events.append(groups.emit("left", ts_ns, str(player), {"player": player, "why": why}, None))
+            is_gone = all(other.player != player and player not in other.logins for other in others)
+            events.append(groups.take_leave(player, why, ts_ns, is_gone))
         return events

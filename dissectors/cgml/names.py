@@ -9,9 +9,14 @@ from kiebitz.dissectors.state import State
 
 def player_names(state: State) -> dict[str, str]:
     """By id what the players are called; who has another's name has his id behind it."""
-    names = {
-        player: about.get("name") or f"player {player}" for player, about in state.get("players", {}).items()
-    }
+    unnamed = {player: f"player {player}" for player in state.get("players", {})}
+    return unnamed | known_names(state)
+
+
+def known_names(state: State) -> dict[str, str]:
+    """Return the names of the players who have one, by id; who shares a name has the id behind it."""
+    told = {player: about.get("name") for player, about in state.get("players", {}).items()}
+    names = {player: name for player, name in told.items() if name}
     shared = Counter(names.values())
     return {player: f"{name} {player}" if shared[name] > 1 else name for player, name in names.items()}
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.broadcast import LATEST_COPY_NS
-from kiebitz.dissectors.cgml.cards import COLOUR_NAMES, SEATS
+from kiebitz.dissectors.cgml.cards import SEATS
 from kiebitz.dissectors.cgml.groups import Groups, private, short
 from kiebitz.dissectors.cgml.hand import Group, Hand, Pause, Trick, level_of
+from kiebitz.dissectors.cgml.words import SUIT_WORDS
 from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.hearing import Fact
 from kiebitz.dissectors.records import Event
@@ -63,7 +64,7 @@ class Play:
             card=cards[0],
             player=player,
             allowed=", ".join(allowed),
-            colour=COLOUR_NAMES[allowed[0][0]],
+            colour=SUIT_WORDS[allowed[0][0]],
         )
         hand.refused[player] = cards[0], allowed
         return True

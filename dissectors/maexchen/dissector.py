@@ -12,6 +12,8 @@ from kiebitz.dissectors.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.maexchen.queries import QUERIES
 from kiebitz.dissectors.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.maexchen.table import MaexchenTable
+from kiebitz.dissectors.maexchen.words import dice_words, reason_words
+from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State
 
 if TYPE_CHECKING:
@@ -38,6 +40,13 @@ class Maexchen(Dissector):
     codec = MaexchenCodec()
     framer_class = DatagramFramer
     table_class = MaexchenTable
+
+    phrases = MappingProxyType({"dice": dice_words, "reason": reason_words})
+
+    def template(self, event: Event) -> str:
+        if event.kind == "rejected" and event.data.get("reason") is None:
+            return "{name} is refused"
+        return super().template(event)
 
     @property
     def reactions(self) -> Reactions:

@@ -12,6 +12,8 @@ from kiebitz.dissectors.okey.framer import OkeyFramer
 from kiebitz.dissectors.okey.grammar import GRAMMAR
 from kiebitz.dissectors.okey.queries import QUERIES
 from kiebitz.dissectors.okey.table import OkeyTable
+from kiebitz.dissectors.okey.tiles import SEATS
+from kiebitz.dissectors.okey.words import deck_words, exchange_words, stack_words, tile_words
 from kiebitz.dissectors.records import Direction, Event
 
 if TYPE_CHECKING:
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 
 _SILENCE_S = 15.0
 """So long nothing may come before the connection is ended (Ping); real servers never do."""
+
+_LEAVES = {
+    "LEFT": "{name} leaves the lobby",
+    "LLOB": "{name} leaves the lobby",
+    "LOGO": "{name} logs out",
+}
+"""By the message that tells it, the sentence about somebody who leaves."""
 
 _ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
 """Other protocols over lines have messages of these names, too."""
@@ -78,6 +87,37 @@ class Okey(Dissector):
         if any(name not in _ANYBODYS for name in sound):
             return "certain"
         return "similar" if any(line.row is not None for line in lines) else None
+
+    phrases = MappingProxyType(
+        {
+            "tile": tile_words,
+            "deck": deck_words,
+            "exchange": exchange_words,
+            "stack": stack_words,
+        }
+    )
+
+    def template(self, event: Event) -> str:
+        data = event.data
+        match event.kind:
+            case "dealt" if data.get("deck") is None:
+                return "{name} gets their tiles at seat {seat}"
+            case "returned" if data.get("deck") is None:
+                return "{name} is back at seat {seat}"
+            case "cheated" if data.get("deck") is None:
+                return "{name} takes a winning deck"
+            case "drew":
+                tile = "a tile" if data.get("tile") is None else "{tile}"
+                return f"{{name}} draws {tile}" + ("" if data.get("stack") is None else " from {stack}")
+            case "put":
+                tile = "a tile" if data.get("tile") is None else "{tile}"
+                may = "is not allowed to put" if data.get("valid") is False else "puts"
+                return f"{{name}} {may} {tile}"
+            case "status" if data.get("exchange") == [None] * SEATS:
+                return "it is {name}'s turn; the exchange stacks are empty"
+            case "left":
+                return _LEAVES.get(str(data.get("reason")), super().template(event))
+        return super().template(event)
 
     def words(self, value: Any) -> str:
         if isinstance(value, bool):

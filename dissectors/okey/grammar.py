@@ -685,7 +685,7 @@ EVENTS = (
     EventKind("joined_lobby", ("name", "lobby"), "{name} joins lobby {lobby}"),
     EventKind("ready", ("name", "lobby"), "{name} is ready", own=("+REDY",)),
     EventKind(
-        "dealt", ("seat", "name", "deck"), "{name} gets his tiles at seat {seat}: {deck}", own=("STRT",)
+        "dealt", ("seat", "name", "deck"), "{name} gets their tiles at seat {seat}: {deck}", own=("STRT",)
     ),
     EventKind(
         "returned", ("seat", "name", "deck"), "{name} is back at seat {seat} with {deck}", own=("STRT",)
@@ -701,7 +701,7 @@ EVENTS = (
     EventKind(
         "put",
         ("seat", "name", "tile", "deck", "valid"),
-        "{name} puts {tile}; valid: {valid}",
+        "{name} puts {tile}",
         own=("+PUTT",),
         follows="after",
     ),

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.records import ENDINGS, Direction, Event
 from kiebitz.dissectors.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
 from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, kinds
 from kiebitz.dissectors.schafkopf.queries import QUERIES
 from kiebitz.dissectors.schafkopf.table import SchafkopfTable
+from kiebitz.dissectors.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 from kiebitz.dissectors.state import State
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.probing.demands import Reactions
     from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
     from kiebitz.dissectors.statistics import Statistic
+
+_ANSWERS = {
+    "ERSTE3": {"JA": "{name} knocks", "NEIN": "{name} does not knock"},
+    "KONTRA": {"JA": "{name} says Kontra", "NEIN": "{name} does not say Kontra"},
+    "HOCHZEIT": {"JA": "{name} accepts the Hochzeit", "NEIN": "{name} declines the Hochzeit"},
+}
+"""By question and answer what a player does."""
 
 
 class Schafkopf(Dissector):
@@ -59,6 +68,25 @@ class Schafkopf(Dissector):
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))
+
+    phrases = MappingProxyType(
+        {"card": card_words, "cards": cards_words, "mode": mode_words},
+    )
+
+    def template(self, event: Event) -> str:
+        data = event.data
+        match event.kind:
+            case "answered":
+                answers = _ANSWERS.get(str(data.get("question")), {})
+                return answers.get(str(data.get("answer")), super().template(event))
+            case "bid" if data.get("mode") == NO_GAME:
+                return "{name} passes"
+            case "best_bid" if data.get("mode") == NO_GAME:
+                return "there is no bid yet"
+            case "left" if str(data.get("reason")) not in ENDINGS:
+                # The client has said that it leaves.
+                return "{name} leaves"
+        return super().template(event)
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = self.framer(direction)

@@ -529,7 +529,7 @@ EVENTS = (
     EventKind(
         "trick",
         ("number", "cards", "leader", "winner", "points"),
-        "trick {number}: {cards} goes to {winner}, {points} points",
+        "trick {number} ({cards}) goes to {winner}, {points} points",
     ),
     EventKind("won", ("seats", "names"), "won: {names}"),
     EventKind("lost", ("seats", "names"), "lost: {names}"),

@@ -14,13 +14,14 @@ import msgspec
 
 from kiebitz.dissectors.grammar import Grammar, Handle, Handles, KeysOf
 from kiebitz.dissectors.records import ENDINGS
+from kiebitz.dissectors.sentences import CALLED
 from kiebitz.storage.diff.players import Cast
 
 _DEEPEST = 40
 """Values that lie deeper than this are compared as they are."""
 
-_NOT_MEANT = frozenset({"known_to", "others_see"})
-"""What follows from an event's other data: who may look at it."""
+_NOT_MEANT = frozenset({"known_to", "others_see", CALLED})
+"""Keys that follow from an event's other data: who may look at it, and the names of its players."""
 
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
 

@@ -35,11 +35,11 @@ export class Bar {
     if (range.value !== String(seq)) range.value = seq;
     const share = timeline.last > begin ? (seq - begin) / (timeline.last - begin) : 1;
     byId("timeline").style.setProperty("--share", share.toFixed(5));
-    const count = timeline.last - timeline.first;
-    const place = `event ${seq - timeline.first} of ${count}`;
+    const [place, inFull] = positionWords(seq, this.#watched);
     const clock = clockWords(event?.seq === seq ? event.time : timeline.secondsAt(seq));
-    range.setAttribute("aria-valuetext", printable([place, clock, event?.sentence].filter(Boolean).join(", ")));
+    range.setAttribute("aria-valuetext", printable([inFull, clock, event?.sentence].filter(Boolean).join(", ")));
     write(byId("place"), place);
+    byId("place").title = inFull;
     write(byId("clock"), clock);
     write(byId("game"), this.#gameWords(timeline, seq));
     const drawn = JSON.stringify([
@@ -77,6 +77,20 @@ export class Bar {
     const errors = timeline.flaws.filter(({ severity }) => severity === "error").length;
     write(byId("errors"), errors ? `${errors} ${errors === 1 ? "error" : "errors"}` : "");
   }
+}
+
+/**
+ * The position by the event's number in the session, as the lists and `--at` have it; of several tables, which
+ * event of this one it is, too: short for the eye, and in full.
+ */
+function positionWords(seq, { timeline, event, tables }) {
+  const place = seq - timeline.first;
+  const count = timeline.last - timeline.first;
+  if (count === 0) return ["no events", "no events"];
+  if (tables.length < 2) return [`#${place} of ${count}`, `#${place} of ${count}`];
+  const among = `${place} of ${count}`;
+  const [short, full] = event?.seq === seq ? [`#${event.number} (${among})`, `#${event.number}, `] : [among, ""];
+  return [short, `${full}${among} at this table`];
 }
 
 /** An error is a triangle that stands on its point, a warning a ring. */
