@@ -6,14 +6,13 @@ say, and anybody could publish.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 from pathlib import Path
 
 import msgspec
 
-from kiebitz.proxy.modes import endpoint, parse_endpoint
+from kiebitz.proxy.modes import endpoint, is_this_machine, parse_endpoint
 from kiebitz.proxy.taps.form import TapError
 
 _PORT = 4222
@@ -48,13 +47,8 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def is_here(self) -> bool:
-        """Whether the server is on this machine."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        """True if the server is on this machine."""
+        return is_this_machine(self.host)
 
 
 def parse_place(text: str) -> Place:
