@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
-from command import CAPTURES, kiebitz
+from command import CAPTURES, ROOT, kiebitz
 from corpora import add_here
+from live import PATIENCE_S, until
 from strangers import strange
 from strength import GAMES, a_few
 
 from kiebitz.cli.corpus.captures import captures
+from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError, make, opened
 from kiebitz.storage.corpus.runs import missing, sweep_abandoned
 
@@ -274,3 +280,38 @@ def test_captures_are_found_without_leaving_their_folder(
     ]
     told = capsys.readouterr().err
     assert told.count("this link leads out of given and is left out: name it to add it") == 2
+
+
+def test_what_a_query_spills_is_bounded_private_and_removed(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spilt, connect = tmp_path / "spilt", duckdb.connect
+    spilt.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(spilt))
+    monkeypatch.setattr("duckdb.connect", lambda path: connect(path, config={"memory_limit": "64MB"}))
+    before = tree(sound)
+    with Engine(opened(str(sound))) as engine:
+        (folder,) = spilt.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        query = "select i, hash(i) as h from range(4_000_000) t(i) order by h"
+        answer = engine.ask(query)
+        assert next(answer.rows)
+        assert any(path.stat().st_size > 1 << 20 for path in folder.rglob("*"))
+        limit = "select value from duckdb_settings() where name = 'max_temp_directory_size'"
+        ((bound,),) = engine.rows(limit)
+        assert not bound.startswith("90%")
+    assert [*spilt.iterdir()] == []
+    assert tree(sound) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_query_that_is_ended_leaves_nothing(number: int, sound: Path, tmp_path: Path) -> None:
+    query = "select count(*) from range(10000000) a(i), range(10000000) b(j) where i * j % 7 = 3"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "kiebitz", "corpus", "query", str(sound), query]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
+        until(lambda: bool([*tmp_path.iterdir()]), "a query begins")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err.strip()) == (130, b"")
+    assert [*tmp_path.iterdir()] == []

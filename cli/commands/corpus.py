@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -205,8 +208,22 @@ def query(folder: str, query: str, form: Form | None) -> None:
         show_answer(engine.ask(query), form)
 
 
-def _engine(folder: str) -> Engine:
+@contextmanager
+def _engine(folder: str) -> Iterator[Engine]:
+    """Open a corpus for queries; SIGTERM and SIGHUP end the command like Ctrl-C.
+
+    Temporary files are removed then.
+    """
     from kiebitz.storage.corpus.engine import Engine
     from kiebitz.storage.corpus.layout import opened
 
-    return Engine(opened(folder))
+    before = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        with Engine(opened(folder)) as engine:
+            yield engine
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -38,6 +38,15 @@ _CONNECT_S = 2
 _UNKNOWN_AUTHORITY = (18, 19, 20, 21)
 """OpenSSL's numbers for a certificate that no authority has signed that is known here."""
 
+_WANTS_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
+"""In OpenSSL's reason where a server misses a client's certificate, with TLS 1.2 and 1.3."""
+
+_LONGEST_CLAUSE = 200
+"""Letters of a server's own words that are repeated."""
+
+_NOT_NATS = (AttributeError, LookupError, TypeError, ValueError, asyncio.LimitOverrunError)
+_BROKEN_OFF = ("connection lost", "connection closed")
+
 _PING_EVERY_S = 2
 _LEAST_PAYLOAD = 1 << 20
 _NO_ANSWER = "it does not answer"
@@ -131,11 +140,13 @@ class Link:
         from nats.errors import UnexpectedEOF
         from nats.js.errors import APIError, ServiceUnavailableError
 
-        text = str(error).removeprefix("nats: ").strip("'")
+        text = str(error).removeprefix("nats: ").strip("'")[:_LONGEST_CLAUSE]
         if isinstance(error, asyncio.TimeoutError):
             return _NO_ANSWER
         if isinstance(error, ssl.SSLCertVerificationError):
             return _distrust(error)
+        if isinstance(error, ssl.SSLError):
+            return _refused(error)
         if (number := re.search(r"\[Errno (\d+)\]", text)) is not None:
             # asyncio puts addresses into the text, and several errors into one.
             return os.strerror(int(number[1]))
@@ -149,8 +160,11 @@ class Link:
             return error.description or "it has no JetStream: start nats-server with -js"
         if isinstance(error, APIError) and error.description:
             return error.description
-        if isinstance(error, UnexpectedEOF):
+        if isinstance(error, UnexpectedEOF | ConnectionError) or text.lower() in _BROKEN_OFF:
             return BROKEN_OFF
+        if isinstance(error, _NOT_NATS) or "info message" in text.lower():
+            # nats-py reads an answer without a check of its form.
+            return "it is no NATS server"
         return text or _NO_ANSWER
 
     async def _hear(self, error: Exception) -> None:
@@ -163,6 +177,12 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in _UNKNOWN_AUTHORITY:
         clause += " (SSL_CERT_FILE in the environment names a file with the authorities that are)"
     return clause
+
+
+def _refused(error: ssl.SSLError) -> str:
+    if any(word in str(error.reason) for word in _WANTS_CERTIFICATE):
+        return "it asks for a certificate of the client, which taps do not have: have it accept --nats-creds"
+    return f"TLS with it fails: {str(error.reason).lower().replace('_', ' ')}"
 
 
 async def make_stream(jetstream: JetStreamContext, place: Place) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -118,6 +119,10 @@ class Engine:
     def _kind(self, query: str) -> StatementType | None:
         """Return the type of a query's one statement; None if it has another number of them."""
         try:
+            query.encode()
+        except UnicodeEncodeError as error:
+            raise QueryError("the query is not UTF-8", ()) from error
+        try:
             statements = self._connection.extract_statements(query)
         except duckdb.Error as error:
             raise _of_query(error) from error
@@ -178,6 +183,8 @@ class Engine:
             )
         settings: dict[str, str | list[str] | bool] = {
             "temp_directory": self._spilt.name,
+            # By default it may fill 90 % of the disk.
+            "max_temp_directory_size": f"{shutil.disk_usage(self._spilt.name).free // 2} bytes",
             # The pattern is looked at, too, as if it were a path.
             "allowed_directories": [os.path.join(folder, ""), os.path.join(inside, "")],
             "enable_external_access": False,
