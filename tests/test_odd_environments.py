@@ -115,7 +115,7 @@ WATCHING = [
         {"COLUMNS": "99999999"},
         {"COLUMNS": "1"},
     ),
-    *({"TEXTUAL_COLOR_SYSTEM": "x"}, {"TEXTUAL_THEME": "x"}, {"TEXTUAL_LOG": "/nowhere/x"}, {"LINES": "0"}),
+    *({"TEXTUAL_COLOR_SYSTEM": "x"}, {"TEXTUAL_THEME": "x"}, {"LINES": "0"}),
     *({"TEXTUAL_FPS": "x"}, {"TERM": "garbage"}, {"TERM": "dumb"}, {"TZ": "\x1b[2J"}, {"LC_ALL": "nonsense"}),
 ]
 
