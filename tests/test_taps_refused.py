@@ -124,10 +124,16 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(address: str, tmp_
 # A server that cannot be trusted.
 
 CERTIFICATES: dict[str, tuple[Callable[[Authority, Authority], Path], str]] = {
-    "of an unknown authority": (lambda ours, others: others.server(), "unable to get local issuer"),
-    "expired": (lambda ours, others: ours.server(days=-1), "certificate has expired"),
-    "not valid yet": (lambda ours, others: ours.server(days=5), "not yet valid"),
-    "of another machine": (lambda ours, others: ours.server("127.0.0.9"), "IP address mismatch"),
+    "of an unknown authority": (
+        lambda ours, others: others.server(),
+        "SSL_CERT_FILE in the environment names",
+    ),
+    "expired": (lambda ours, others: ours.server(days=-1), "expired (renew it, or set the clock"),
+    "not valid yet": (lambda ours, others: ours.server(days=5), "not yet valid (set the clock"),
+    "of another machine": (
+        lambda ours, others: ours.server("127.0.0.9"),
+        "(name the server as its certificate does)",
+    ),
 }
 
 

@@ -35,8 +35,15 @@ ANSWER_S = 5.0
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONNECT_S = 2
-_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
-"""OpenSSL's numbers for a certificate that no authority has signed that is known here."""
+_ADVICE = {
+    9: "set the clock of this machine or of the server",
+    10: "renew it, or set the clock of this machine",
+    **dict.fromkeys(
+        (18, 19, 20, 21), "SSL_CERT_FILE in the environment names a file with the authorities that are"
+    ),
+    **dict.fromkeys((62, 64), "name the server as its certificate does"),
+}
+"""Advice by OpenSSL's number for a reason not to trust a certificate."""
 
 _WANTS_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
 """In OpenSSL's reason where a server misses a client's certificate, with TLS 1.2 and 1.3."""
@@ -164,7 +171,7 @@ class Link:
             return BROKEN_OFF
         if isinstance(error, _NOT_NATS) or "info message" in text.lower():
             # nats-py reads an answer without a check of its form.
-            return "it is no NATS server"
+            return "it is no NATS server: name another host or port"
         return text or _NO_ANSWER
 
     async def _hear(self, error: Exception) -> None:
@@ -173,10 +180,9 @@ class Link:
 
 
 def _distrust(error: ssl.SSLCertVerificationError) -> str:
-    clause = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
-    if error.verify_code in _UNKNOWN_AUTHORITY:
-        clause += " (SSL_CERT_FILE in the environment names a file with the authorities that are)"
-    return clause
+    advice = _ADVICE.get(error.verify_code)
+    told = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
+    return told if advice is None else f"{told} ({advice})"
 
 
 def _refused(error: ssl.SSLError) -> str:
