@@ -12,6 +12,7 @@ import pytest
 from command import TINY, kiebitz
 from live import PATIENCE_S, free_port
 from spoilt_databases import SPOTS, spoil
+from strength import a_few
 from terminals import OnTerminal
 
 HOSTILE = (
@@ -83,8 +84,8 @@ while True:
 """
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["picture", "json"])
-def test_a_hostile_server_is_probed(options: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", a_few([[], ["--json"]], [[]]))
+def test_a_hostile_server_is_probed(options: list[str], tmp_path: Path) -> None:
     port, report = free_port("udp"), tmp_path / "probe.html"
     program = shlex.join([sys.executable, "-c", _SERVER, str(port), BYTES.hex()])
     arguments = ["server", str(port), "-d", "maexchen", "--only", "maexchen/REGISTER/whole"]
