@@ -149,7 +149,7 @@ class Workers:
 
 @contextmanager
 def workers(scheduler: str | None) -> Iterator[Workers]:
-    """The workers of a scheduler, as tcp://HOST:8786, or where none is given of this machine.
+    """Connect to the workers of a scheduler, or start some on this machine if none is given.
 
     Raises ClusterError.
     """

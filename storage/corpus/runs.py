@@ -129,7 +129,7 @@ def missing(corpus: Corpus) -> list[Missing]:
 def sweep_abandoned(corpus: Corpus) -> None:
     """Remove what killed runs have left in `.staging`. Raises CorpusError.
 
-    Anything else there stays: that is all but folders with the name of a run which has a log of this user.
+    Only folders named after a run that has a log of this user are removed.
     """
     try:
         with corpus.folder(RUNS) as runs, corpus.folder(STAGING) as staging:
