@@ -19,6 +19,7 @@ from kiebitz.cli.sessions import is_database
 from kiebitz.cli.terminal.console import output
 from kiebitz.proxy.held_signals import held_signals
 from kiebitz.storage.schema import StorageError, sentence
+from kiebitz.storage.surroundings import why_not_ours
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 """What would end the command at once, without Ctrl-C's way through all `finally`."""
@@ -62,6 +63,25 @@ def opened(path: str | None, session: str) -> Iterator[BinaryIO]:
         raise
     except OSError as error:
         raise StorageError(_sentence(path, error)) from error
+
+
+def make_folder(path: str) -> None:
+    """Make a folder that only its owner may enter, unless there is one of this user.
+
+    Raises StorageError if another user controls the folder, or the link to it.
+    """
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+            return
+        if not _is_trusted(os.lstat(path)):
+            raise StorageError(f"{path}: this belongs to another user: name another folder")
+        found = os.stat(path)
+    except OSError as error:
+        raise StorageError(_sentence(path, error)) from error
+    why = why_not_ours(found) if stat.S_ISDIR(found.st_mode) else "this is no folder"
+    if why is not None:
+        raise StorageError(f"{path}: {why}; or name another folder")
 
 
 def _in_place(path: str) -> int | None:

@@ -15,6 +15,7 @@ nobody else's machine can reach the relay unless the user says so. IPv6 addresse
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Literal
 
@@ -138,6 +139,14 @@ def parse_endpoint(text: str) -> tuple[str | None, int]:
     if port > 65_535:
         raise ValueError(f"{match['port']} is no port; ports end at 65535")
     return match["v6"] or match["name"], port
+
+
+def is_this_machine(host: str) -> bool:
+    """True if a host is certainly this machine: `localhost` or an address of the loopback interface."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def endpoint(host: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""What is at a database's path and beside it, looked at before SQLite opens anything there.
+"""Checks of files and folders before they are opened: of a database, and of what SQLite would open beside it.
 
 SQLite follows what it finds: a journal beside a database makes it write into that, and delete whatever file
 the journal names; a pipe makes it wait for ever; a link leads it elsewhere. The folder may be a stranger's,
@@ -7,6 +7,7 @@ or one in which everybody may put things.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -20,6 +21,35 @@ _JOURNAL_PATIENCE_S = 1.0
 _LOOK_EVERY_S = 0.02
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+_AT_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Flags with which a link is not followed, and a pipe not waited for."""
+
+
+def open_folder(path: str, within: int | None = None) -> int:
+    """Open a folder that is no link, below the folder `within` if given. Raises OSError."""
+    return os.open(path, _AT_ONCE | os.O_DIRECTORY, dir_fd=within)
+
+
+def open_file(path: str, within: int | None = None) -> int:
+    """Open a regular file for reading that is no link, below the folder `within` if given.
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, _AT_ONCE, dir_fd=within)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "this is no regular file")
+    return descriptor
+
+
+def why_not_ours(found: os.stat_result) -> str | None:
+    """Return a clause with the reason why other users control a file or folder; None if they do not."""
+    if not _is_ours(found):
+        return "this belongs to another user"
+    if found.st_mode & _OTHERS_MAY_WRITE:
+        return "other users may write into it: chmod go-w takes that right away"
+    return None
 
 
 def check_to_read(path: str) -> None:

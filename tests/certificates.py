@@ -46,12 +46,12 @@ class Authority:
         )
         self.path.write_bytes(certificate.public_bytes(Encoding.PEM))
 
-    def server(self) -> Path:
-        """A file with the key and the certificate of a server at 127.0.0.1."""
+    def server(self, address: str = "127.0.0.1", days: int = 1) -> Path:
+        """Make a file with the key and the certificate of a server, valid until in `days` days."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a server")])
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-        certificate = self._certificate(name, key, lambda made: made.add_extension(names, False))
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        certificate = self._certificate(name, key, lambda made: made.add_extension(names, False), days)
         path = self._folder / "server.pem"
         path.write_bytes(
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -76,6 +76,7 @@ class Authority:
         name: x509.Name,
         key: ec.EllipticCurvePrivateKey,
         extend: Callable[[x509.CertificateBuilder], x509.CertificateBuilder],
+        days: int = 1,
     ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
         made = (
@@ -84,8 +85,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
+            .not_valid_before(now + datetime.timedelta(days=days - 2))
+            .not_valid_after(now + datetime.timedelta(days=days))
             # Who is strict about RFC 5280, as Python is from 3.13 on, asks for these.
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -14,7 +16,7 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz, spawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_bash import Bash
+from in_shells import Bash, Zsh, completed_by_fish
 from live import until
 from strength import a_few
 
@@ -26,8 +28,11 @@ NAMES = [
     *("al ice", "o'hara", 'a"b', "$(touch pwned)", "`touch pwned`", "a!b", "*", "~", "ü", "a\\b", "#1"),
     *("a;touch pwned", "a,b", "a:b=c", "a&b|c<d>e(f)", "{a,b}", "[x]", "$HOME"),
 ]
-NO_WORDS = ["-x", "a\x1b[2J", "a\nb", "\u202eb"]
-"""What is not offered: an option, and names that would have to be escaped."""
+NO_WORDS = ["-x", "a\x1b[2J", "a\nb", "\u202eb", "a\x9b2J", "a\0b", "\u2028b", ""]
+"""What is not offered: an option, an empty name, and names that would have to be escaped."""
+
+NOTE = "$(touch pwned) `touch pwned` %F{red} a:b\x1b[2J\x9b2J\n\u202e"
+"""What a game and a session are called beside their number."""
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with closing(sqlite3.connect(made / "odd.db")) as connection, connection:
         names = [(name, number) for number, name in enumerate([*NAMES, *NO_WORDS], 1)]
         connection.executemany("UPDATE events SET actor = ? WHERE id = ?", names)
+        for change in ("games SET label = ?", "sessions SET name = ?"):
+            connection.execute(f"UPDATE {change}", (NOTE,))
     (made / "tiny.pcap").write_bytes(Path(TINY).read_bytes())
     return made
 
@@ -105,6 +112,39 @@ def test_odd_names_are_words_in_bash(bash: Bash, folder: Path) -> None:
     found = bash.all_of("kiebitz events odd.db --as ")
     assert set(NAMES) <= set(found)
     assert not set(NO_WORDS) & set(found)
+    assert sorted(folder.iterdir()) == before
+
+
+# In a real zsh and a real fish.
+
+
+def test_odd_names_are_words_in_zsh(bash: Bash, folder: Path) -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed")
+    before = sorted(folder.iterdir())
+    with Zsh(folder) as zsh:
+        found = zsh.all_of("kiebitz events odd.db --as ")
+        assert set(NAMES) <= set(found)
+        assert not set(NO_WORDS) & set(found)
+        # What a number stands for is shown beside it.
+        for line in ("kiebitz state odd.db --game ", "kiebitz state odd.db:"):
+            assert zsh.words(zsh.completed(line, "\t\t"))[-1][-1].isdecimal()
+            assert not re.search("[\x80-\x9f\u2028\u202e]|\x1b\\[2J", zsh.written)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_odd_names_are_words_in_fish(bash: Bash, folder: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    before = sorted(folder.iterdir())
+    offered = completed_by_fish("kiebitz events odd.db --as ", folder)
+    program = "printf '%s\\0' " + " ".join(offered)
+    done = subprocess.run(["fish", "--no-config", "-c", program], capture_output=True, check=True)
+    found = done.stdout.decode().split("\0")[:-1]
+    # Fish puts in a tilde as it is.
+    assert {*NAMES} - {"~"} <= {*found}
+    assert not {*NO_WORDS} & {*found}
+    assert completed_by_fish("kiebitz state odd.db --game ", folder) == ["1", "2"]
     assert sorted(folder.iterdir()) == before
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from command import CAPTURES, kiebitz, spawn
 from corpora import add_here, cluster
 from descendants import children, command
 from live import until
-from strength import GAMES
+from strength import GAMES, a_few
 from test_faults import small_disk
 
 from kiebitz.cli.corpus.adding import Task, add
@@ -200,9 +204,6 @@ def test_nobody_is_at_work(tmp_path: Path) -> None:
         status, said = ended(process)
     assert status == 1
     assert "tcp://127.0.0.1:1: no scheduler answers there" in said
-    done = kiebitz("corpus", "add", str(folder), SMALL[0], "--scheduler", "nonsense")
-    assert done.status == 2
-    assert "nonsense is no scheduler's address: write it as in tcp://HOST:8786" in done.err
     with cluster(tmp_path) as dask, adding(folder, SMALL[0], "--scheduler", dask.address) as process:
         assert process.stderr is not None
         told = process.stderr.readline().decode()
@@ -222,3 +223,70 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
         for capture in (disk / "corpus").glob("capture=*"):
             assert (capture / "sessions.parquet").stat().st_size
         assert not [*(disk / "corpus" / ".staging").iterdir()]
+
+
+ADDRESSES = {
+    "nonsense": "nonsense is no scheduler's address: write it as in tls://HOST:8786",
+    "tcp://127.0.0.1:99999": "99999 is no port",
+    "tcp://192.0.2.1:8786": "is another machine, and nothing protects what is sent there",
+    "ws://lab1:8786": "is another machine, and nothing protects what is sent there",
+    "tcp://127.0.0.1.evil.example:8786": "is another machine",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_that_is_not_safe_is_refused(address: str, tmp_path: Path) -> None:
+    done = kiebitz("corpus", "add", str(tmp_path / "corpus"), SMALL[0], "--scheduler", address)
+    assert (done.status, done.out) == (2, "")
+    assert ADDRESSES[address] in done.err
+    assert not (tmp_path / "corpus").exists()
+
+
+def silent(_: socket.socket) -> None:
+    """Say nothing, until the other side has gone."""
+
+
+def garbage(peer: socket.socket) -> None:
+    peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 100)
+
+
+def long_frame(peer: socket.socket) -> None:
+    peer.sendall(struct.pack("<QQ", 1, 1 << 61) + bytes(100))
+
+
+PEERS = {
+    "silent": (silent, "no scheduler answers there within 10 s"),
+    "garbage": (garbage, "this is no Dask scheduler: "),
+    "a frame that no memory holds": (long_frame, "this is no Dask scheduler: "),
+}
+
+
+@pytest.mark.parametrize("kind", a_few(PEERS, ["garbage"]))
+def test_a_peer_that_is_no_scheduler_is_told(kind: str, tmp_path: Path) -> None:
+    say, words = PEERS[kind]
+
+    def meet() -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = listener.accept()
+                with peer:
+                    say(peer)
+                    while peer.recv(1 << 16):
+                        pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=meet, daemon=True).start()
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        with adding(tmp_path / "corpus", SMALL[0], "--scheduler", address) as process:
+            status, said = ended(process)
+        listener.shutdown(socket.SHUT_RDWR)
+    assert status == 1
+    assert re.search(f"kiebitz: {address}: {words}", said), said
+    assert len(said.splitlines()) == 2
+
+
+def test_tls_without_certificates_is_told(tmp_path: Path) -> None:
+    with adding(tmp_path / "corpus", SMALL[0], "--scheduler", "tls://127.0.0.1:1") as process:
+        status, said = ended(process)
+    assert status == 1
+    assert "tls://127.0.0.1:1: name the certificates for it in Dask's configuration" in said

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 from command import ROOT
 from live import KIEBITZ, kill_all
-from strangers import folder_for_all, planted
+from strangers import folder_for_all, planted, strange
 from strength import a_few
 
 from kiebitz.cli.recording.rotation import Limits, Rotation
 from kiebitz.cli.recording.spool import Spool, hold, tidy
+from kiebitz.cli.watch.watched import _next_paths
 from kiebitz.dissectors.records import Chunk
 from kiebitz.proxy.journal import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
@@ -315,3 +316,18 @@ def test_names_are_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(StorageError, match="record in another folder"):
         rotation.begin(mine)
     assert Path(rotation.begin(mine)).name == NEXT.replace("00001", "01001")
+
+
+def test_a_watcher_does_not_go_on_in_a_database_of_others(tmp_path: Path) -> None:
+    shared = folder_for_all(tmp_path / "shared")
+    game = shared / "game.db"
+    game.touch()
+    planted(shared / NEXT, Path.touch)
+    planted(shared / NEXT.replace("29.db", "30.db"), lambda path: path.symlink_to(game))
+    assert _next_paths(str(game)) == []
+    own = shared / NEXT.replace("29.db", "31.db")
+    own.touch()
+    assert _next_paths(str(game)) == [str(own)]
+    # Who watches another user's recording watches the next one of that user, too.
+    strange(game)
+    assert len(_next_paths(str(game))) == 3

@@ -18,7 +18,7 @@ from strangers import STRANGER, folder_for_all, planted, strange
 from strength import a_few
 from test_faults import full, small_disk
 
-from kiebitz.cli.files import opened
+from kiebitz.cli.files import make_folder, opened
 from kiebitz.storage.schema import StorageError
 
 Make = Callable[[Path], object]
@@ -266,7 +266,7 @@ def test_it_is_ended_in_the_middle(tmp_path: Path, number: signal.Signals) -> No
     # It waits in the block, as it would for a slow disk.
     program = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from pathlib import Path; from kiebitz.cli.files import opened; import time\n"
+        "from pathlib import Path; from kiebitz.cli.files import make_folder, opened; import time\n"
         "with opened(sys.argv[1], 'x') as file:\n    file.write(b'x' * 100_000)\n    time.sleep(60)"
     )
     process = subprocess.Popen(
@@ -344,3 +344,48 @@ def test_another_users_folder_entry_does_not_stop_us(tmp_path: Path) -> None:
     strange(theirs)
     assert kiebitz(*CSV, str(shared / "x")).status == 0
     assert theirs.read_text() == "theirs"
+
+
+def _strange_folder(path: Path) -> None:
+    path.mkdir()
+    strange(path)
+
+
+def _folder_for_all(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o777)
+
+
+def _strange_link(path: Path) -> None:
+    (path.parent / "mine").mkdir()
+    path.symlink_to("mine")
+    strange(path)
+
+
+FOLDERS: dict[str, tuple[Make, str]] = {
+    "another user's": (_strange_folder, "another user"),
+    "another user's link": (_strange_link, "another user"),
+    "for all": (_folder_for_all, "other users may write"),
+    "a file": (Path.touch, "this is no folder"),
+    "a pipe": (os.mkfifo, "this is no folder"),
+    "a link to nothing": (lambda path: path.symlink_to("nothing"), "there is no such folder"),
+}
+
+
+@pytest.mark.parametrize(("make", "words"), FOLDERS.values(), ids=FOLDERS.keys())
+def test_a_folder_of_captures_is_ones_own(tmp_path: Path, make: Make, words: str) -> None:
+    folder = tmp_path / "kept"
+    make(folder)
+    before = folder.lstat()
+    done = kiebitz("probe", "server", "9", "-d", "maexchen", "--keep", str(folder), "--only", "*/rubbish")
+    assert (done.status, done.out) == (1, "")
+    assert words in done.err
+    assert os.path.samestat(folder.lstat(), before)
+    assert not folder.is_dir() or names(folder) == []
+
+
+def test_a_new_folder_of_captures_is_private(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("new")
+    for path in ("new", "new", "link"):
+        make_folder(str(tmp_path / path))
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700

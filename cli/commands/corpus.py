@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -44,10 +46,16 @@ def corpus() -> None:
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Have the workers of this Dask scheduler do it, as in tcp://HOST:8786. They need the same Kiebitz, "
+    help="Have the workers of this Dask scheduler do it, as in tls://HOST:8786. They need the same Kiebitz, "
     "and must see DIR and the captures by the same paths. Without it, all cores of this machine do it.",
 )
-def add(folder: str, captures: tuple[str, ...], scheduler: str | None) -> None:
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="--scheduler: speak to another machine without TLS. Whoever can send to its port, or is on the way, "
+    "can run programs there and here.",
+)
+def add(folder: str, captures: tuple[str, ...], scheduler: str | None, insecure: bool) -> None:
     """Add captures to the corpus in DIR, which is made if there is none.
 
     CAPTURE is a file, a folder with all captures in it and below it, or a pattern. A capture that is in
@@ -57,12 +65,15 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None) -> None:
     \b
     Example:
       kiebitz corpus add years 2016/ 2017/ 'more/**/*.pcapng.zst'
-      kiebitz corpus add /shared/years /shared/captures --scheduler tcp://lab1:8786
+      kiebitz corpus add /shared/years /shared/captures --scheduler tls://lab1:8786
     """
     from kiebitz.cli.corpus.add import add_captures
+    from kiebitz.cli.corpus.cluster import check_scheduler
 
-    if scheduler is not None and not re.fullmatch(r"(tcp|tls|wss?)://[^/]+:[0-9]+", scheduler):
-        raise click.UsageError(f"{scheduler} is no scheduler's address: write it as in tcp://HOST:8786")
+    if scheduler is not None:
+        check_scheduler(scheduler, insecure)
+    elif insecure:
+        raise click.UsageError("--insecure goes with --scheduler")
     if "-" in captures:
         raise click.UsageError("a corpus is made of files: write what comes from a pipe into one")
     if not add_captures(folder, captures, scheduler):
@@ -197,8 +208,22 @@ def query(folder: str, query: str, form: Form | None) -> None:
         show_answer(engine.ask(query), form)
 
 
-def _engine(folder: str) -> Engine:
+@contextmanager
+def _engine(folder: str) -> Iterator[Engine]:
+    """Open a corpus for queries; SIGTERM and SIGHUP end the command like Ctrl-C.
+
+    Temporary files are removed then.
+    """
     from kiebitz.storage.corpus.engine import Engine
     from kiebitz.storage.corpus.layout import opened
 
-    return Engine(opened(folder))
+    before = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        with Engine(opened(folder)) as engine:
+            yield engine
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

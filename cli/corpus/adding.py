@@ -95,6 +95,10 @@ def _corpus(task: Task) -> Corpus:
         corpus = opened(task.folder)
     except CorpusError as error:
         raise _Stopped(f"{here} does not see the corpus; all need the same disk: {error}") from error
+    try:
+        corpus.check_to_add()
+    except CorpusError as error:
+        raise _Stopped(f"{here} does not add to this corpus: {error}") from error
     if corpus.id != task.corpus:
         raise _Stopped(f"{task.folder} is another folder for {here}: put it on a disk that all see")
     spare(os.path.join(corpus.path, task.run))

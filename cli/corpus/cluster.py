@@ -6,7 +6,10 @@ goes wrong with it.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
+import socket
 import tempfile
 import time
 import warnings
@@ -16,11 +19,12 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-import dask
+import click
 
 from kiebitz.cli.corpus.adding import Outcome, Task, add
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.proxy.modes import is_this_machine, parse_endpoint
 from kiebitz.proxy.processes import safe_path
 
 if TYPE_CHECKING:
@@ -50,8 +54,30 @@ _SETTINGS = {
 }
 
 
+_PLACES = "files in ~/.config/dask, or variables DASK_..."
+
+
 class ClusterError(KiebitzError):
     """There are no workers, or no longer; the message says why, and what to do."""
+
+
+def check_scheduler(address: str, is_insecure: bool) -> None:
+    """Raise UsageError unless an address is a scheduler's, and one that is protected or of this machine.
+
+    Dask executes what a scheduler sends, and a scheduler what anybody sends.
+    """
+    match = re.fullmatch(r"(?P<scheme>tcp|tls|wss?)://(?P<endpoint>[^/]+:[0-9]+)", address)
+    if match is None:
+        raise click.UsageError(f"{address} is no scheduler's address: write it as in tls://HOST:8786")
+    try:
+        host, _ = parse_endpoint(match["endpoint"])
+    except ValueError as error:
+        raise click.UsageError(f"{address}: {error}") from error
+    if match["scheme"] in ("tcp", "ws") and not is_insecure and not is_this_machine(host or ""):
+        raise click.UsageError(
+            f"{address} is another machine, and nothing protects what is sent there: write tls:// and name "
+            "its certificates in Dask's configuration, or give --insecure if you trust the whole network"
+        )
 
 
 class Workers:
@@ -123,26 +149,78 @@ class Workers:
 
 @contextmanager
 def workers(scheduler: str | None) -> Iterator[Workers]:
-    """The workers of a scheduler, as tcp://HOST:8786, or where none is given of this machine.
+    """Connect to the workers of a scheduler, or start some on this machine if none is given.
 
     Raises ClusterError.
     """
     with ExitStack() as held:
-        held.enter_context(dask.config.set(_SETTINGS))
-        # They are about other versions, of which the tasks see to what matters.
-        held.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        from distributed import Client
-
+        if scheduler is None:
+            held.enter_context(_without_variables())
         try:
-            if scheduler is None:
-                client, name = _local(held), "Dask"
-            else:
-                client, name = Client(scheduler, timeout=_PATIENCE_S, set_as_default=False), scheduler
-        except (OSError, ValueError) as error:
-            raise ClusterError(f"{scheduler or 'Dask'}: no scheduler answers there: {error}") from error
+            client = _client(scheduler, held)
+        except ClusterError:
+            raise
+        except Exception as error:
+            # Dask raises whatever comes of a value that it does not expect.
+            why = " ".join(str(error).split())
+            raise ClusterError(f"Dask does not start; see to its configuration ({_PLACES}): {why}") from error
         held.callback(client.close, timeout=_LOOK_S)
-        yield Workers(client, name)
+        yield Workers(client, scheduler or "Dask")
+
+
+def _client(scheduler: str | None, held: ExitStack) -> Client:
+    """Connect to a scheduler, or start one on this machine. Raises ClusterError, and whatever Dask raises."""
+    import dask
+
+    held.enter_context(dask.config.set(_SETTINGS))
+    # They are about other versions, of which the tasks see to what matters.
+    held.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+    from distributed import Client
+
+    if scheduler is None:
+        return _local(held)
+    _reach(scheduler)
+    return Client(scheduler, timeout=_PATIENCE_S, set_as_default=False)
+
+
+def _reach(scheduler: str) -> None:
+    """Raise ClusterError unless a scheduler answers.
+
+    Dask's client waits without end for a peer that accepts connections and stays silent.
+    """
+    from distributed import Security
+    from distributed.core import rpc
+
+    arguments = Security().get_connection_args("client")
+    if scheduler.startswith(("tls:", "wss:")) and arguments.get("ssl_context") is None:
+        raise ClusterError(f"{scheduler}: name the certificates for it in Dask's configuration ({_PLACES})")
+
+    async def identify() -> None:
+        async with rpc(scheduler, timeout=_PATIENCE_S, connection_args=arguments) as remote:
+            await remote.identity(n_workers=0)
+
+    host, port = parse_endpoint(scheduler.partition("://")[2])
+    try:
+        socket.getaddrinfo(host, port)
+        asyncio.run(asyncio.wait_for(identify(), _PATIENCE_S + _LOOK_S))
+    except TimeoutError as error:
+        raise ClusterError(f"{scheduler}: no scheduler answers there within {_PATIENCE_S:.0f} s") from error
+    except OSError as error:
+        raise ClusterError(f"{scheduler}: no scheduler answers there: {error.strerror or error}") from error
+    except Exception as error:
+        # Dask reads an answer without a check of its form.
+        raise ClusterError(f"{scheduler}: this is no Dask scheduler: {error}") from error
+
+
+@contextmanager
+def _without_variables() -> Iterator[None]:
+    """Hide the variables that configure Dask from it and its processes, which need none on this machine."""
+    hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("DASK_")}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def _local(held: ExitStack) -> Client:

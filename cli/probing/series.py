@@ -7,12 +7,12 @@ import os
 import shlex
 import time
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
 
-from kiebitz.cli.files import opened
+from kiebitz.cli.files import make_folder, opened
 from kiebitz.cli.probing.going import Making, way_of_game, ways_to
 from kiebitz.cli.probing.in_play import Game, InPlay, verdict_of, with_findings, wrong_messages
 from kiebitz.cli.probing.program import Program
@@ -80,6 +80,9 @@ class Series:
         self._program = program
         self._database = database
         self._keep = keep
+        if keep is not None and os.path.lexists(keep):
+            # Refused before cases run, not at the first that fails.
+            make_folder(keep)
         self._room = Room(None)
         self._was_heard = False
         self._hopeless: dict[_Key, str] = {}
@@ -274,8 +277,7 @@ class Series:
     def _keep_capture(self, timeline: Timeline, case: str) -> None:
         if self._keep is None:
             return
-        with suppress(FileExistsError):
-            os.mkdir(self._keep)
+        make_folder(self._keep)
         path = os.path.join(self._keep, case.replace("/", "-") + ".pcapng")
         with opened(path, self._database or "") as file:
             FORMATS["pcapng"](timeline, file)

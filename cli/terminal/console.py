@@ -122,11 +122,14 @@ def counted(count: int, what: str, several: str | None = None) -> str:
 
 
 def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
-    """What a shell offers: words, each with a note. One that would have to be escaped is none of them."""
+    """Return what a shell offers: words, each with a note.
+
+    Empty words, which zsh would not count, and words that would have to be escaped are left out.
+    """
     return [
         Candidate(word, help=None if note is None else printable(note))
         for word, note in words
-        if printable(word) == word
+        if word and printable(word) == word
     ]
 
 

@@ -22,6 +22,10 @@ RECORDER_SAYS = "KIEBITZ_RECORDER_SAYS"
 """The variable in which one process of ours tells another where it says what it has to say: a descriptor."""
 
 
+_NOT_FOR_TEXTUAL = ("COLUMNS", "LINES", "TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM")
+"""Variables that Textual uses unchecked: the terminal's size, a module to load, a key of rich's table."""
+
+
 def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
     """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead.
 
@@ -54,6 +58,8 @@ def viewer_of(
     `game` is a number in the session. `between` are the first and the last event, by their ids, if only those
     are to be seen.
     """
+    for name in _NOT_FOR_TEXTUAL:
+        os.environ.pop(name, None)
     from kiebitz.cli.watch.strips import has_letters
     from kiebitz.cli.watch.viewer import Viewer
     from kiebitz.cli.watch.watched import Watched

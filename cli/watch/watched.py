@@ -226,15 +226,21 @@ class Watched:
 
 
 def _next_paths(path: str) -> list[str]:
-    """The databases that may carry on what is in the one at `path`: see `cli.recording.rotation`."""
+    """Return the databases that may carry on the one at `path`: see `cli.recording.rotation`.
+
+    In a folder of several users, another user's file or link is none of them.
+    """
     folder, (name, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     form = _NEXT.fullmatch(name)
     assert form is not None
     begin = f"{form['stem']}_{int(form['number'] or 0) + 1:05}_"
+    owners = {os.geteuid(), 0}
+    with suppress(OSError):
+        owners.add(os.stat(path).st_uid)
     with suppress(OSError):
         return sorted(
             str(found)
             for found in Path(folder or ".").iterdir()
-            if found.name.startswith(begin) and found.suffix == suffix
+            if found.name.startswith(begin) and found.suffix == suffix and found.lstat().st_uid in owners
         )
     return []

@@ -35,8 +35,24 @@ ANSWER_S = 5.0
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONNECT_S = 2
-_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
-"""OpenSSL's numbers for a certificate that no authority has signed that is known here."""
+_ADVICE = {
+    9: "set the clock of this machine or of the server",
+    10: "renew it, or set the clock of this machine",
+    **dict.fromkeys(
+        (18, 19, 20, 21), "SSL_CERT_FILE in the environment names a file with the authorities that are"
+    ),
+    **dict.fromkeys((62, 64), "name the server as its certificate does"),
+}
+"""Advice by OpenSSL's number for a reason not to trust a certificate."""
+
+_WANTS_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
+"""In OpenSSL's reason where a server misses a client's certificate, with TLS 1.2 and 1.3."""
+
+_LONGEST_CLAUSE = 200
+"""Letters of a server's own words that are repeated."""
+
+_NOT_NATS = (AttributeError, LookupError, TypeError, ValueError, asyncio.LimitOverrunError)
+_BROKEN_OFF = ("connection lost", "connection closed")
 
 _PING_EVERY_S = 2
 _LEAST_PAYLOAD = 1 << 20
@@ -131,11 +147,13 @@ class Link:
         from nats.errors import UnexpectedEOF
         from nats.js.errors import APIError, ServiceUnavailableError
 
-        text = str(error).removeprefix("nats: ").strip("'")
+        text = str(error).removeprefix("nats: ").strip("'")[:_LONGEST_CLAUSE]
         if isinstance(error, asyncio.TimeoutError):
             return _NO_ANSWER
         if isinstance(error, ssl.SSLCertVerificationError):
             return _distrust(error)
+        if isinstance(error, ssl.SSLError):
+            return _refused(error)
         if (number := re.search(r"\[Errno (\d+)\]", text)) is not None:
             # asyncio puts addresses into the text, and several errors into one.
             return os.strerror(int(number[1]))
@@ -149,8 +167,11 @@ class Link:
             return error.description or "it has no JetStream: start nats-server with -js"
         if isinstance(error, APIError) and error.description:
             return error.description
-        if isinstance(error, UnexpectedEOF):
+        if isinstance(error, UnexpectedEOF | ConnectionError) or text.lower() in _BROKEN_OFF:
             return BROKEN_OFF
+        if isinstance(error, _NOT_NATS) or "info message" in text.lower():
+            # nats-py reads an answer without a check of its form.
+            return "it is no NATS server: name another host or port"
         return text or _NO_ANSWER
 
     async def _hear(self, error: Exception) -> None:
@@ -159,10 +180,15 @@ class Link:
 
 
 def _distrust(error: ssl.SSLCertVerificationError) -> str:
-    clause = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
-    if error.verify_code in _UNKNOWN_AUTHORITY:
-        clause += " (SSL_CERT_FILE in the environment names a file with the authorities that are)"
-    return clause
+    advice = _ADVICE.get(error.verify_code)
+    told = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
+    return told if advice is None else f"{told} ({advice})"
+
+
+def _refused(error: ssl.SSLError) -> str:
+    if any(word in str(error.reason) for word in _WANTS_CERTIFICATE):
+        return "it asks for a certificate of the client, which taps do not have: have it accept --nats-creds"
+    return f"TLS with it fails: {str(error.reason).lower().replace('_', ' ')}"
 
 
 async def make_stream(jetstream: JetStreamContext, place: Place) -> int:

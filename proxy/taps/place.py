@@ -6,14 +6,16 @@ say, and anybody could publish.
 
 from __future__ import annotations
 
-import ipaddress
+import errno
+import os
 import re
 import socket
+import stat
 from pathlib import Path
 
 import msgspec
 
-from kiebitz.proxy.modes import endpoint, parse_endpoint
+from kiebitz.proxy.modes import endpoint, is_this_machine, parse_endpoint
 from kiebitz.proxy.taps.form import TapError
 
 _PORT = 4222
@@ -22,6 +24,10 @@ _URL = re.compile(r"(?P<scheme>nats|tls)://(?P<host>[^/\s]+)/(?P<subject>[^/\s]+
 _SUBJECT = re.compile(r"[A-Za-z0-9-]{1,64}(\.[A-Za-z0-9-]{1,64}){0,7}", re.A)
 _NAME = re.compile(r"[A-Za-z0-9-]{1,64}", re.A)
 _MOST_CREDENTIALS = 64 << 10
+_CREDENTIALS = re.compile(
+    r"BEGIN NATS USER JWT-*\s+[\w-]+\.[\w-]+\.[\w-]+\s.*BEGIN USER NKEY SEED-*\s+SU[A-Z2-7]{56}\s",
+    re.A | re.S,
+)
 _SEED = re.compile(r"SU[A-Z2-7]{56}", re.A)
 
 
@@ -48,25 +54,20 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def is_here(self) -> bool:
-        """Whether the server is on this machine."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        """True if the server is on this machine."""
+        return is_this_machine(self.host)
 
 
 def parse_place(text: str) -> Place:
     """Read a place. Raises ValueError with a sentence that says what is wrong."""
     match = _URL.fullmatch(text)
     if match is None:
-        if "@" in text:
+        if "@" in text or "?" in text:
             raise ValueError(_NO_SECRETS)
         raise ValueError(
             f"'{text}' does not say which server and subject: nats://HOST:PORT/SUBJECT, {_EXAMPLE}"
         )
-    if "@" in match["host"]:
+    if "@" in match["host"] or "?" in match["subject"]:
         raise ValueError(_NO_SECRETS)
     given = match["host"]
     has_port = re.search(r"(^|[^:\]]|\]):[0-9]+$", given) is not None and (
@@ -120,13 +121,16 @@ def read_seed(credentials: Path) -> str | None:
     Raises TapError.
     """
     try:
-        with credentials.open("rb") as file:
+        # A pipe is not waited for; the file is read again with each connection.
+        with open(os.open(credentials, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is a pipe or a device: name a file")
             text = file.read(_MOST_CREDENTIALS).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise TapError(f"{credentials}: the credentials cannot be read: {reason}") from error
     if _SEED.fullmatch(text.strip()) is not None:
         return text.strip()
-    if "BEGIN NATS USER JWT" in text and "BEGIN USER NKEY SEED" in text:
+    if _CREDENTIALS.search(text) is not None:
         return None
     raise TapError(f"{credentials}: these are no credentials of NATS: neither a JWT and a seed, nor a seed")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,7 +16,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import duckdb
-from duckdb import DuckDBPyConnection
+from duckdb import DuckDBPyConnection, StatementType
 
 from kiebitz.storage.corpus.functions import Functions
 from kiebitz.storage.corpus.layout import Corpus, CorpusError
@@ -26,6 +27,11 @@ _BATCH = 2_048
 
 TYPES = {int: "BIGINT", str: "VARCHAR", bytes: "BLOB"}
 """Types of values as DuckDB calls them."""
+
+_EXPLAIN = re.compile(
+    r"\s*explain\b(\s*analyze\b|\s*\(\s*(analyze|format)\b[\w\s,]*\))?", re.IGNORECASE | re.ASCII
+)
+"""What stands before the statement that is explained."""
 
 _GLOB = re.compile(r"([*?\[])")
 
@@ -57,6 +63,7 @@ class Engine:
     """Answers queries about a corpus, one at a time, as a context. Ctrl-C ends one. Raises CorpusError."""
 
     def __init__(self, corpus: Corpus) -> None:
+        corpus.check_files()
         self.corpus = corpus
         self._spilt = tempfile.TemporaryDirectory(prefix="kiebitz-")
         self._thread = ThreadPoolExecutor(1, "duckdb")
@@ -92,19 +99,34 @@ class Engine:
         return self._answer(query, parameters).rows
 
     def ask(self, query: str) -> Answer:
-        """The answer to somebody's query: one SELECT, or what stands for one. Raises QueryError."""
-        try:
-            statements = self._connection.extract_statements(query)
-        except duckdb.Error as error:
-            raise _of_query(error) from error
-        if len(statements) != 1 or statements[0].type not in _READING:
-            raise QueryError("a corpus is only read: ask with one SELECT", ())
+        """Return the answer to a user's query, which must be one SELECT, or EXPLAIN of one.
+
+        Raises QueryError.
+        """
+        kind = self._kind(query)
+        if kind is StatementType.EXPLAIN:
+            # EXPLAIN ANALYZE executes the statement behind it, whatever it is.
+            kind = self._kind(query[match.end() :] if (match := _EXPLAIN.match(query)) else "")
+        if kind is not StatementType.SELECT:
+            raise QueryError("a corpus is only read: ask with one SELECT, or EXPLAIN of one", ())
         try:
             return self._answer(query, ())
         except CorpusError as error:
             if isinstance(error.__cause__, duckdb.Error):
                 raise _of_query(error.__cause__) from error.__cause__
             raise
+
+    def _kind(self, query: str) -> StatementType | None:
+        """Return the type of a query's one statement; None if it has another number of them."""
+        try:
+            query.encode()
+        except UnicodeEncodeError as error:
+            raise QueryError("the query is not UTF-8", ()) from error
+        try:
+            statements = self._connection.extract_statements(query)
+        except duckdb.Error as error:
+            raise _of_query(error) from error
+        return statements[0].type if len(statements) == 1 else None
 
     def _answer(self, query: str, parameters: Sequence[Any]) -> Answer:
         # An open answer keeps its connection busy.
@@ -161,6 +183,8 @@ class Engine:
             )
         settings: dict[str, str | list[str] | bool] = {
             "temp_directory": self._spilt.name,
+            # By default it may fill 90 % of the disk.
+            "max_temp_directory_size": f"{shutil.disk_usage(self._spilt.name).free // 2} bytes",
             # The pattern is looked at, too, as if it were a path.
             "allowed_directories": [os.path.join(folder, ""), os.path.join(inside, "")],
             "enable_external_access": False,
@@ -174,9 +198,6 @@ class Engine:
         if raised is not None and isinstance(raised, Exception):
             return raised
         return CorpusError(f"{self.corpus.path}: {str(error).splitlines()[0]}")
-
-
-_READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
 
 def _of_query(error: duckdb.Error) -> QueryError:

@@ -11,11 +11,13 @@ import errno
 import os
 import shutil
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.storage.surroundings import open_file, open_folder, why_not_ours
 
 FORMAT = 1
 """Kept in the folder's `corpus.json`; one with a higher number was made by a newer Kiebitz."""
@@ -24,6 +26,11 @@ STAGING = ".staging"
 """The folder in which captures are made, those of each run in a folder of its own."""
 
 RUNS = "runs"
+
+_NO_FILE = "this is a link, a pipe or a device, which a corpus does not have: remove it"
+_NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
+_PRIVATE, _MODE = 0o700, 0o755
+"""Permissions of the corpus' folder, and of folders in it."""
 
 _MARK = "corpus.json"
 _MOST = 10_000
@@ -44,7 +51,7 @@ class _Mark(msgspec.Struct):
 
 
 class Corpus:
-    """An opened corpus: `path` is its folder, `id` tells it from all others."""
+    """An opened corpus: `path` is its folder, `id` identifies it."""
 
     def __init__(self, path: str, mark: _Mark) -> None:
         self.path = path
@@ -55,14 +62,52 @@ class Corpus:
         return os.path.join(self.path, _CAPTURE + digest)
 
     def has(self, digest: str) -> bool:
-        """Whether a capture is in it."""
+        """True if a capture is in the corpus."""
         return os.path.isdir(self.capture(digest))
 
+    @contextmanager
+    def folder(self, *names: str) -> Iterator[int]:
+        """Open a folder of the corpus to change it; gives its descriptor.
+
+        Raises CorpusError if it, or a folder above it in the corpus, is a link or under the control of
+        another user; OSError if it cannot be opened.
+        """
+        with _own_folder(self.path, *names) as descriptor:
+            yield descriptor
+
+    def check_to_add(self) -> None:
+        """Raise CorpusError unless captures may be added to the corpus."""
+        try:
+            for name in (STAGING, RUNS):
+                with self.folder(name):
+                    pass
+        except OSError as error:
+            raise CorpusError(sentence(self.path, error)) from error
+
+    def check_files(self) -> None:
+        """Raise CorpusError if anything in the corpus is neither a file nor a folder.
+
+        DuckDB would wait for a pipe, and follow a link.
+        """
+        waiting = [self.path]
+        while waiting:
+            try:
+                # Folders come and go while captures are added.
+                with suppress(FileNotFoundError, PermissionError), os.scandir(waiting.pop()) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+                        elif not entry.is_file(follow_symlinks=False):
+                            raise CorpusError(f"{entry.path}: {_NO_FILE}")
+            except OSError as error:
+                raise CorpusError(sentence(self.path, error)) from error
+
     def stage(self, run: str, digest: str) -> str:
-        """Make a folder to make a capture in. Raises OSError, also when the run is over."""
-        made = os.path.join(self.path, STAGING, run, f"{digest}-{uuid.uuid4().hex}")
-        os.mkdir(made)
-        return made
+        """Make a folder to make a capture in. Raises CorpusError, and OSError, also when the run is over."""
+        name = f"{digest}-{uuid.uuid4().hex}"
+        with self.folder(STAGING, run) as descriptor:
+            os.mkdir(name, _MODE, dir_fd=descriptor)
+        return os.path.join(self.path, STAGING, run, name)
 
     def put(self, staged: str, digest: str) -> bool:
         """Let a capture that was made appear; False if it was there already. Raises OSError."""
@@ -81,6 +126,40 @@ class Corpus:
         return True
 
 
+@contextmanager
+def _own_folder(path: str, *names: str) -> Iterator[int]:
+    """Open a folder, and folders below it in turn; gives the descriptor of the last.
+
+    Raises CorpusError if one is a link or under the control of another user; OSError.
+    """
+    # A corpus may be named by a link of one's own; what is in it may be another user's.
+    at = os.path.abspath(path)
+    if os.path.islink(at) and os.lstat(at).st_uid in (os.geteuid(), 0):
+        at = os.path.realpath(at)
+    with ExitStack() as stack:
+        shown, descriptor = path, _open_own(at, None, path)
+        stack.callback(os.close, descriptor)
+        for name in names:
+            shown = os.path.join(shown, name)
+            descriptor = _open_own(name, descriptor, shown)
+            stack.callback(os.close, descriptor)
+        yield descriptor
+
+
+def _open_own(name: str, within: int | None, shown: str) -> int:
+    try:
+        descriptor = open_folder(name, within)
+    except OSError as error:
+        if error.errno in _NO_FOLDER:
+            raise CorpusError(f"{shown}: {_NO_FILE}") from error
+        raise
+    why = why_not_ours(os.fstat(descriptor))
+    if why is not None:
+        os.close(descriptor)
+        raise CorpusError(f"{shown}: {why}; or add to another corpus")
+    return descriptor
+
+
 def _settle(path: str) -> None:
     """Have a file, or a folder's names, written to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -91,25 +170,30 @@ def _settle(path: str) -> None:
 
 
 def make(path: str) -> Corpus:
-    """Make a corpus of an empty folder, or of one that is not there yet; or open it.
+    """Make a corpus of an empty folder, or of one that is not there yet; or open it to add to it.
 
     Raises CorpusError.
     """
     _check_name(path)
-    mark = os.path.join(path, _MARK)
     try:
-        os.makedirs(path, exist_ok=True)
-        held = [name for name in os.listdir(path) if not name.startswith(".")]
-        if not os.path.exists(mark):
-            # Looked for later than the rest, of which nobody makes anything before it.
-            if held:
-                raise CorpusError(f"{path}: this folder holds other files: name a new one, or an empty one")
-            _put_mark(path, mark)
-        for folder in (STAGING, RUNS):
-            os.makedirs(os.path.join(path, folder), exist_ok=True)
+        os.makedirs(path, _PRIVATE, exist_ok=True)
+        with _own_folder(path) as descriptor:
+            held = [name for name in os.listdir(descriptor) if not name.startswith(".")]
+            if _MARK not in os.listdir(descriptor):
+                # Listed after the rest, which is only made once the mark is there.
+                if held:
+                    raise CorpusError(
+                        f"{path}: this folder holds other files: name a new one, or an empty one"
+                    )
+                _put_mark(descriptor)
+            for folder in (STAGING, RUNS):
+                with suppress(FileExistsError):
+                    os.mkdir(folder, _MODE, dir_fd=descriptor)
     except OSError as error:
         raise CorpusError(sentence(path, error)) from error
-    return opened(path)
+    corpus = opened(path)
+    corpus.check_to_add()
+    return corpus
 
 
 def _check_name(path: str) -> None:
@@ -120,32 +204,34 @@ def _check_name(path: str) -> None:
         raise CorpusError(f"{path}: this folder's path is not UTF-8: name another one") from None
 
 
-def _put_mark(path: str, mark: str) -> None:
+def _put_mark(folder: int) -> None:
     """Write what the folder is, unless somebody else has just done so. Raises OSError."""
-    written = os.path.join(path, f".{uuid.uuid4().hex}")
+    name = f".{uuid.uuid4().hex}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with open(written, "xb") as file:
+        with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
             file.write(msgspec.json.encode(_Mark(FORMAT, uuid.uuid4().hex)))
         with suppress(FileExistsError):
-            os.link(written, mark)
+            os.link(name, _MARK, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(written)
+            os.unlink(name, dir_fd=folder)
 
 
 def opened(path: str) -> Corpus:
     """A corpus that is there. Raises CorpusError."""
     _check_name(path)
     try:
-        # It may be somebody else's: no pipe is waited for, and no more is read than there can be.
-        descriptor = os.open(os.path.join(path, _MARK), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
+        # It may be somebody else's: no more is read than there can be.
+        with open(open_file(os.path.join(path, _MARK)), "rb") as file:
             mark = msgspec.json.decode(file.read(_MOST), type=_Mark)
     except FileNotFoundError:
         what = "this is no corpus" if os.path.exists(path) else "there is no such folder"
         raise CorpusError(f"{path}: {what}; kiebitz corpus add makes one") from None
     except OSError as error:
-        raise CorpusError(sentence(path, error)) from error
+        if error.errno not in (errno.EINVAL, errno.ELOOP, errno.ENXIO):
+            raise CorpusError(sentence(path, error)) from error
+        raise CorpusError(f"{path}: its {_MARK} is none of Kiebitz's") from None
     except msgspec.DecodeError:
         raise CorpusError(f"{path}: its {_MARK} is none of Kiebitz's") from None
     if mark.format > FORMAT:
@@ -163,15 +249,3 @@ def sentence(path: str, error: OSError) -> str:
 def is_full(error: OSError) -> bool:
     """Whether an error says that a disk has no room."""
     return error.errno in _NO_ROOM
-
-
-def sweep(corpus: Corpus, run: str) -> None:
-    """Remove what a run has left that nobody goes on with. Raises OSError."""
-    staged = os.path.join(corpus.path, STAGING, run)
-    # Somebody may be at work in it on another machine. From a folder of another name no capture appears; from
-    # one that is being removed it could, by halves.
-    gone = f"{staged}.{uuid.uuid4().hex}.gone"
-    with suppress(FileNotFoundError):
-        os.rename(staged, gone)
-        staged = gone
-    shutil.rmtree(staged, ignore_errors=True)

@@ -6,19 +6,32 @@ The system ends that with the process, so it tells for certain who is still at w
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import re
+import shutil
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
-from kiebitz.storage.corpus.layout import RUNS, STAGING, Corpus, CorpusError, sentence, sweep
+from kiebitz.storage.corpus.layout import RUNS, STAGING, Corpus, CorpusError, sentence
+from kiebitz.storage.surroundings import open_file, open_folder, why_not_ours
 
 _ENDING = ".jsonl"
+
+_LEFT = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}\.[0-9]{6}-[0-9a-f]{8})(\.[0-9a-f]{32}\.gone)?")
+"""The name of a folder that a run has in `.staging`, also while it is being removed."""
+
+_MOST_LINE = 1 << 20
+"""Longest line of a log that is read, in bytes."""
+
+_MOST_LOG = 1 << 30
+"""Longest log that is read, in bytes; a million captures take about 300 MB."""
 
 
 class Wanted(NamedTuple):
@@ -46,10 +59,12 @@ class Run:
         self._corpus = corpus
 
     def __enter__(self) -> Self:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            self._file: IO[bytes] = open(_log(self._corpus, self.name), "xb")
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-            os.mkdir(os.path.join(self._corpus.path, STAGING, self.name))
+            with self._corpus.folder(RUNS) as runs, self._corpus.folder(STAGING) as staging:
+                self._file: IO[bytes] = open(os.open(self.name + _ENDING, flags, 0o644, dir_fd=runs), "wb")
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+                os.mkdir(self.name, 0o755, dir_fd=staging)
         except OSError as error:
             raise CorpusError(sentence(self._corpus.path, error)) from error
         return self
@@ -57,7 +72,9 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        sweep(self._corpus, self.name)
+        # What is left, the next run removes.
+        with suppress(CorpusError, OSError), self._corpus.folder(STAGING) as staging:
+            _sweep(staging, self.name, self.name)
         self._file.close()
 
     def asked(self, wanted: Sequence[Wanted]) -> None:
@@ -85,27 +102,55 @@ def missing(corpus: Corpus) -> list[Missing]:
     sources: dict[str, str] = {}
     came: dict[str, dict[str, Any]] = {}
     at_work: set[str] = set()
-    for run in _runs(corpus):
-        is_on = _is_on(corpus, run)
-        for entry in _entries(corpus, run):
-            path = str(entry.get("path"))
-            if "source" in entry:
-                sources[path] = str(entry["source"])
-                (at_work.add if is_on else at_work.discard)(path)
-            else:
-                came[path] = entry
+    at = os.path.join(corpus.path, RUNS)
+    try:
+        # The corpus may be another user's, and only readable.
+        runs = open_folder(at)
+        try:
+            for run in _runs(runs):
+                at = os.path.join(corpus.path, RUNS, run + _ENDING)
+                with _log(runs, run) as log:
+                    is_on = _is_on(log)
+                    for entry in _entries(log):
+                        path = str(entry.get("path"))
+                        if "source" in entry:
+                            sources[path] = str(entry["source"])
+                            (at_work.add if is_on else at_work.discard)(path)
+                        else:
+                            came[path] = entry
+        finally:
+            os.close(runs)
+    except OSError as error:
+        raise CorpusError(sentence(at, error)) from error
     whys = {path: _why(corpus, source, came.get(path), path in at_work) for path, source in sources.items()}
     return [Missing(sources[path], why) for path, why in sorted(whys.items()) if why is not None]
 
 
 def sweep_abandoned(corpus: Corpus) -> None:
-    """Remove what runs have left whose process was killed. Raises CorpusError."""
+    """Remove what killed runs have left in `.staging`. Raises CorpusError.
+
+    Only folders named after a run that has a log of this user are removed.
+    """
     try:
-        for run in os.listdir(os.path.join(corpus.path, STAGING)):
-            if not _is_on(corpus, run):
-                sweep(corpus, run)
+        with corpus.folder(RUNS) as runs, corpus.folder(STAGING) as staging:
+            for name in os.listdir(staging):
+                match = _LEFT.fullmatch(name)
+                if match is not None and _is_over(runs, match["run"]):
+                    _sweep(staging, name, match["run"])
     except OSError as error:
         raise CorpusError(sentence(corpus.path, error)) from error
+
+
+def _sweep(staging: int, name: str, run: str) -> None:
+    """Remove a folder that a run has left. Raises OSError."""
+    # A worker on another machine may still write into it. From a folder of another name no capture appears;
+    # from one that is being removed an incomplete capture could.
+    gone = f"{run}.{uuid.uuid4().hex}.gone"
+    try:
+        os.rename(name, gone, src_dir_fd=staging, dst_dir_fd=staging)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(gone, ignore_errors=True, dir_fd=staging)
 
 
 def _why(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) -> str | None:
@@ -118,42 +163,47 @@ def _why(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) 
     return str(came.get("failed"))
 
 
-def _log(corpus: Corpus, run: str) -> str:
-    return os.path.join(corpus.path, RUNS, run + _ENDING)
+def _runs(runs: int) -> list[str]:
+    """Return all runs, oldest first. Raises OSError."""
+    return sorted(name.removesuffix(_ENDING) for name in os.listdir(runs) if name.endswith(_ENDING))
 
 
-def _runs(corpus: Corpus) -> list[str]:
-    """All runs, oldest first."""
+def _entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a log. Raises OSError."""
+    while line := file.readline(_MOST_LINE):
+        # Where its process was killed, the last line may be cut.
+        with suppress(ValueError, RecursionError):
+            entry = json.loads(line)
+            if isinstance(entry, dict):
+                yield entry
+
+
+@contextmanager
+def _log(runs: int, run: str) -> Iterator[IO[bytes]]:
+    """Open the log of a run for reading. Raises OSError."""
+    with open(open_file(run + _ENDING, runs), "rb") as file:
+        if os.fstat(file.fileno()).st_size > _MOST_LOG:
+            raise OSError(errno.EFBIG, f"this log is longer than {_MOST_LOG >> 30} GiB")
+        yield file
+
+
+def _is_on(log: IO[bytes]) -> bool:
+    """True if a process is at work on the run of a log. Raises OSError."""
     try:
-        names = os.listdir(os.path.join(corpus.path, RUNS))
-    except OSError as error:
-        raise CorpusError(sentence(corpus.path, error)) from error
-    return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
-
-
-def _entries(corpus: Corpus, run: str) -> Iterator[dict[str, Any]]:
-    try:
-        with open(_log(corpus, run), "rb") as file:
-            for line in file:
-                # Where its process was killed, the last line may be cut.
-                with suppress(ValueError, RecursionError):
-                    entry = json.loads(line)
-                    if isinstance(entry, dict):
-                        yield entry
-    except OSError as error:
-        raise CorpusError(sentence(corpus.path, error)) from error
-
-
-def _is_on(corpus: Corpus, run: str) -> bool:
-    """Whether somebody is at work on a run."""
-    try:
-        with open(_log(corpus, run), "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    fcntl.flock(log, fcntl.LOCK_UN)
+    return False
+
+
+def _is_over(runs: int, run: str) -> bool:
+    """True if a run has a log of this user, and no process is at work on it."""
+    try:
+        with _log(runs, run) as log:
+            return why_not_ours(os.fstat(log.fileno())) is None and not _is_on(log)
     except OSError:
         return False
-    return False
 
 
 def _line(value: dict[str, str]) -> bytes:

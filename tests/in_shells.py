@@ -1,4 +1,4 @@
-"""A real bash on a pseudo-terminal, which is asked to complete a line."""
+"""Real shells that complete a line: bash and zsh on a pseudo-terminal, and fish."""
 
 from __future__ import annotations
 
@@ -28,8 +28,29 @@ eval "$(kiebitz completion bash)"
 """
 
 
+_ZSH_SETTINGS = r"""
+PROMPT='ready> '; RPROMPT=; unset HISTFILE; setopt no_beep no_prompt_sp no_prompt_cr
+autoload -Uz compinit; compinit -u -D
+_kiebitz_line() { print -r -- $'\n'"[[$BUFFER]]"; BUFFER= ; zle reset-prompt }
+zle -N _kiebitz_line; bindkey '^X^P' _kiebitz_line
+zle -C all-matches complete-word _generic; bindkey '^X*' all-matches
+zstyle ':completion:all-matches:*' completer _all_matches _complete
+zstyle ':completion:all-matches:*' old-matches only
+eval "$(kiebitz completion zsh)"
+"""
+
+
 class Bash:
     """A bash that has loaded the completion; `folder` is where it stands."""
+
+    name = "bash"
+    settings = _SETTINGS
+    file = "settings"
+    all_keys = "\x1b*"
+
+    def command(self, settings: Path) -> list[str]:
+        """The interactive shell, which reads its settings from a file."""
+        return ["bash", "--noprofile", "--rcfile", str(settings), "-i"]
 
     def __init__(self, folder: Path) -> None:
         self._controller, terminal = pty.openpty()
@@ -41,16 +62,18 @@ class Bash:
             f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -P -m kiebitz "$@"\n'
         )
         (scripts / "kiebitz").chmod(0o755)
-        (scripts / "settings").write_text(_SETTINGS)
+        settings = scripts / self.file
+        settings.write_text(self.settings)
         self.environment = {
             **os.environ,
             "PATH": f"{scripts}:{os.environ['PATH']}",
             "TERM": "dumb",
             "LC_ALL": "C.UTF-8",
             "INPUTRC": os.devnull,
+            "ZDOTDIR": str(scripts),
         }
         self.process = subprocess.Popen(
-            ["bash", "--noprofile", "--rcfile", str(scripts / "settings"), "-i"],
+            self.command(settings),
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
@@ -59,8 +82,8 @@ class Bash:
             start_new_session=True,
         )
         os.close(terminal)
-        self._written = ""
-        self._until(r"ready> $")
+        self.written = ""
+        self._until(r"ready> (?:\x1b\[\?2004h)?$")
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +97,7 @@ class Bash:
 
     def completed(self, line: str, keys: str = "\t") -> str:
         """What the line is after a key: Tab, or what inserts all that is offered."""
-        self._written = ""
+        self.written = ""
         os.write(self._controller, f"{line}{keys}\x18\x10".encode())
         found = self._until(r"\[\[(.*?)\]\]\r?\n")
         # A line with an open quotation mark cannot be left by the Enter key.
@@ -83,19 +106,52 @@ class Bash:
 
     def all_of(self, line: str) -> list[str]:
         """The words of the line when all that is offered is put in."""
-        return self.words(self.completed(line, "\x1b*"))
+        return self.words(self.completed(line, self.all_keys))
 
     def words(self, line: str) -> list[str]:
         """The words of a line as bash understands it, without the command."""
         program = f"kiebitz() {{ printf '%s\\0' \"$@\"; }}\n{line}"
-        done = subprocess.run(["bash", "-c", program], capture_output=True, check=True)
+        done = subprocess.run([self.name, "-c", program], capture_output=True, check=True)
         assert not done.stderr
         return done.stdout.decode().split("\0")[:-1]
 
     def _until(self, pattern: str) -> str:
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := re.search(pattern, self._written, re.DOTALL)):
-            assert time.monotonic() < deadline, self._written
+        while not (found := re.search(pattern, self.written, re.DOTALL)):
+            assert time.monotonic() < deadline, self.written
             if select.select([self._controller], [], [], 0.05)[0]:
-                self._written += os.read(self._controller, 65536).decode(errors="replace")
+                self.written += os.read(self._controller, 65536).decode(errors="replace")
         return found[1] if found.groups() else ""
+
+
+class Zsh(Bash):
+    """A zsh that has loaded the completion."""
+
+    name = "zsh"
+    settings = _ZSH_SETTINGS
+    file = ".zshrc"
+    # The matches are listed first, and then all put in.
+    all_keys = "\t\x18*"
+
+    def command(self, settings: Path) -> list[str]:
+        return ["zsh", "--no-globalrcs", "-i"]
+
+
+def completed_by_fish(line: str, folder: Path) -> list[str]:
+    """What fish would put in the place of a line's last word, one way after another."""
+    program = "kiebitz completion fish | source; complete --escape --do-complete $argv[1]"
+    scripts = folder.with_name(f"{folder.name}-bin")
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", program, line],
+        capture_output=True,
+        check=True,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{scripts}:{os.environ['PATH']}",
+            "HOME": str(scripts),
+            "LC_ALL": "C.UTF-8",
+        },
+        timeout=PATIENCE_S,
+    )
+    return [line.partition("\t")[0] for line in done.stdout.decode().splitlines()]

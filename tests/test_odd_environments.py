@@ -1,0 +1,135 @@
+"""Whatever variables of the environment hold: a command works, or reports in a sentence what is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from command import ROOT, TINY, kiebitz
+from corpora import add_here
+from strength import a_few
+from terminals import OnTerminal
+
+Changes = Mapping[str, str | None]
+
+ANYWHERE: list[Changes] = [
+    *({"HOME": None}, {"HOME": ""}, {"HOME": "/nowhere"}, {"HOME": "FILE"}),
+    *({"TMPDIR": "/nowhere"}, {"TMPDIR": "FILE"}, {"TMPDIR": "/proc"}),
+    *({"XDG_CONFIG_HOME": "FILE"}, {"XDG_CONFIG_HOME": "relative"}, {"XDG_CONFIG_HOME": "\x1b[2J"}),
+    *(
+        {"LC_ALL": "nonsense"},
+        {"LC_ALL": "C"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ),
+    *({"PYTHONWARNINGS": "error"}, {"PYTHONDEVMODE": "1"}, {"PYTHONOPTIMIZE": "2"}),
+    *({"PYTHONIOENCODING": "ascii:strict"}, {"PYTHONIOENCODING": "utf-16"}),
+    *({"TZ": "Nonsense/Zone"}, {"TZ": ":/etc/passwd"}, {"TZ": "\x1b[2J"}),
+    *({"COLUMNS": "x"}, {"COLUMNS": "-5"}, {"COLUMNS": "99999999"}, {"LINES": "0"}),
+    *({"TERM": None}, {"TERM": "garbage"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}, {"FORCE_COLOR": "x"}),
+    *({"DASK_CONFIG": "FILE"}, {"DASK_LOGGING": "3"}, {"ARROW_NUM_THREADS": "x"}, {"OMP_NUM_THREADS": "x"}),
+    *({"SQLITE_TMPDIR": "/nowhere"}, {"SSL_CERT_FILE": "/nowhere"}, {"NATS_CREDS": "/nowhere"}),
+]
+"""`FILE` stands for a file that holds no settings; None for a variable that is not set."""
+
+COMMANDS = {
+    "events": ["events", TINY],
+    "query": ["corpus", "query", "CORPUS", "select 'ü' as letter, count(*) from events"],
+    "parquet": ["export", TINY, "-T", "parquet", "-o", "OUT"],
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus") / "corpus"
+    add_here(folder, [Path(TINY)])
+    return folder
+
+
+def environment(changes: Changes, folder: Path) -> dict[str, str]:
+    file = folder / "file"
+    file.write_text("[1,\n b: {{\n")
+    found = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for name, value in changes.items():
+        found.pop(name, None)
+        if value is not None:
+            found[name] = value.replace("FILE", str(file))
+    return found
+
+
+def run(command: list[str], changes: Changes, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kiebitz", *command],
+        env=environment(changes, folder),
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "changes",
+    a_few(ANYWHERE, lambda changes: "PYTHONUTF8" in changes, str),
+)
+def test_a_command_does_what_it_does(command: str, changes: Changes, corpus: Path, tmp_path: Path) -> None:
+    paths = {"CORPUS": str(corpus), "OUT": str(tmp_path / "out.parquet")}
+    done = run([paths.get(word, word) for word in COMMANDS[command]], changes, tmp_path)
+    assert "Traceback" not in done.stderr
+    assert "fault of Kiebitz" not in done.stderr
+    assert "\x1b" not in done.stderr
+    # Where letters are no UTF-8, a query may not hold them.
+    assert done.returncode == 0 or (command, done.returncode) == ("query", 2), done.stderr
+    assert (done.returncode == 0) == ("kiebitz: " not in done.stderr)
+
+
+DASK: dict[str, Changes] = {
+    "a malformed file": {"DASK_CONFIG": "FILE"},
+    "no file of settings": {"DASK_ROOT_CONFIG": "FILE"},
+    "no encoded settings": {"DASK_INTERNAL_INHERIT_CONFIG": "x"},
+    "a number for settings": {"DASK_DISTRIBUTED": "3"},
+}
+
+
+@pytest.mark.parametrize("changes", a_few(DASK, ["a malformed file"]))
+def test_dask_is_configured_only_for_a_scheduler_of_its_own(changes: str, tmp_path: Path) -> None:
+    arguments = ["corpus", "add", str(tmp_path / "corpus"), TINY]
+    done = run([*arguments, "--scheduler", "tcp://127.0.0.1:1"], DASK[changes], tmp_path)
+    assert done.returncode == 1
+    assert "Dask does not start; see to its configuration (files in ~/.config/dask, or var" in done.stderr
+    assert done.stderr.count("\n") == 2
+    done = run(arguments, DASK[changes], tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert "1 capture added" in done.stderr
+
+
+WATCHING = [
+    *(
+        {"TEXTUAL_DRIVER": "nowhere"},
+        {"TEXTUAL_DRIVER": "os:path"},
+        {"COLUMNS": "99999999"},
+        {"COLUMNS": "1"},
+    ),
+    *({"TEXTUAL_COLOR_SYSTEM": "x"}, {"TEXTUAL_THEME": "x"}, {"LINES": "0"}),
+    *({"TEXTUAL_FPS": "x"}, {"TERM": "garbage"}, {"TERM": "dumb"}, {"TZ": "\x1b[2J"}, {"LC_ALL": "nonsense"}),
+]
+
+
+@pytest.mark.parametrize(
+    "changes", a_few(WATCHING, [{"TEXTUAL_DRIVER": "nowhere"}, {"COLUMNS": "99999999"}], str)
+)
+def test_the_terminal_is_filled_as_ever(changes: dict[str, str]) -> None:
+    with OnTerminal("watch", TINY, columns=80, rows=24, **changes) as terminal:
+        terminal.read_until(lambda written: b"q quit" in written)
+        terminal.type(b"q")
+        assert terminal.ended() == 0, terminal.lines
+
+
+def test_a_query_that_is_no_utf_8_is_refused(corpus: Path) -> None:
+    done = kiebitz("corpus", "query", str(corpus), "select '\udcfc'")
+    assert (done.status, done.out, done.err) == (2, "", "kiebitz: the query is not UTF-8\n")
