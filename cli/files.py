@@ -1,4 +1,4 @@
-"""Files that commands write, whole or not at all, and the option that names a picture's."""
+"""Files that commands write, whole or not at all, and the types of the options that name them."""
 
 from __future__ import annotations
 
@@ -32,20 +32,45 @@ _BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 _FOLDER = "this is a folder: name a file in it"
 
 
-def svg_option(help_text: str) -> Callable[[Any], Any]:
-    """An option that names the file for a picture, None if it is not given."""
-    return click.option("--svg", "svg", type=click.Path(), metavar="FILE", help=help_text)
+STANDARD_OUTPUT = "-"
+
+
+class NamedFile(click.Path):
+    """The path of a file to write that cannot be standard output: `-` is refused, for this reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self._reason = reason
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Raises BadParameter."""
+        if value == STANDARD_OUTPUT:
+            self.fail(f"{self._reason}: name a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+BESIDE_OUTPUT = NamedFile("standard output has something else")
+"""The type of an option for a file that is written in addition to what goes to standard output."""
+
+DATABASE = NamedFile("a database cannot be written to standard output")
+
+
+def svg_option(help_text: str, kind: click.Path | None = None) -> Callable[[Any], Any]:
+    """Return an option that names the file for a picture, of this type; None if it is not given."""
+    return click.option("--svg", "svg", type=kind or click.Path(), metavar="FILE", help=help_text)
 
 
 @contextmanager
 def opened(path: str | None, session: str) -> Iterator[BinaryIO]:
-    """A file for what is made of `session`; standard output if `path` is None. Raises StorageError.
+    """Open a file for what is made of `session`; standard output if `path` is None or `-`.
+
+    Raises StorageError.
 
     Only its owner may read it, and it takes an older one's place once it is written to its end. So does it
     where there is a symbolic link, if that is ours: what the link leads to is left as it is. Only a device, a
     pipe, or a file that this process was started with (/dev/stdout, /dev/fd/3) is written to as it is.
     """
-    if path is None:
+    if path is None or path == STANDARD_OUTPUT:
         yield output()
         return
     try:

@@ -27,7 +27,14 @@ from kiebitz.storage.schema import (
     sentence,
 )
 from kiebitz.storage.soundness import strange_objects, unreadable
-from kiebitz.storage.surroundings import check_to_read, check_to_write, has_wal, make
+from kiebitz.storage.surroundings import (
+    check_to_read,
+    check_to_write,
+    has_journal,
+    has_wal,
+    make,
+    unfinished,
+)
 
 LOCK_PATIENCE_S = 5.0
 """How long a database that another program is writing to is waited for."""
@@ -134,8 +141,9 @@ def open_for_writing(path: str) -> sqlite3.Connection:
     with _told(path, _NO_DATABASE):
         if not check_to_write(path):
             make(path)
-        is_new = os.stat(path).st_size == 0
         with _open_if_well(_connected(path, "mode=rw")) as connection:
+            # Whoever made the file may have been killed before it made the tables.
+            is_new = _is_empty(connection)
             if not is_new:
                 _check_ours(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -157,6 +165,15 @@ def open_to_change(path: str) -> sqlite3.Connection:
             _check_ours(connection, path)
             stand_in(connection)
     return connection
+
+
+def recover(path: str) -> None:
+    """Roll back the transaction of a program that was killed, if it has left one beside a database of ours.
+
+    To be called before a command reads a database that it will change. Raises StorageError.
+    """
+    if has_journal(path):
+        open_to_change(path).close()
 
 
 def settle(connection: sqlite3.Connection) -> None:
@@ -214,6 +231,8 @@ def _connected_to_read(path: str) -> Bounded:
             connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
+            if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise unfinished(path) from error
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
             if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
@@ -261,14 +280,21 @@ def _names(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in found}
 
 
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Return True if nothing was ever written into a database, or only its head. Raises sqlite3.Error."""
+    return format_of(connection) == 0 and not _names(connection)
+
+
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless this is a format that is known."""
+    if _is_empty(connection):
+        raise StorageError(f"{path}: there is nothing in this database yet: kiebitz import records into it")
     version = format_of(connection)
     if version > SCHEMA_VERSION:
         raise StorageError(
             f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
         )
-    if not _names(connection) >= tables_of(version).keys():
+    if version < 1 or not _names(connection) >= tables_of(version).keys():
         raise StorageError(f"{path}: a database, but no session database of Kiebitz")
 
 

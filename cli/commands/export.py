@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from kiebitz.cli.files import opened
+from kiebitz.cli.files import STANDARD_OUTPUT, opened
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
     check_replaced,
@@ -41,7 +41,11 @@ _FORMS = (*FORMATS, _QUESTIONS, _PAGE)
 @session_argument
 @click.option("-T", "form", type=click.Choice(_FORMS), required=True, help="The format.")
 @click.option(
-    "-o", "output", type=click.Path(), metavar="FILE", help="Write to this file; else to standard output."
+    "-o",
+    "output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write to this file; - is standard output, the default.",
 )
 @filter_option
 @game_option
@@ -86,7 +90,7 @@ def export(
       kiebitz export game.db -T pcapng --game 3 --anonymize --replaced who.txt -o round3.pcapng
     """
     check_replaced(is_anonymized, replaced)
-    if output is None and (form in BINARY or form == _PAGE) and is_terminal():
+    if output in (None, STANDARD_OUTPUT) and (form in BINARY or form == _PAGE) and is_terminal():
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
     if player is not None and form != _PAGE:
         raise click.UsageError("--as goes with -T html: the other formats have all that was recorded")

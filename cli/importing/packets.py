@@ -155,14 +155,17 @@ def import_capture(
                     if is_full(recorder):
                         break
                 on_progress(capture.position, capture.size)
+            recording.close()
         except KeyboardInterrupt:
             recording.take(batch)
-            recording.close()
+            if recording.packets:
+                recording.close()
+            else:
+                recorder.release()
             raise
         except BaseException:
             recorder.release()
             raise
-        recording.close()
         return recording, capture.truncated
 
 

@@ -10,6 +10,7 @@ from contextlib import closing
 from kiebitz.cli.probing.results import WORDS
 from kiebitz.cli.sessions import load
 from kiebitz.dissectors.probing.demands import Role
+from kiebitz.storage.opening import recover
 from kiebitz.storage.timeline import sessions
 
 _NAME = re.compile(rf"probe (server|client) (\S+): ({'|'.join(map(re.escape, WORDS))})")
@@ -19,6 +20,7 @@ def earlier(database: str, role: Role, verdict: str) -> Sequence[str]:
     """The cases whose latest verdict was this one. Raises StorageError."""
     if not os.path.exists(database):
         return ()
+    recover(database)
     latest: dict[str, str] = {}
     connection, _ = load(database)
     # Before anything is recorded there: while a connection is open, none may be closed.
