@@ -15,6 +15,8 @@ from collections.abc import Iterator
 
 from kiebitz.storage.schema import StorageError
 
+_ADVICE = "move it away, or use a database in a folder of your own"
+
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -44,6 +46,11 @@ def check_to_read(path: str) -> None:
     for beside, beside_found in _beside(path):
         if not stat.S_ISREG(beside_found.st_mode):
             raise StorageError(f"{beside}: this is no file, and SQLite would use it: remove it")
+        if beside.endswith("-journal") and beside_found.st_uid != found.st_uid:
+            # Root's SQLite gives it to the owner of the database, even to read that.
+            raise StorageError(
+                f"{beside}: SQLite would use this, and it is no file of the database's owner: {_ADVICE}"
+            )
 
 
 def check_to_write(path: str) -> bool:
@@ -138,13 +145,12 @@ def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
 
     `size` is the database's, in bytes. Raises OSError.
     """
-    advice = "move it away, or use a database in a folder of your own"
     if not stat.S_ISREG(found.st_mode) or not _is_ours(found):
-        return f"SQLite would use this, and it is no file of yours: {advice}"
+        return f"SQLite would use this, and it is no file of yours: {_ADVICE}"
     if found.st_mode & _OTHERS_MAY_WRITE:
-        return f"SQLite would use this, and other users may write into it: {advice}"
+        return f"SQLite would use this, and other users may write into it: {_ADVICE}"
     if found.st_nlink > 1:
-        return f"SQLite would use this, and it has another name, too: {advice}"
+        return f"SQLite would use this, and it has another name, too: {_ADVICE}"
     if not beside.endswith("-journal"):
         return None
     try:
@@ -153,9 +159,9 @@ def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
         # Its writer has just ended.
         return None
     if named is not None:
-        return f"SQLite would delete the file that this names, {named}: {advice}"
+        return f"SQLite would delete the file that this names, {named}: {_ADVICE}"
     if not is_journal:
-        return f"SQLite would delete this, and it is no journal of this database: {advice}"
+        return f"SQLite would delete this, and it is no journal of this database: {_ADVICE}"
     return None
 
 
