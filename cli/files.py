@@ -1,4 +1,4 @@
-"""Files that commands write, whole or not at all, and the types of the options that name them."""
+"""Files that commands write, whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import click
-
+from kiebitz.cli.options.outputs import STANDARD_OUTPUT
 from kiebitz.cli.sessions import is_database
 from kiebitz.cli.terminal.console import output
 from kiebitz.proxy.held_signals import held_signals
@@ -30,34 +29,6 @@ _BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database ends so; without it, what was recorded last is lost."""
 
 _FOLDER = "this is a folder: name a file in it"
-
-
-STANDARD_OUTPUT = "-"
-
-
-class NamedFile(click.Path):
-    """The path of a file to write that cannot be standard output: `-` is refused, for this reason."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__()
-        self._reason = reason
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path. Raises BadParameter."""
-        if value == STANDARD_OUTPUT:
-            self.fail(f"{self._reason}: name a file", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-BESIDE_OUTPUT = NamedFile("standard output has something else")
-"""The type of an option for a file that is written in addition to what goes to standard output."""
-
-DATABASE = NamedFile("a database cannot be written to standard output")
-
-
-def svg_option(help_text: str, kind: click.Path | None = None) -> Callable[[Any], Any]:
-    """Return an option that names the file for a picture, of this type; None if it is not given."""
-    return click.option("--svg", "svg", type=kind or click.Path(), metavar="FILE", help=help_text)
 
 
 @contextmanager

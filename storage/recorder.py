@@ -85,6 +85,8 @@ class Recorder:
             bring_up_to_date(connection, path)
             last = last_ids(connection)
             self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
+            self._anonymizer: Anonymizer | None = anonymizer
+            self._inspection = inspect(self.session_id, self._ids, decode_as or {})
             # Into a new file a capture is imported without indexes first: made at its end they cost half.
             self._indexed = kind != "import" or any(last.values())
             if self._indexed:
@@ -115,8 +117,6 @@ class Recorder:
             if isinstance(error, sqlite3.Error):
                 raise StorageError(sentence(path, error)) from error
             raise
-        self._inspection = inspect(self.session_id, self._ids, decode_as or {})
-        self._anonymizer: Anonymizer | None = anonymizer
 
     def _begin(
         self,

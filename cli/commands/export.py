@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from kiebitz.cli.files import STANDARD_OUTPUT, opened
+from kiebitz.cli.files import opened
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
     check_replaced,
@@ -17,6 +17,7 @@ from kiebitz.cli.options.anonymizing import (
 )
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.outputs import STANDARD_OUTPUT
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing

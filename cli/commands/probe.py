@@ -11,9 +11,10 @@ from typing import NamedTuple
 import click
 
 from kiebitz.cli.completion.network import complete_protocol
-from kiebitz.cli.files import BESIDE_OUTPUT, DATABASE, opened
+from kiebitz.cli.files import opened
 from kiebitz.cli.options.addresses import Place, place_at
 from kiebitz.cli.options.decode_as import unknown_protocol
+from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
 from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
 from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS

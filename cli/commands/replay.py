@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import click
 from click.core import ParameterSource
 
-from kiebitz.cli.files import BESIDE_OUTPUT, DATABASE, opened, svg_option
+from kiebitz.cli.files import opened
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.session import session_argument

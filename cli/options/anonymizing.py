@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.files import BESIDE_OUTPUT
+from kiebitz.cli.options.outputs import BESIDE_OUTPUT
 from kiebitz.storage.schema import StorageError, sentence
 
 if TYPE_CHECKING:

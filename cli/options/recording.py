@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.configuration.file import configuration
-from kiebitz.cli.files import DATABASE
+from kiebitz.cli.options.outputs import DATABASE
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.severities import in_words
