@@ -172,7 +172,7 @@ def test_whatever_a_statement_leaves_is_recovered(
     if name in ("delete", "migration by redissect", "migration by note"):
         # One that SQLite rolls back.
         assert any(first == MAGIC[:1] for _, first in kinds)
-    chosen = random.Random(name).sample(states, min(times(60, 3), len(states)))
+    chosen = random.Random(name).sample(states, min(times(40, 2), len(states)))
     hot = [state for state in states if state.get("-journal", b"")[:1] == MAGIC[:1]]
     for number, state in enumerate([*hot[:1], *hot[-1:], *chosen]):
         again = tmp_path / str(number) / "game.db"
@@ -186,7 +186,7 @@ def test_a_process_is_killed_as_it_writes(name: str, tmp_path: Path) -> None:
     case = KILLED[name]
     draw = random.Random(name)
     most = 12
-    for number in range(times(25, 1)):
+    for number in range(times(20, 1)):
         database = tmp_path / str(number) / "game.db"
         database.parent.mkdir()
         case.make(database)
