@@ -13,7 +13,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -30,7 +30,6 @@ from kiebitz.storage.soundness import strange_objects, unreadable
 from kiebitz.storage.surroundings import (
     check_to_read,
     check_to_write,
-    has_journal,
     has_wal,
     make,
     unfinished,
@@ -167,13 +166,19 @@ def open_to_change(path: str) -> sqlite3.Connection:
     return connection
 
 
-def recover(path: str) -> None:
-    """Roll back the transaction of a program that was killed, if it has left one beside a database of ours.
+def recover(path: str) -> bool:
+    """Roll back what a killed program has left half written in a database of ours; True if anything is in it.
 
     To be called before a command reads a database that it will change. Raises StorageError.
     """
-    if has_journal(path):
-        open_to_change(path).close()
+    with _told(path):
+        if not check_to_write(path):
+            return False
+        with closing(_connected(path, "mode=rw")) as connection:
+            if _is_empty(connection):
+                return False
+            _check_ours(connection, path)
+    return True
 
 
 def settle(connection: sqlite3.Connection) -> None:

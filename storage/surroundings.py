@@ -97,11 +97,6 @@ def has_wal(path: str) -> bool:
         return False
 
 
-def has_journal(path: str) -> bool:
-    """Return True if there is a rollback journal beside a database, whatever is in it."""
-    return os.path.lexists(_journal(path))
-
-
 def unfinished(path: str) -> StorageError:
     """Return the error for a database that was opened to be read and has a journal to be rolled back."""
     journal = _journal(path)

@@ -25,7 +25,9 @@ from strangers import strange
 from strength import times
 from test_faults import small_disk
 
+from kiebitz.cli.probing.earlier import earlier
 from kiebitz.storage import opening
+from kiebitz.storage.collected import Collection
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -330,6 +332,30 @@ def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
     if kind == "its creation is to be rolled back":
         assert database.stat().st_size == 0
     assert_recovered(database, is_new=True)
+
+
+@pytest.mark.parametrize("kind", ["to be rolled back", "only its head"])
+def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> None:
+    """`collect`, which goes on with a session, and `probe --again`."""
+    for number, record in enumerate((_collects, _probes)):
+        database = tmp_path / str(number) / "game.db"
+        database.parent.mkdir()
+        if kind == "only its head":
+            with closing(sqlite3.connect(database)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+        else:
+            two_sessions(database)
+            hot_journal(database)
+        record(str(database))
+        assert_recovered(database, is_new=kind == "only its head")
+
+
+def _collects(database: str) -> None:
+    Collection(database, "nats://127.0.0.1:4222/x", "x", {}).recorder.close()
+
+
+def _probes(database: str) -> None:
+    assert list(earlier(database, "server", "failed")) == []
 
 
 def test_a_database_of_another_program_is_called_so(tmp_path: Path) -> None:

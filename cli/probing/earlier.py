@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,9 +17,8 @@ _NAME = re.compile(rf"probe (server|client) (\S+): ({'|'.join(map(re.escape, WOR
 
 def earlier(database: str, role: Role, verdict: str) -> Sequence[str]:
     """The cases whose latest verdict was this one. Raises StorageError."""
-    if not os.path.exists(database):
+    if not recover(database):
         return ()
-    recover(database)
     latest: dict[str, str] = {}
     connection, _ = load(database)
     # Before anything is recorded there: while a connection is open, none may be closed.
