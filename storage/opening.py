@@ -39,6 +39,7 @@ LOCK_PATIENCE_S = 5.0
 """How long a database that another program is writing to is waited for."""
 
 _OPENING_PATIENCE_S = 1.0
+_BEGINNING_PATIENCE_S = 0.1
 _LOOK_EVERY_S = 0.02
 
 _SETTLE_MS = 200
@@ -229,7 +230,7 @@ def _connected_to_read(path: str) -> Bounded:
     nothing may be written. There a file without a log counts as one that does not change (`immutable`): its
     recorder would have made a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
     """
-    end = time.monotonic() + _OPENING_PATIENCE_S
+    begun = time.monotonic()
     while True:
         connection = _connected(path, "mode=ro")
         try:
@@ -237,7 +238,11 @@ def _connected_to_read(path: str) -> Bounded:
         except sqlite3.OperationalError as error:
             connection.close()
             if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
-                raise unfinished(path) from error
+                # SQLite takes the journal of a transaction that begins in this moment for such a one.
+                if time.monotonic() > begun + _BEGINNING_PATIENCE_S:
+                    raise unfinished(path) from error
+                time.sleep(_LOOK_EVERY_S)
+                continue
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
             if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
@@ -248,7 +253,7 @@ def _connected_to_read(path: str) -> Bounded:
                     ) from error
                 return _connected(path, "immutable=1")
             # A recorder begins or ends, and the log comes or goes.
-            if time.monotonic() > end:
+            if time.monotonic() > begun + _OPENING_PATIENCE_S:
                 raise
             time.sleep(_LOOK_EVERY_S)
         except BaseException:

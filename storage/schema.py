@@ -257,6 +257,8 @@ def sentence(path: str, error: Exception) -> str:
         )
     if reason.startswith("Could not decode to UTF-8"):
         reason = "Could not decode to UTF-8"
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return f"{path}: a program was killed while it wrote to it: kiebitz redissect undoes that"
     advice = {
         "database is locked": "another program is writing to it: close that program, or use another file",
         # What `storage.opening.Bounded` interrupts.
