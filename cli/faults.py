@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
 
-from kiebitz.cli.terminal.console import accept_any_letter, warn
+from kiebitz.cli.terminal.console import open_standard_streams, warn
 
 P = ParamSpec("P")
 
@@ -26,7 +26,7 @@ def telling_faults(target: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(target)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        accept_any_letter()
+        open_standard_streams()
         try:
             target(*args, **kwargs)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Files that commands write, whole or not at all, and the option that names a picture's."""
+"""Files that commands write, whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import click
-
+from kiebitz.cli.options.outputs import STANDARD_OUTPUT
 from kiebitz.cli.sessions import is_database
 from kiebitz.cli.terminal.console import output
 from kiebitz.proxy.held_signals import held_signals
@@ -33,20 +32,17 @@ _BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
 _FOLDER = "this is a folder: name a file in it"
 
 
-def svg_option(help_text: str) -> Callable[[Any], Any]:
-    """An option that names the file for a picture, None if it is not given."""
-    return click.option("--svg", "svg", type=click.Path(), metavar="FILE", help=help_text)
-
-
 @contextmanager
 def opened(path: str | None, session: str) -> Iterator[BinaryIO]:
-    """A file for what is made of `session`; standard output if `path` is None. Raises StorageError.
+    """Open a file for what is made of `session`; standard output if `path` is None or `-`.
+
+    Raises StorageError.
 
     Only its owner may read it, and it takes an older one's place once it is written to its end. So does it
     where there is a symbolic link, if that is ours: what the link leads to is left as it is. Only a device, a
     pipe, or a file that this process was started with (/dev/stdout, /dev/fd/3) is written to as it is.
     """
-    if path is None:
+    if path is None or path == STANDARD_OUTPUT:
         yield output()
         return
     try:

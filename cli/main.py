@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, cast
@@ -20,7 +21,8 @@ from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
 from kiebitz.cli.terminal.console import (
     accept_any_letter,
     flush,
-    give_up_output,
+    has_output_failed,
+    open_standard_streams,
     tell,
     warn,
     wish_for_colour,
@@ -125,8 +127,7 @@ class Kiebitz(click.Group):
                 flush()
                 _tell_of_plugins()
         except BrokenPipeError:
-            # Whoever read has seen enough.
-            give_up_output()
+            # Its reader has gone, or it could not be written and that is reported.
             return None
 
 
@@ -178,7 +179,11 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(run(sys.argv[1:]))
+    open_standard_streams()
+    status = run(sys.argv[1:])
+    with suppress(BrokenPipeError):
+        flush()
+    sys.exit(FAILED if status == OK and has_output_failed() else status)
 
 
 def _behind(error: Exception) -> BaseException:

@@ -16,7 +16,7 @@ import msgspec
 
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Stream, TableInfo
-from kiebitz.storage.opening import open_existing
+from kiebitz.storage.opening import open_existing, recover
 from kiebitz.storage.recorder import Recorder, SessionKind
 from kiebitz.storage.resuming import ResumedRecorder
 from kiebitz.storage.timeline import sessions
@@ -94,7 +94,7 @@ class Collection:
 
     def _look(self, path: str, source: str) -> int | None:
         """See what is recorded; gives the session that is to go on, if there is one. Raises StorageError."""
-        if os.path.getsize(path) == 0:
+        if not recover(path):
             return None
         with closing(open_existing(path)) as connection:
             found = sessions(connection)

@@ -13,7 +13,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -27,12 +27,19 @@ from kiebitz.storage.schema import (
     sentence,
 )
 from kiebitz.storage.soundness import strange_objects, unreadable
-from kiebitz.storage.surroundings import check_to_read, check_to_write, has_wal, make
+from kiebitz.storage.surroundings import (
+    check_to_read,
+    check_to_write,
+    has_wal,
+    make,
+    unfinished,
+)
 
 LOCK_PATIENCE_S = 5.0
 """How long a database that another program is writing to is waited for."""
 
 _OPENING_PATIENCE_S = 1.0
+_BEGINNING_PATIENCE_S = 0.1
 _LOOK_EVERY_S = 0.02
 
 _SETTLE_MS = 200
@@ -134,8 +141,9 @@ def open_for_writing(path: str) -> sqlite3.Connection:
     with _told(path, _NO_DATABASE):
         if not check_to_write(path):
             make(path)
-        is_new = os.stat(path).st_size == 0
         with _open_if_well(_connected(path, "mode=rw")) as connection:
+            # Whoever made the file may have been killed before it made the tables.
+            is_new = _is_empty(connection)
             if not is_new:
                 _check_ours(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -157,6 +165,21 @@ def open_to_change(path: str) -> sqlite3.Connection:
             _check_ours(connection, path)
             stand_in(connection)
     return connection
+
+
+def recover(path: str) -> bool:
+    """Roll back what a killed program has left half written in a database of ours; True if anything is in it.
+
+    To be called before a command reads a database that it will change. Raises StorageError.
+    """
+    with _told(path):
+        if not check_to_write(path):
+            return False
+        with closing(_connected(path, "mode=rw")) as connection:
+            if _is_empty(connection):
+                return False
+            _check_ours(connection, path)
+    return True
 
 
 def settle(connection: sqlite3.Connection) -> None:
@@ -207,13 +230,19 @@ def _connected_to_read(path: str) -> Bounded:
     nothing may be written. There a file without a log counts as one that does not change (`immutable`): its
     recorder would have made a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
     """
-    end = time.monotonic() + _OPENING_PATIENCE_S
+    begun = time.monotonic()
     while True:
         connection = _connected(path, "mode=ro")
         try:
             connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
+            if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+                # SQLite takes the journal of a transaction that begins in this moment for such a one.
+                if time.monotonic() > begun + _BEGINNING_PATIENCE_S:
+                    raise unfinished(path) from error
+                time.sleep(_LOOK_EVERY_S)
+                continue
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
             if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
@@ -224,7 +253,7 @@ def _connected_to_read(path: str) -> Bounded:
                     ) from error
                 return _connected(path, "immutable=1")
             # A recorder begins or ends, and the log comes or goes.
-            if time.monotonic() > end:
+            if time.monotonic() > begun + _OPENING_PATIENCE_S:
                 raise
             time.sleep(_LOOK_EVERY_S)
         except BaseException:
@@ -261,14 +290,21 @@ def _names(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in found}
 
 
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Return True if nothing was ever written into a database, or only its head. Raises sqlite3.Error."""
+    return format_of(connection) == 0 and not _names(connection)
+
+
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless this is a format that is known."""
+    if _is_empty(connection):
+        raise StorageError(f"{path}: there is nothing in this database yet: kiebitz import records into it")
     version = format_of(connection)
     if version > SCHEMA_VERSION:
         raise StorageError(
             f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
         )
-    if not _names(connection) >= tables_of(version).keys():
+    if version < 1 or not _names(connection) >= tables_of(version).keys():
         raise StorageError(f"{path}: a database, but no session database of Kiebitz")
 
 

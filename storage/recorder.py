@@ -62,6 +62,7 @@ class Recorder:
     """
 
     _inspection: Inspection
+    _unwritten: SessionRow | None
     numbers: Numbers
     """Those of the session."""
 
@@ -78,46 +79,44 @@ class Recorder:
         anonymizer: Anonymizer | None = None,
     ) -> None:
         connection = open_for_writing(path)
+        held: int | None = None
         try:
             held = lock(path)
-        except BaseException:
-            connection.close()
-            raise
-        try:
             bring_up_to_date(connection, path)
-        except BaseException:
+            last = last_ids(connection)
+            self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
+            self._anonymizer: Anonymizer | None = anonymizer
+            self._inspection = inspect(self.session_id, self._ids, decode_as or {})
+            # Into a new file a capture is imported without indexes first: made at its end they cost half.
+            self._indexed = kind != "import" or any(last.values())
+            if self._indexed:
+                self._create_indexes()
+            if anonymizer is not None:
+                source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
+            session = SessionRow(
+                self.session_id,
+                encodable(name or os.path.basename(source)),
+                kind,
+                encodable(source),
+                started_ns,
+                None,
+                kiebitz_version(),
+                continues=False,
+                note=None,
+                before={table: last[table] for table in NUMBERED},
+            )
+            self.numbers = Timeline(connection, session).numbers
+            self._unwritten = session
+            if kind != "import":
+                # Others may look for a live session before anything is in it.
+                self.write()
+        except BaseException as error:
             connection.close()
             if held is not None:
                 os.close(held)
+            if isinstance(error, sqlite3.Error):
+                raise StorageError(sentence(path, error)) from error
             raise
-        last = last_ids(connection)
-        self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
-        self._inspection = inspect(self.session_id, self._ids, decode_as or {})
-        self._anonymizer: Anonymizer | None = anonymizer
-        if anonymizer is not None:
-            source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
-        # Into a new file a capture is imported without indexes first: made at its end they cost half as much.
-        self._indexed = kind != "import" or any(last.values())
-        if self._indexed:
-            self._create_indexes()
-        session = SessionRow(
-            self.session_id,
-            encodable(name or os.path.basename(source)),
-            kind,
-            encodable(source),
-            started_ns,
-            None,
-            kiebitz_version(),
-            continues=False,
-            note=None,
-            before={table: last[table] for table in NUMBERED},
-        )
-        self.numbers = Timeline(connection, session).numbers
-        try:
-            with self.connection:
-                self.connection.execute(INSERT_SESSION, session_row(session))
-        except sqlite3.Error as error:
-            raise StorageError(sentence(path, error)) from error
 
     def _begin(
         self,
@@ -137,6 +136,8 @@ class Recorder:
         self.started_ns = started_ns
         self._chunk_id = before["chunks"]
         self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
+        self._unwritten = None
+        """The row of the session if it is not written yet: an import that fails at once leaves none."""
         self._rows = no_rows()
         self.counts: Counter[str] = Counter()
         """How many streams, games, messages, events and diagnostics the session has so far.
@@ -255,6 +256,8 @@ class Recorder:
         """Commit all that was gathered. Raises StorageError if that fails, and keeps it for another try."""
         try:
             with self.connection:
+                if self._unwritten is not None:
+                    self.connection.execute(INSERT_SESSION, session_row(self._unwritten))
                 for table, rows in self._rows.items():
                     if rows:
                         insert(self.connection, table, rows)
@@ -262,11 +265,9 @@ class Recorder:
                     "UPDATE sessions SET started_ns = ?, ended_ns = ? WHERE id = ?",
                     (self.started_ns, self._ended_ns, self.session_id),
                 )
-            if self._finished and not self._indexed:
-                self._create_indexes()
-                self._indexed = True
         except sqlite3.Error as error:
             raise StorageError(sentence(self.path, error)) from error
+        self._unwritten = None
         for table, rows in self._rows.items():
             if table in ("streams", "games"):
                 newest = max(rows.columns[0], default=0) - self._before[table]
@@ -278,6 +279,12 @@ class Recorder:
             rows.clear()
         self._pending = 0
         self._pending_bytes = 0
+        if self._finished and not self._indexed:
+            try:
+                self._create_indexes()
+            except sqlite3.Error as error:
+                raise StorageError(sentence(self.path, error)) from error
+            self._indexed = True
 
     def commit(self) -> Findings:
         """Gather and write."""

@@ -17,7 +17,7 @@ from kiebitz.dissectors.records import Stream, TableInfo
 from kiebitz.storage.formats import format_of
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems
-from kiebitz.storage.opening import open_existing, open_to_change
+from kiebitz.storage.opening import open_existing, open_to_change, recover
 from kiebitz.storage.recorder import BATCH, last_ids, lock
 from kiebitz.storage.rotation import RotatingRecorder
 from kiebitz.storage.rows import no_rows
@@ -75,6 +75,7 @@ class ResumedRecorder(RotatingRecorder):
         streams: dict[int, Stream] = {}
         last = last_ids(self.connection)
         for path in before:
+            recover(path)
             with closing(open_existing(path)) as connection:
                 self._feed(RecordedItems(Timeline(connection, sessions(connection)[-1])), streams)
                 # There may be no row yet in the last database to go on from.

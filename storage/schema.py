@@ -8,7 +8,9 @@ Databases of older formats are those of `storage/formats.py`.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import sqlite3
 from collections.abc import Collection, Mapping
 
@@ -193,6 +195,14 @@ OF_SESSION = {
 """Which rows of a table are a session's; from what refers to what is referred to."""
 
 
+_FAILED_WRITES = (
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+    sqlite3.SQLITE_IOERR_FSYNC,
+)
+
+
 class StorageError(KiebitzError):
     """A database cannot be used; the message says which, why, and what to do."""
 
@@ -237,10 +247,18 @@ def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TAB
 
 
 def sentence(path: str, error: Exception) -> str:
-    """What an error of the system or of SQLite means for a person."""
+    """Return a message about an error of the system or of SQLite: where it occurred, and what to do."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    limit = _file_size_limit(error)
+    if limit is not None:
+        return (
+            f"{path}: it cannot be written, as files may have no more than {limit:,} bytes here (ulimit -f): "
+            "raise that limit"
+        )
     if reason.startswith("Could not decode to UTF-8"):
         reason = "Could not decode to UTF-8"
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return f"{path}: a program was killed while it wrote to it: kiebitz redissect undoes that"
     advice = {
         "database is locked": "another program is writing to it: close that program, or use another file",
         # What `storage.opening.Bounded` interrupts.
@@ -254,6 +272,21 @@ def sentence(path: str, error: Exception) -> str:
         "unable to open database file": "it cannot be opened: is its folder there, and may you write in it?",
         "No such file or directory": "there is no such file",
         "Permission denied": "you have no right to it: change the rights, or use another file",
+        "No space left on device": "the disk is full: make room, or write to another disk",
+        "Disk quota exceeded": "your quota of the disk is used up: make room, or write to another disk",
+        "Bad file descriptor": "it is closed",
         "Is a directory": "this is a folder: name a file in it",
     }.get(reason, reason)
     return f"{path}: {advice}"
+
+
+def _file_size_limit(error: Exception) -> int | None:
+    """Return the limit for files of this process in bytes if an error is due to it, else None.
+
+    SQLite does not say why it could not write.
+    """
+    is_failed_write = getattr(error, "sqlite_errorcode", None) in _FAILED_WRITES
+    if not is_failed_write and getattr(error, "errno", None) != errno.EFBIG:
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return None if limit == resource.RLIM_INFINITY else limit

@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -17,8 +16,6 @@ from command import ODD, ROOT, TINY, kiebitz
 from live import KIEBITZ, PATIENCE_S, free_port, kill_all, until
 from strength import a_few, times
 from test_sniff import may_capture
-
-from kiebitz.storage import surroundings
 
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 NOBODY = 65534
@@ -75,13 +72,6 @@ def super_journal(game: Path, victim: Path) -> bytes:
     return head.ljust(sector, b"\0") + tail
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A journal that stays is not waited for as long as a recorder may take."""
-    monkeypatch.setattr(surroundings, "_JOURNAL_PATIENCE_S", 0.05)
-
-
-@pytest.mark.usefixtures("impatient")
 def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("all my work")
@@ -90,23 +80,13 @@ def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> 
     for command in commands(str(game)):
         done = kiebitz(*command)
         assert (done.status, done.out) == (1, ""), command
-        assert "game.db-journal: with this beside it" in done.err
+        assert f"SQLite would delete the file that this names, {victim}: move it away" in done.err
         assert victim.read_text() == "all my work"
     assert journal.exists()
     # It is as dangerous as it is meant to be.
     with closing(sqlite3.connect(game)) as connection:
         connection.execute("SELECT count(*) FROM chunks").fetchone()
     assert not victim.exists()
-
-
-def test_a_recorder_that_begins_or_ends_is_waited_for(game: Path) -> None:
-    journal = Path(f"{game}-journal")
-    journal.touch()
-    removed = subprocess.Popen(
-        [sys.executable, "-c", f"import time, os; time.sleep(0.3); os.remove({str(journal)!r})"]
-    )
-    assert kiebitz("events", str(game)).status == 0
-    assert removed.wait(PATIENCE_S) == 0
 
 
 BESIDE: dict[str, Callable[[Path], None]] = {
@@ -118,7 +98,6 @@ BESIDE: dict[str, Callable[[Path], None]] = {
 SUFFIXES = ["-wal", "-shm", "-journal"]
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("kind", "suffix"),
     a_few(

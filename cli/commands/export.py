@@ -17,6 +17,7 @@ from kiebitz.cli.options.anonymizing import (
 )
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.outputs import STANDARD_OUTPUT
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
@@ -41,7 +42,11 @@ _FORMS = (*FORMATS, _QUESTIONS, _PAGE)
 @session_argument
 @click.option("-T", "form", type=click.Choice(_FORMS), required=True, help="The format.")
 @click.option(
-    "-o", "output", type=click.Path(), metavar="FILE", help="Write to this file; else to standard output."
+    "-o",
+    "output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write to this file; - is standard output, the default.",
 )
 @filter_option
 @game_option
@@ -86,7 +91,7 @@ def export(
       kiebitz export game.db -T pcapng --game 3 --anonymize --replaced who.txt -o round3.pcapng
     """
     check_replaced(is_anonymized, replaced)
-    if output is None and (form in BINARY or form == _PAGE) and is_terminal():
+    if output in (None, STANDARD_OUTPUT) and (form in BINARY or form == _PAGE) and is_terminal():
         raise click.UsageError(f"{form} is not for a terminal: name a file with -o, or send it to a pipe")
     if player is not None and form != _PAGE:
         raise click.UsageError("--as goes with -T html: the other formats have all that was recorded")

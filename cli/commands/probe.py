@@ -11,8 +11,10 @@ from typing import NamedTuple
 import click
 
 from kiebitz.cli.completion.network import complete_protocol
+from kiebitz.cli.files import opened
 from kiebitz.cli.options.addresses import Place, place_at
 from kiebitz.cli.options.decode_as import unknown_protocol
+from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
 from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
 from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
@@ -109,9 +111,11 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     "place cannot be reached in the state that it is in. It ends with the probe.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with all results.")
-@click.option("--report", type=click.Path(), metavar="FILE.html", help="Write a report, with all bytes.")
-@click.option("--keep", type=click.Path(), metavar="FOLDER", help="Write a capture of each case that failed.")
-@click.option("-w", "database", metavar="DB", help="Record everything into this database.")
+@click.option("--report", type=BESIDE_OUTPUT, metavar="FILE.html", help="Write a report, with all bytes.")
+@click.option(
+    "--keep", type=BESIDE_OUTPUT, metavar="FOLDER", help="Write a capture of each case that failed."
+)
+@click.option("-w", "database", type=DATABASE, metavar="DB", help="Record everything into this database.")
 @click.option(
     "--wait",
     "wait_s",
@@ -346,7 +350,6 @@ def _sample(asked: _Asked) -> Script | None:
 
 
 def _write_report(path: str, asked: _Asked, results: Sequence[Result], left: str | None) -> None:
-    from kiebitz.cli.files import opened
     from kiebitz.cli.probing.page import write_page
 
     title = f"{asked.dissector.grammar.title}: the {asked.role} at {asked.address}"

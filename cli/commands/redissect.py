@@ -10,6 +10,7 @@ from kiebitz.cli.sessions import is_database, open_session, split_number
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.dissectors.records import port_of
+from kiebitz.storage.opening import recover
 from kiebitz.storage.redissect import redissect as redissect_database
 from kiebitz.storage.schema import StorageError
 
@@ -31,6 +32,7 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     path, number = split_number(database)
     if not is_database(path):
         raise StorageError(f"{path}: this is no session database; import it with kiebitz import")
+    recover(path)
     if number is not None:
         # Says which sessions there are if there is no such one.
         open_session(database).connection.close()

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import click
 from click.core import ParameterSource
 
-from kiebitz.cli.files import opened, svg_option
+from kiebitz.cli.files import opened
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.session import session_argument
@@ -66,7 +67,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 @moment_option("--from", "begin", "Begin here: 12.5s into the session, or with #EVENT.")
 @moment_option("--to", "end", "End here: 12.5s into the session, after #EVENT, or end, the default.")
 @player_option
-@svg_option("Write the last picture to this file, too, for slides.")
+@svg_option("Write the last picture to this file, too, for slides.", BESIDE_OUTPUT)
 @click.option(
     "--serve",
     multiple=True,
@@ -96,7 +97,13 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     help="How long the live peer may take; 30 unless you say otherwise. For the first client there is no "
     "limit.",
 )
-@click.option("-w", "database", metavar="DB", help="Record what happens with a live peer into this database.")
+@click.option(
+    "-w",
+    "database",
+    type=DATABASE,
+    metavar="DB",
+    help="Record what happens with a live peer into this database.",
+)
 @max_size_option
 @click.option("-q", "quiet", is_flag=True, help="Show nothing of what happens with a live peer.")
 @click.pass_context

@@ -17,6 +17,7 @@ from kiebitz.cli.terminal.console import confirmed
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import Column, Row, batches, milliseconds, number, seconds
+from kiebitz.storage.opening import recover
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import SessionRow
 from kiebitz.storage.timeline import sessions as rows_of
@@ -164,6 +165,7 @@ def _keep_in_order(
     if not os.path.exists(database) or not is_database(database):
         raise StorageError(f"{database}: only a database has sessions to keep in order")
     refuse_if_kept(database)
+    recover(database)
     given = [*(one[0] for one in (renamed, noted) if one is not None), *deleted]
     with closing(open_database(database)) as connection:
         found = {number: session_of(connection, database, number)[0].session for number in given}

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import click
 
-from kiebitz.cli.files import opened, svg_option
+from kiebitz.cli.files import opened
 from kiebitz.cli.onlooker import RECENT, Onlooker
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from kiebitz.cli.files import opened, svg_option
+from kiebitz.cli.files import opened
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option
+from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.session import session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import open_session

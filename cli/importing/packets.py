@@ -19,7 +19,7 @@ from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import installed
-from kiebitz.proxy.capture_files import open_capture
+from kiebitz.proxy.capture_files import CaptureError, open_capture
 from kiebitz.proxy.conversations import UdpConversations
 from kiebitz.proxy.item_journal import ItemJournal
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
@@ -155,14 +155,19 @@ def import_capture(
                     if is_full(recorder):
                         break
                 on_progress(capture.position, capture.size)
+            if capture.truncated is not None and not recording.packets and database != MEMORY:
+                raise CaptureError(f"{source}: {capture.truncated}; there is nothing before that")
+            recording.close()
         except KeyboardInterrupt:
             recording.take(batch)
-            recording.close()
+            if recording.packets:
+                recording.close()
+            else:
+                recorder.release()
             raise
         except BaseException:
             recorder.release()
             raise
-        recording.close()
         return recording, capture.truncated
 
 

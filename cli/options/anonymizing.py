@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.options.outputs import BESIDE_OUTPUT
 from kiebitz.storage.schema import StorageError, sentence
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ anonymize_option = click.option(
 
 replaced_option = click.option(
     "--replaced",
-    type=click.Path(),
+    type=BESIDE_OUTPUT,
     metavar="FILE",
     help="With --anonymize: list in this new file what stands for whom. Keep it to yourself.",
 )
@@ -65,18 +68,13 @@ def anonymizer_if(stand_ins: StandIns | None, forced: DecodeAs) -> Anonymizer | 
 def listing_replaced(path: str | None, stand_ins: StandIns | None) -> Iterator[None]:
     """When the block is over, list in a new file what stands for whom, if there is a path.
 
-    Only its owner may read it. Raises StorageError before the block if there is such a file already.
+    Only its owner may read it. Raises StorageError before the block if there is such a file already, and
+    after it if the list cannot be written.
     """
     if path is None or stand_ins is None:
         yield
         return
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError as error:
-        raise StorageError(f"{path}: there is such a file already; name a new one for the list") from error
-    except OSError as error:
-        raise StorageError(sentence(path, error)) from error
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    with os.fdopen(_new_list(path), "w", encoding="utf-8") as file:
         try:
             yield
         except StorageError:
@@ -84,4 +82,34 @@ def listing_replaced(path: str | None, stand_ins: StandIns | None) -> Iterator[N
             os.unlink(path)
             raise
         finally:
-            file.writelines(f"{word}\t{stand_in}\n" for word, stand_in in stand_ins.pairs())
+            try:
+                file.writelines(f"{word}\t{stand_in}\n" for word, stand_in in stand_ins.pairs())
+                file.flush()
+            except OSError as error:
+                raise StorageError(f"{sentence(path, error)}; the list is not complete") from error
+
+
+def _new_list(path: str) -> int:
+    """Make a file that only its owner may read, or use an empty one that a killed command has left.
+
+    Raises StorageError.
+    """
+    is_new = False
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        found = os.fstat(descriptor)
+        is_empty = stat.S_ISREG(found.st_mode) and found.st_size == 0
+        if is_empty and found.st_uid == os.geteuid() and found.st_nlink == 1 and not found.st_mode & 0o077:
+            with suppress(BlockingIOError):
+                # Held as long as this file is open, by whoever is about to write a list.
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_new = True
+        if not is_new:
+            os.close(descriptor)
+    except OSError as error:
+        if not os.path.lexists(path):
+            raise StorageError(sentence(path, error)) from error
+    if not is_new:
+        raise StorageError(f"{path}: there is such a file already; name a new one for the list")
+    return descriptor

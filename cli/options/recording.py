@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.configuration.file import configuration
+from kiebitz.cli.options.outputs import DATABASE
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.severities import in_words
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 database_option = click.option(
     "-w",
     "database",
+    type=DATABASE,
     default=lambda: configuration().database,
     metavar="DB",
     help="Record into this database. Without it, into kiebitz.db, or the one of the configuration file.",

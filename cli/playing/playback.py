@@ -51,7 +51,7 @@ class Lines(Timing):
     def wait(self, step: Step) -> bool:
         if step.next_ns is None:
             return True
-        line = sys.stdin.readline()
+        line = "" if sys.stdin is None else sys.stdin.readline()
         return line != "" and line.strip().lower() != "q"
 
 

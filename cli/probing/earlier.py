@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -10,6 +9,7 @@ from contextlib import closing
 from kiebitz.cli.probing.results import WORDS
 from kiebitz.cli.sessions import load
 from kiebitz.dissectors.probing.demands import Role
+from kiebitz.storage.opening import recover
 from kiebitz.storage.timeline import sessions
 
 _NAME = re.compile(rf"probe (server|client) (\S+): ({'|'.join(map(re.escape, WORDS))})")
@@ -17,7 +17,7 @@ _NAME = re.compile(rf"probe (server|client) (\S+): ({'|'.join(map(re.escape, WOR
 
 def earlier(database: str, role: Role, verdict: str) -> Sequence[str]:
     """The cases whose latest verdict was this one. Raises StorageError."""
-    if not os.path.exists(database):
+    if not recover(database):
         return ()
     latest: dict[str, str] = {}
     connection, _ = load(database)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.terminal.console import Line, Styled, flush, show_line, warn
+from kiebitz.cli.terminal.console import Line, Styled, flush, has_output_failed, show_line, tell, warn
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.grammar import UNREADABLE
@@ -61,8 +61,10 @@ class LiveView:
                 show_line(*line)
             flush()
         except BrokenPipeError:
-            # Whoever read along has left; the recording goes on.
+            # Its reader has gone, or it cannot be written any more; the recording goes on.
             self._quiet = True
+            if has_output_failed():
+                tell("nothing more is shown, and all is recorded")
         except KiebitzError as error:
             self._quiet = True
             warn(str(error), *error.excerpt(), "nothing more is shown, and all is recorded")

@@ -7,18 +7,22 @@ refuses the ways past this module (`pyproject.toml`); what rich draws goes throu
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple, TextIO
 
 import click
 from click.shell_completion import CompletionItem as Candidate
 
 from kiebitz.storage.escaping import cell, json_text, printable
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = [
     "Candidate",
@@ -33,9 +37,10 @@ __all__ = [
     "ellipsis",
     "errors_are_seen",
     "flush",
-    "give_up_output",
+    "has_output_failed",
     "is_terminal",
     "letters_of_output",
+    "open_standard_streams",
     "output",
     "plain",
     "show_line",
@@ -99,7 +104,7 @@ def warn(sentence: str, *below: str) -> None:
 
 def plain(line: Line) -> str:
     """A line where there are no styles."""
-    return printable("".join(_text(part) for part in line))
+    return printable("".join(_words(part) for part in line))
 
 
 def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[str]:
@@ -234,13 +239,82 @@ def accept_any_letter() -> None:
 
 
 def flush() -> None:
-    """Send off what was written to stdout. Raises BrokenPipeError."""
+    """Send off what was written to stdout. Raises BrokenPipeError if it cannot be written."""
     sys.stdout.flush()
 
 
-def give_up_output() -> None:
-    """Let what is left go nowhere, as nobody reads stdout any more: it must not fail again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+# The streams themselves.
+
+
+class _Output(io.FileIO):
+    """Standard output: a write that fails is reported once, and whatever is written later is dropped.
+
+    So nothing is left in a buffer, over which the interpreter would fail at its exit. To its writers a full
+    disk or a closed file is the same as a reader that has gone: BrokenPipeError.
+    """
+
+    has_failed: ClassVar[bool] = False
+    _is_given_up = False
+
+    def write(self, data: Buffer, /) -> int:
+        if self._is_given_up:
+            return memoryview(data).nbytes
+        try:
+            return super().write(data)
+        except OSError as error:
+            self._is_given_up = True
+            if isinstance(error, BrokenPipeError):
+                raise
+            _Output.has_failed = True
+            # Loaded only here, as it loads SQLite.
+            from kiebitz.storage.schema import sentence
+
+            warn(sentence("standard output", error))
+            raise BrokenPipeError(errno.EPIPE, error.strerror) from error
+
+
+class _Errors(io.FileIO):
+    """Standard error: what cannot be written there is dropped, as it could be reported nowhere."""
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def has_output_failed() -> bool:
+    """Return True if something could not be written to stdout, unless its reader has just gone."""
+    return _Output.has_failed
+
+
+def open_standard_streams() -> None:
+    """Have this process report failed writes to stdout, whatever it was started with.
+
+    A stream that is closed stays so for whoever uses it, but no file that is opened gets its number.
+    """
+    for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Opened the other way round, it fails as a closed one does; of stderr, whatever comes is dropped.
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _text(_Output(1, "wb", closefd=False), sys.stdout)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _text(_Errors(2, "wb", closefd=False), sys.stderr)
+
+
+def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
+    """Return a stream of text like the one before, None if that was closed."""
+    is_by_line = isinstance(before, io.TextIOWrapper) and (before.line_buffering or before.write_through)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        "utf-8" if before is None else before.encoding,
+        "backslashreplace",
+        "\n",
+        line_buffering=is_by_line,
+    )
 
 
 def _colour() -> bool | None:
@@ -260,7 +334,7 @@ def _part(part: Part) -> str:
     return click.style(printable(part.text), part.colour, bold=part.bold or None, dim=part.dim or None)
 
 
-def _text(part: Part) -> str:
+def _words(part: Part) -> str:
     return part if isinstance(part, str) else part.text
 
 

@@ -8,7 +8,7 @@ import sys
 
 def has_keyboard() -> bool:
     """Whether stdin is a terminal that is ours to use: not that of a job in the background."""
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         return False
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()

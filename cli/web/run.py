@@ -9,7 +9,7 @@ import signal
 import socket
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
 from threading import Thread
@@ -235,13 +235,15 @@ async def _serve(
 async def _meet(server: Server, link: Link) -> None:
     """Print a link for each player, and for those who come later."""
     known: set[str] = set()
-    while True:
-        for name in await server.players():
-            if name not in known:
-                known.add(name)
-                show_line(f"  {name}: {link.player(name)}")
-        flush()
-        await asyncio.sleep(_MEET_EVERY_S)
+    # If no more links can be printed, the page is served all the same.
+    with suppress(BrokenPipeError):
+        while True:
+            for name in await server.players():
+                if name not in known:
+                    known.add(name)
+                    show_line(f"  {name}: {link.player(name)}")
+            flush()
+            await asyncio.sleep(_MEET_EVERY_S)
 
 
 def _show(link: Link) -> None:
