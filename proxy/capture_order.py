@@ -11,11 +11,12 @@ same order and are late by the difference of the two clocks.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import pairwise
 from operator import gt, itemgetter
 
 from kiebitz.proxy.packets import ACK, FIN, RST, SYN, Datagram, Segment
-from kiebitz.proxy.repeats import JITTER_NS, MOST_SKEWS, REPEATED_NS
+from kiebitz.proxy.repeats import JITTER_NS, MOST_REMEMBERED, MOST_SKEWS, REPEATED_NS
 from kiebitz.proxy.servers import reverse
 
 Sent = tuple[int, Datagram | Segment]
@@ -24,10 +25,10 @@ Sent = tuple[int, Datagram | Segment]
 _Copy = tuple[int, int, int, bytes]
 # Of an equal datagram: by how many ns it came later, when the first one came, its hash, its flow.
 
-LOOKAHEAD = 8192
+LOOKAHEAD = 4000
 """Maximum number of packets to read before the first of them is passed on."""
 
-LOOKAHEAD_BYTES = 4 << 20
+LOOKAHEAD_BYTES = 2 << 20
 """Maximum number of payload bytes in these packets, about."""
 
 DISORDER_NS = 1_000_000_000
@@ -36,8 +37,9 @@ DISORDER_NS = 1_000_000_000
 LONGEST_SKEW_NS = 10_000_000_000
 """Largest difference between two clocks for which copies are found."""
 
-LEAST_COPIES = 3
-"""Minimum number of copies with the same delay that prove a second capture."""
+LEAST_COPIES, LEAST_IDENTIFIED = 3, 8
+"""Minimum number of copies with the same delay that prove a second capture: with other payloads each, else
+with other identifications."""
 
 _LEAST_DIFFERENT = 0.9
 # Minimum number of different identifications per different datagram.
@@ -77,8 +79,9 @@ class CaptureOrder:
         count = len(self._waiting)
         if count <= LOOKAHEAD and self._bytes <= LOOKAHEAD_BYTES:
             return []
-        self._bytes //= 2
-        return self._pass_on(count - count // 2)
+        kept = min(count, LOOKAHEAD) // 2
+        self._bytes = self._bytes * kept // count
+        return self._pass_on(count - kept)
 
     def close(self) -> list[Sent]:
         """Return the packets that are left."""
@@ -107,9 +110,7 @@ class CaptureOrder:
             self._is_in_order = True
         else:
             times = [ts_ns for ts_ns, _ in in_file]
-            self.late += sum(
-                ts_ns - next_ns > DISORDER_NS for ts_ns, next_ns in zip(times, times[1:], strict=False)
-            )
+            self.late += sum(ts_ns - next_ns > DISORDER_NS for ts_ns, next_ns in pairwise(times))
 
     def _note_copies(self, sent: list[Sent]) -> None:
         """Note the datagrams that are equal to an earlier one, with the same identification."""
@@ -124,7 +125,7 @@ class CaptureOrder:
                 first[key] = ts_ns
             elif REPEATED_NS <= abs(ts_ns - first_ns) <= LONGEST_SKEW_NS:
                 self._copies.append((abs(ts_ns - first_ns), first_ns, key, flow))
-        if len(first) > LOOKAHEAD // 2:
+        if len(first) > MOST_REMEMBERED:
             self._first_ns, self._first_before_ns = {}, first
 
     def _skews(self) -> list[int]:
@@ -134,11 +135,16 @@ class CaptureOrder:
             return []
         datagrams: dict[bytes, dict[int, int]] = defaultdict(dict)
         identifications: dict[bytes, set[int]] = defaultdict(set)
+        payloads: dict[int, int] = {}
+        occurrences: Counter[int] = Counter()
         for ts_ns, datagram in self._waiting:
             if type(datagram) is tuple and datagram[3]:
                 flow, payload, _, identification = datagram
-                datagrams[flow].setdefault(hash((flow, identification, payload)), ts_ns)
+                key = hash((flow, identification, payload))
+                datagrams[flow].setdefault(key, ts_ns)
                 identifications[flow].add(identification)
+                payloads[key] = hash(payload)
+                occurrences[key] += 1
         # RFC 6864, 4.1: an identification may be any value where a packet cannot be fragmented. It proves
         # something where it differs from packet to packet; a random one is the same now and then.
         proving = {
@@ -146,11 +152,16 @@ class CaptureOrder:
             for flow, keys in datagrams.items()
             if len(identifications[flow]) >= max(2, _LEAST_DIFFERENT * len(keys))
         }
-        copies = sorted(copy for copy in noted if copy[3] in proving)
-        skews_ns = []
+        # Each capture has a packet once; one that comes more often is really sent again.
+        copies = sorted(
+            copy for copy in noted if copy[3] in proving and occurrences[copy[2]] <= MOST_SKEWS + 1
+        )
+        skews_ns: list[int] = []
         while len(skews_ns) < MOST_SKEWS:
             cluster = _largest_cluster(copies)
-            if len({key for _, _, key, _ in cluster}) < max(LEAST_COPIES, len(cluster)):
+            keys = {key for _, _, key, _ in cluster}
+            differ = len({payloads.get(key) for key in keys}) >= LEAST_COPIES or len(keys) >= LEAST_IDENTIFIED
+            if len(keys) < max(LEAST_COPIES, len(cluster)) or not differ:
                 break
             # Both captures contain the same packets, so most of those between have a copy, too.
             begin_ns, end_ns = (choose(copy[1] for copy in cluster) for choose in (min, max))

@@ -2,11 +2,12 @@
 
 An IP packet that comes again within milliseconds is the same one: its sender gives the next another
 identification (RFC 6864, 4.1), whatever happens to its link header and its time to live on the way. IPv6 and
-some senders give none, or give all packets the same one, which they may if these cannot be fragmented. Then nobody can tell whether the same was sent twice, and it counts as one: for a
-while if nothing else came on its flow meanwhile, for a moment otherwise, and for a shorter one if it is
-something that is said again and again, as "alice rolls" is, and may be news.
+some senders give none. Others give all packets the same one, as they may where these cannot be fragmented.
+Then nobody can tell whether the same was sent twice, and it counts as one: for a while if nothing else came
+on its flow meanwhile, for a moment otherwise, and for a shorter one if it is something that is said again and
+again, as "alice rolls" is, and may be news.
 
-Two captures of the same packets whose clocks differ have each copy that much later: see `two_taps`.
+Where the clocks of two captures differ, each copy is that much later: see `capture_order`.
 """
 
 from __future__ import annotations

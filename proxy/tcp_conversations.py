@@ -57,8 +57,8 @@ class TcpConversations:
 
     A connection ends by its FINs or a RST, by a SYN that begins another one, or when it has been silent for
     `idle_ns` while packets of others came. One that ended by a RST and goes on with the next numbers later is
-    another stream. There are at most `max_streams` at once, else half-open ones go first, and then those that have
-    been silent longest. One that was never more than half open, without a byte, makes no stream.
+    another stream. There are at most `max_streams` at once, else half-open ones go first, and then those that
+    have been silent longest. One that was never more than half open, without a byte, makes no stream.
     """
 
     def __init__(

@@ -149,7 +149,7 @@ class TcpOrder:
             self._enter(again, ts_ns)
 
     def _reconsider_resets(self, segment: Segment, peer: bytes, ts_ns: int) -> None:
-        """Withdraw the RSTs that this segment refutes, and postpone those that its sender has not received."""
+        """Withdraw the RSTs that a segment refutes, and postpone those that its sender has not received."""
         line = self._line
         for place in reversed(range(len(line))):
             captured_ns, waiting = line[place]

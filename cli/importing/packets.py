@@ -260,8 +260,8 @@ def tell_losses(name: str, recording: PacketRecording, truncated: str | None) ->
         warn(f"{name}: {truncated}; all before that was kept")
     if recording.late:
         warn(
-            f"{name}: the times of {recording.late} packets go back by over a second; unless the clock was set "
-            "during the capture, put the packets in order, and import the result: reordercap CAPTURE SORTED"
+            f"{name}: the times of {recording.late} packets go back by over a second; unless the clock was "
+            "set during the capture, sort it and import the result: reordercap CAPTURE SORTED"
         )
     for reason, number in recording.decoder.malformed.items():
         warn(f"{name}: {number} packets were not read: {reason}")
