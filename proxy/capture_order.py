@@ -158,7 +158,8 @@ class CaptureOrder:
         )
         skews_ns: list[int] = []
         while len(skews_ns) < MOST_SKEWS:
-            cluster = _largest_cluster(copies)
+            begin, end = _largest_cluster(copies)
+            cluster = copies[begin:end]
             keys = {key for _, _, key, _ in cluster}
             differ = len({payloads.get(key) for key in keys}) >= LEAST_COPIES or len(keys) >= LEAST_IDENTIFIED
             if len(keys) < max(LEAST_COPIES, len(cluster)) or not differ:
@@ -173,20 +174,20 @@ class CaptureOrder:
             if 2 * len(cluster) < eligible:
                 break
             skews_ns.append(cluster[len(cluster) // 2][0])
-            copies = [copy for copy in copies if copy not in cluster]
+            del copies[begin:end]
         return skews_ns
 
 
-def _largest_cluster(copies: list[_Copy]) -> list[_Copy]:
-    """Return most of the copies, in order of their delays, whose delays are the same."""
-    largest: list[_Copy] = []
-    begin = 0
+def _largest_cluster(copies: list[_Copy]) -> tuple[int, int]:
+    """Return the range of most copies with the same delay; they are in order of their delays."""
+    largest = begin = 0
+    place = (0, 0)
     for end, copy in enumerate(copies, 1):
         while copy[0] - copies[begin][0] > JITTER_NS:
             begin += 1
-        if end - begin > len(largest):
-            largest = copies[begin:end]
-    return largest
+        if end - begin > largest:
+            largest, place = end - begin, (begin, end)
+    return place
 
 
 def _contradictions(packets: list[Sent]) -> int:

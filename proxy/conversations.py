@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Item, Stream
+from kiebitz.proxy.packet_clock import DISORDER_NS
 from kiebitz.proxy.packets import Datagram, endpoints
 from kiebitz.proxy.repeats import Repeats
 from kiebitz.proxy.servers import Orient, Servers, reverse
@@ -21,9 +22,6 @@ JUMP_NS = 1_800_000_000_000
 
 Neither side was silent then: a client that begins anew after a long silence does so from another port.
 """
-
-# Merged captures and several interfaces go back by less; a clock that goes back by more was set.
-_DISORDER_NS = 10_000_000_000
 
 # Under 1 kB each.
 DEFAULT_MAX_STREAMS = 16_384
@@ -93,7 +91,7 @@ class UdpConversations:
         flow, payload, missing, identification = datagram
         side = self._sides.get(flow)
         now_ns = ts_ns + self._shift_ns
-        if not -_DISORDER_NS <= now_ns - self._now_ns <= JUMP_NS:
+        if not -DISORDER_NS <= now_ns - self._now_ns <= JUMP_NS:
             if self._now_ns and (side is not None or now_ns < self._now_ns):
                 self._shift_ns += self._now_ns - now_ns
             now_ns = ts_ns + self._shift_ns

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from kiebitz.dissectors.records import Chunk, Fault, Item
+from kiebitz.proxy.packet_clock import PacketClock
 from kiebitz.proxy.packets import ACK, FIN, RST, SYN, Segment
 from kiebitz.proxy.pieces import PIECE_COST
 from kiebitz.proxy.servers import Orient, Servers, sender
@@ -39,12 +40,7 @@ MAX_WAITING_BYTES = 32 << 20
 MAX_ENDED = 4096
 """How many connections that are over are known, so that their late segments begin no new ones."""
 
-LONGEST_STEP_NS = 900_000_000_000
-"""Longest time that may pass between two packets; a clock that jumps ahead by more was set, or all slept."""
-
 _CHECK_NS = 50_000_000
-# Merged captures and several interfaces go back by less; a clock that goes back by more was set.
-_DISORDER_NS = 10_000_000_000
 _CONTROL = SYN | FIN | RST
 
 
@@ -84,19 +80,15 @@ class TcpConversations:
         self._acked: OrderedDict[Side, tuple[int, int]] = OrderedDict()
         self._ended: OrderedDict[Connection, int] = OrderedDict()
         self._waiting_bytes = 0
-        # The time by which everything here is measured: that of the packets, without the jumps of their
-        # clock. To get it, the first shift is added to a packet's time; the other one was used before.
+        # All times here, but for those of items, are by this clock.
+        self._clock = PacketClock()
         self._now_ns = 0
-        self._shift_ns = self._other_shift_ns = 0
         self._next_check_ns = 0
         self._next_sweep_ns = 0
 
     def feed(self, segment: Segment, ts_ns: int, items: list[Item]) -> None:
         """Append what a segment brings to `items`, and what has become certain by the time it came."""
-        now_ns = ts_ns + self._shift_ns
-        if not -_DISORDER_NS <= now_ns - self._now_ns <= LONGEST_STEP_NS:
-            now_ns = self._after_jump(ts_ns)
-        self._now_ns = now_ns
+        self._now_ns = now_ns = self._clock.read(ts_ns)
         if now_ns >= self._next_check_ns:
             self._expire(ts_ns, items)
         side = self._sides.get(segment.flow)
@@ -160,6 +152,11 @@ class TcpConversations:
         end = segment.seq + len(segment.payload) + segment.missing + bool(segment.flags & FIN)
         return side.assembly.is_unseen(end)
 
+    def acknowledged(self, flow: bytes) -> int:
+        """Return the highest acknowledgment number that the sender of a flow has sent; 0 if it is unknown."""
+        side = self._sides.get(flow)
+        return 0 if side is None else (side.peer.assembly.acked or 0) % (1 << 32)
+
     def excuse(self, segment: Segment) -> None:
         """No other segment waits for what this one lacks: it has been waited for."""
         side = self._sides.get(segment.flow)
@@ -173,26 +170,8 @@ class TcpConversations:
 
         A live source calls this now and then.
         """
-        now_ns = ts_ns + self._shift_ns
-        if not -_DISORDER_NS <= now_ns - self._now_ns <= LONGEST_STEP_NS:
-            now_ns = self._after_jump(ts_ns)
-        self._now_ns = now_ns
+        self._now_ns = self._clock.read(ts_ns)
         self._expire(ts_ns, items)
-
-    def _after_jump(self, ts_ns: int) -> int:
-        """Return the current time after the packets' clock has jumped to `ts_ns`."""
-        now_ns = self._now_ns
-        if now_ns == 0:
-            return ts_ns
-        # Captures of two clocks in one file: their times alternate.
-        self._shift_ns, self._other_shift_ns = self._other_shift_ns, self._shift_ns
-        returned_ns = ts_ns + self._shift_ns
-        if -_DISORDER_NS <= returned_ns - now_ns <= _DISORDER_NS:
-            return returned_ns
-        if ts_ns + self._other_shift_ns > now_ns:
-            now_ns += LONGEST_STEP_NS
-        self._shift_ns = now_ns - ts_ns
-        return now_ns
 
     def _expire(self, ts_ns: int, items: list[Item]) -> None:
         now_ns = self._now_ns

@@ -6,7 +6,7 @@ its own, and those that it acknowledges. One that lacks some of these waits for 
 it wait, too, so that nothing else changes places. Where nothing is lacking, nothing waits.
 
 A RST waits as well: only the segments after it show if it was obeyed. A sender deletes its connection when it
-resets it (RFC 9293, 3.10.7), so new bytes of the same sender prove that the RST was forged or got lost.
+resets it (RFC 9293, 3.10.7), so if it sends or acknowledges new bytes, the RST was forged or has been lost.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class TcpOrder:
         # When each was captured, in the order in which they are handed on. Of each flow how many there are.
         self._line: list[tuple[int, Segment]] = []
         self._flows: Counter[bytes] = Counter()
-        # Flows with a RST in the line.
-        self._resets: set[bytes] = set()
+        # Flows with a RST in the line: when the first one was captured, and what its sender had acknowledged.
+        self._resets: dict[bytes, tuple[int, int]] = {}
 
     def feed(self, segment: Segment, ts_ns: int, items: list[Item]) -> None:
         """Append what a segment brings to `items`, and what has become certain by the time it came."""
@@ -108,8 +108,9 @@ class TcpOrder:
         line, flow = self._line, segment.flow
         peer = reverse(flow)
         if segment.flags & RST:
-            self._resets.add(flow)
-        elif not segment.flags & SYN and not self._resets.isdisjoint((flow, peer)):
+            if not any(waiting.flags & RST and waiting.flow == flow for _, waiting in line):
+                self._resets[flow] = ts_ns, self._conversations.acknowledged(flow)
+        elif not segment.flags & SYN and (flow in self._resets or peer in self._resets):
             self._reconsider_resets(segment, peer, ts_ns)
         place = behind = len(line)
         following: Segment | None = None
@@ -158,7 +159,7 @@ class TcpOrder:
                 return
             if not waiting.flags & RST:
                 continue
-            if waiting.flow == segment.flow and self._refutes(segment, waiting, place):
+            if waiting.flow == segment.flow and self._refutes(segment, ts_ns, waiting, place):
                 # Its bytes stay, as in Wireshark. Its acknowledgment may be as false as the RST.
                 withdrawn = copy(waiting)
                 withdrawn.flags &= ~(RST | ACK)
@@ -168,8 +169,15 @@ class TcpOrder:
                 del line[place]
                 line.append((ts_ns, waiting))
 
-    def _refutes(self, segment: Segment, reset: Segment, place: int) -> bool:
-        """Return True if this has new bytes, sent after the RST of the same sender at a place in the line."""
+    def _refutes(self, segment: Segment, ts_ns: int, reset: Segment, place: int) -> bool:
+        """Return True if this was sent after the RST of the same sender at a place in the line."""
+        reset_ns, acknowledged = self._resets[segment.flow]
+        if (
+            segment.flags & ACK
+            and abs(ts_ns - reset_ns) >= PATIENCE_NS
+            and _is_after(segment.ack, acknowledged)
+        ):
+            return True
         end = _end_of(segment)
         if not _is_after(end, reset.seq) or not self._conversations.is_news(segment):
             return False

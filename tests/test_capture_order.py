@@ -247,6 +247,17 @@ def test_a_rst_that_nobody_obeys_ends_nothing(resets: list[tuple[int, str, str]]
     assert told(items_of(with_resets(segments, resets))) == told(items_of(segments))
 
 
+def test_acknowledgments_refute_a_rst_as_well() -> None:
+    """Of a client that only listens, seconds later; then nothing is sent for long."""
+    segments = handshake()
+    for number, ms in enumerate((1, 2, 1500, 1501, 3000, 90_000, 90_001)):
+        segments.append(sent(ms, "s", "PA", b"card", at=4 * number))
+        segments.append(sent(ms + 0.5, "c", "A", ack=4 * number + 4))
+    expected = told(items_of(segments))
+    for flags in ("R", "RA"):
+        assert told(items_of(with_resets(segments, [(6, "c", flags)]))) == expected
+
+
 PLACES = st.lists(
     st.tuples(st.integers(2, 20), st.sampled_from("cs"), st.sampled_from(["R", "RA"])), max_size=4
 )
