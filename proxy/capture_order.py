@@ -2,8 +2,8 @@
 
 Files are written one direction after the other, in blocks of one interface each, or joined end to end. Then
 the times give the order. Where a clock was set during the capture, or two clocks differ, the times are wrong,
-and the file gives the order. The sequence numbers of TCP tell which (RFC 9293, 3.4). Where there are none, a
-flow does: what one machine sends, one interface captures in order.
+and the file gives the order. The sequence numbers of TCP decide (RFC 9293, 3.4). Without TCP the times are
+right unless they go back within one flow, since one interface captures a flow in order.
 
 Captures of the same traffic at two places, merged by time, contain each packet twice. The copies have the
 same order and are late by the difference of the two clocks.
@@ -20,7 +20,7 @@ from kiebitz.proxy.repeats import JITTER_NS, MOST_REMEMBERED, MOST_SKEWS, REPEAT
 from kiebitz.proxy.servers import reverse
 
 Sent = tuple[int, Datagram | Segment]
-"""The time of a packet in ns since 1970, and what it carried."""
+"""The time of a packet in ns since 1970, and the datagram or segment in it."""
 
 _Copy = tuple[int, int, int, bytes]
 # Of an equal datagram: by how many ns it came later, when the first one came, its hash, its flow.

@@ -121,7 +121,7 @@ class TcpOrder:
             behind -= 1
             captured_ns, waiting = line[behind]
             if abs(ts_ns - captured_ns) >= PATIENCE_NS and self._resets:
-                # It waits behind a RST only: what comes so late is a retransmission.
+                # It waits behind a RST only: a segment that comes so late is a retransmission.
                 break
             if waiting.flow == flow:
                 if waiting.flags & SYN and not segment.flags & SYN and _is_after(segment.seq, waiting.seq):

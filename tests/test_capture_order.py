@@ -1,4 +1,4 @@
-"""Files out of order, clocks that are set, RSTs that nobody obeys, two captures merged: the same messages."""
+"""Files out of order, clocks that are set, RSTs that neither side obeys, two captures merged: the same messages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def one_way_after_the_other(packets: Packets, first: bool = True) -> Packets:
 
 
 def in_blocks(packets: Packets) -> Packets:
-    """As a program writes what two interfaces have captured, each when its buffer is full."""
+    """In blocks of seven packets of each direction, as a program writes the buffers of two interfaces."""
     full: list[tuple[int, RawPacket]] = []
     for way in (True, False):
         block = [packet for packet in packets if is_first_way(packet) is way]
