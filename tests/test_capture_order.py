@@ -1,4 +1,4 @@
-"""Files out of order, clocks that are set, RSTs that neither side obeys, two captures merged: the same messages."""
+"""Files out of order, clocks that are set, RSTs without effect, two captures merged: the same messages."""
 
 from __future__ import annotations
 
