@@ -298,7 +298,6 @@ class TcpConversations:
                     # It may carry a text that explains it (RFC 9293, 3.5.3).
                     side.assembly.add(segment.seq, segment.payload, segment.missing, ts_ns, connection.held)
                 self._end(connection, ts_ns, "reset", items)
-                connection.reset_by = side
         elif side.isn is not None:
             # Whoever has sent the SYN takes it back.
             self._end(connection, ts_ns, "reset", items)
@@ -307,6 +306,8 @@ class TcpConversations:
             text = "the server refused the connection"
             connection.held.append(Fault(connection.stream, client.direction, ts_ns, 0, "refused", text))
             self._end(connection, ts_ns, "refused", items)
+        if connection.is_over:
+            connection.reset_by = side
 
     def _goes_on(self, side: Side, segment: Segment) -> bool:
         """Return True if a side sends its next bytes though a RST has ended its connection.

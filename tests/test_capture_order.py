@@ -247,6 +247,12 @@ def test_a_rst_that_nobody_obeys_ends_nothing(resets: list[tuple[int, str, str]]
     assert told(items_of(with_resets(segments, resets))) == told(items_of(segments))
 
 
+@pytest.mark.parametrize("pause_ms", [1, 500, 16_000, 100_000])
+def test_a_rst_during_the_handshake(pause_ms: int) -> None:
+    segments = [*handshake()[:2], sent(1, "c", "R"), sent(1 + pause_ms, "c", "PA", b"hello")]
+    assert said(items_of(segments)) == {"c2s": b"hello", "s2c": b""}
+
+
 def test_acknowledgments_refute_a_rst_as_well() -> None:
     """Of a client that only listens, seconds later; then nothing is sent for long."""
     segments = handshake()
