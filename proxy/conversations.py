@@ -11,11 +11,18 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Item, Stream
+from kiebitz.proxy.packet_clock import DISORDER_NS
 from kiebitz.proxy.packets import Datagram, endpoints
 from kiebitz.proxy.repeats import Repeats
 from kiebitz.proxy.servers import Orient, Servers, reverse
 
 DEFAULT_IDLE_NS = 600_000_000_000
+JUMP_NS = 1_800_000_000_000
+"""A clock that jumps ahead by more from one datagram to the next of the same flow was set.
+
+Neither side was silent then: a client that begins anew after a long silence does so from another port.
+"""
+
 # Under 1 kB each.
 DEFAULT_MAX_STREAMS = 16_384
 
@@ -53,7 +60,8 @@ class UdpConversations:
     that `orient` has recognised as a server before; the side that `orient` names now; the side that was it
     in the last stream of this pair; the receiver of the first datagram. What a stream has begun with stays.
 
-    A stream ends when neither side has sent for `idle_ns`; the next datagram begins a new one. There are at
+    A stream ends when neither side has sent for `idle_ns`; the next datagram begins a new one. The jumps of a
+    clock that was set do not count. There are at
     most `max_streams` at once, else those that have been silent longest end.
     """
 
@@ -73,23 +81,37 @@ class UdpConversations:
         self._sides: dict[bytes, _Side] = {}
         self._pairs: dict[bytes, _Pair] = {}
         self._repeats = Repeats()
+        # The time by which silence is measured: that of the packets and a shift, as their clock was set.
+        self._now_ns = 0
+        self._shift_ns = 0
         self._next_sweep_ns = 0
 
     def feed(self, datagram: Datagram, ts_ns: int, items: list[Item]) -> None:
         """Append the Chunk of a datagram to `items`, after the End of streams that are idle by now."""
         flow, payload, missing, identification = datagram
-        if ts_ns >= self._next_sweep_ns:
-            self.expire(ts_ns, items)
         side = self._sides.get(flow)
+        now_ns = ts_ns + self._shift_ns
+        if not -DISORDER_NS <= now_ns - self._now_ns <= JUMP_NS:
+            if self._now_ns and (side is not None or now_ns < self._now_ns):
+                self._shift_ns += self._now_ns - now_ns
+            now_ns = ts_ns + self._shift_ns
+        self._now_ns = now_ns
+        if now_ns >= self._next_sweep_ns:
+            self.expire(ts_ns, items)
+            side = self._sides.get(flow)
         if self._repeats.is_repeated(datagram, ts_ns) and side is not None:
             self._tell_repeated(side, ts_ns, identification, items)
             return
-        if side is None or ts_ns - side.pair.last_ns > self._idle_ns:
+        if side is None or now_ns - side.pair.last_ns > self._idle_ns:
             side = self._open(flow, payload, ts_ns, items)
-        side.pair.last_ns = ts_ns
+        side.pair.last_ns = now_ns
         offset = side.offset
         side.offset = offset + len(payload) + missing
         items.append(Chunk(side.stream, side.direction, ts_ns, offset, payload, missing))
+
+    def expect_copies(self, skew_ns: int) -> None:
+        """Take a datagram that comes again after `skew_ns`, about, for a copy of another capture."""
+        self._repeats.expect_copies(skew_ns)
 
     def _tell_repeated(self, side: _Side, ts_ns: int, identification: int, items: list[Item]) -> None:
         """Tell of the first datagram of a stream that came again."""
@@ -106,10 +128,11 @@ class UdpConversations:
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
         """Append an End for each stream that is idle at `ts_ns`; a live source calls this now and then."""
-        self._next_sweep_ns = ts_ns + self._idle_ns // 8
+        now_ns = ts_ns + self._shift_ns
+        self._next_sweep_ns = now_ns + self._idle_ns // 8
         for pair in self._open_pairs():
-            if ts_ns - pair.last_ns > self._idle_ns:
-                self._end(pair, pair.last_ns + self._idle_ns, "idle", items)
+            if now_ns - pair.last_ns > self._idle_ns:
+                self._end_idle(pair, items)
 
     def close(self, ts_ns: int, items: list[Item]) -> None:
         """Append an End for each stream that is still open: the source is at its end at `ts_ns`."""
@@ -123,7 +146,7 @@ class UdpConversations:
         """Begin a stream with a datagram; give the side that sent it."""
         pair = self._pairs.get(flow)
         if pair is not None and pair.stream is not None:
-            self._end(pair, pair.last_ns + self._idle_ns, "idle", items)
+            self._end_idle(pair, items)
         if pair is None and len(self._pairs) >= 2 * self._max_streams:
             self._make_room(ts_ns, items)
         source, destination = endpoints(flow)
@@ -151,6 +174,9 @@ class UdpConversations:
                 self._end(pair, ts_ns, "evicted", items)
             self._pairs.pop(pair.client_flow, None)
             self._pairs.pop(pair.server_flow, None)
+
+    def _end_idle(self, pair: _Pair, items: list[Item]) -> None:
+        self._end(pair, pair.last_ns + self._idle_ns - self._shift_ns, "idle", items)
 
     def _end(self, pair: _Pair, ts_ns: int, reason: str, items: list[Item]) -> None:
         if pair.stream is not None:

@@ -2,9 +2,12 @@
 
 An IP packet that comes again within milliseconds is the same one: its sender gives the next another
 identification (RFC 6864, 4.1), whatever happens to its link header and its time to live on the way. IPv6 and
-some senders give none. Then nobody can tell whether the same was sent twice, and it counts as one: for a
-while if nothing else came on its flow meanwhile, for a moment otherwise, and for a shorter one if it is
-something that is said again and again, as "alice rolls" is, and may be news.
+some senders give none. Others give all packets the same one, as they may where these cannot be fragmented.
+Then nobody can tell whether the same was sent twice, and it counts as one: for a while if nothing else came
+on its flow meanwhile, for a moment otherwise, and for a shorter one if it is something that is said again and
+again, as "alice rolls" is, and may be news.
+
+Where the clocks of two captures differ, each copy is that much later: see `capture_order`.
 """
 
 from __future__ import annotations
@@ -24,6 +27,12 @@ ALIKE_NS = 5_000_000
 OFTEN_ALIKE_NS = 2_000_000
 """So long if such datagrams are sent again and again."""
 
+JITTER_NS = 10_000_000
+"""Largest deviation of a copy from the difference between the clocks of two captures."""
+
+MOST_SKEWS = 4
+"""Maximum number of differences between clocks to remember."""
+
 MOST_REMEMBERED = 4096
 """At least so many datagrams are remembered, and no more than twice as many; and so many flows."""
 
@@ -40,6 +49,16 @@ class Repeats:
         """Of each flow its latest datagram."""
         self._sent_often: OrderedDict[int, None] = OrderedDict()
         """Without an identification, and surely sent more than once."""
+        self._identifications: dict[bytes, int] = {}
+        """Of each flow the latest one."""
+        self._unidentified: set[bytes] = set()
+        """Flows that gave two packets in succession the same identification."""
+        self._skews_ns: list[int] = []
+
+    def expect_copies(self, skew_ns: int) -> None:
+        """Take equal datagrams for copies from now on if their times differ by `skew_ns`, about."""
+        if not any(abs(skew_ns - known_ns) < JITTER_NS // 2 for known_ns in self._skews_ns):
+            self._skews_ns = [*self._skews_ns[1 - MOST_SKEWS :], skew_ns]
 
     def is_repeated(self, datagram: Datagram, ts_ns: int) -> bool:
         """Whether a datagram that comes at `ts_ns` is one that came before; else it is remembered."""
@@ -52,21 +71,31 @@ class Repeats:
             first_ns = self._first_before_ns.get(key)
         if first_ns is not None:
             # Clocks of two captures need not agree, so that the copy may have the earlier time.
-            if abs(ts_ns - first_ns) < self._limit_ns(flow, identification, key):
+            age_ns = abs(ts_ns - first_ns)
+            is_identified = identification and flow not in self._unidentified
+            if age_ns < (REPEATED_NS if is_identified else self._limit_ns(flow, key)) or any(
+                abs(age_ns - skew_ns) < JITTER_NS for skew_ns in self._skews_ns
+            ):
                 return True
-            if not identification:
+            if not is_identified:
                 self._remember_as_often(key)
+        elif identification and identification == self._identifications.get(flow):
+            self._unidentified.add(flow)
+            if len(self._unidentified) > MOST_REMEMBERED:
+                self._unidentified = {flow}
         known[key] = ts_ns
+        self._identifications[flow] = identification
         if len(known) >= MOST_REMEMBERED:
             self._first_before_ns, self._first_ns = known, {}
         latest[flow] = key
         if len(latest) > MOST_REMEMBERED:
             self._latest = {flow: key}
+            self._identifications = {flow: identification}
         return False
 
-    def _limit_ns(self, flow: bytes, identification: int, key: int) -> int:
-        """How long after a datagram another one with its key is the same."""
-        if identification or self._latest.get(flow) == key:
+    def _limit_ns(self, flow: bytes, key: int) -> int:
+        """Return how long another datagram of a flow with this key is the same, without an identification."""
+        if self._latest.get(flow) == key:
             return REPEATED_NS
         return OFTEN_ALIKE_NS if key in self._sent_often else ALIKE_NS
 

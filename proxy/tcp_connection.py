@@ -101,12 +101,13 @@ class Side:
 
 class Connection:
     """Two sides and their stream. `is_heard` once there was more than a handshake; `is_over` after its end.
+    `reset_by` is the side whose RST has ended it.
 
     `flows` once the stream has its number, so that items need not be `held` back any more. `cost` is what
     waits in it, in bytes of memory, about.
     """
 
-    __slots__ = ("cost", "first", "flows", "held", "is_heard", "is_over", "second", "stream")
+    __slots__ = ("cost", "first", "flows", "held", "is_heard", "is_over", "reset_by", "second", "stream")
 
     def __init__(self, flow: bytes, ts_ns: int, recent: Recent) -> None:
         source, destination = endpoints(flow)
@@ -117,6 +118,7 @@ class Connection:
         self.held: list[Item] = []
         self.is_heard = False
         self.is_over = False
+        self.reset_by: Side | None = None
         self.flows = False
         self.cost = 0
 

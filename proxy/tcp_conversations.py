@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from kiebitz.dissectors.records import Chunk, Fault, Item
+from kiebitz.proxy.packet_clock import PacketClock
 from kiebitz.proxy.packets import ACK, FIN, RST, SYN, Segment
 from kiebitz.proxy.pieces import PIECE_COST
 from kiebitz.proxy.servers import Orient, Servers, sender
@@ -51,8 +52,9 @@ class TcpConversations:
     the side with the lower port. Until that is settled the items of the connection are held back.
 
     A connection ends by its FINs or a RST, by a SYN that begins another one, or when it has been silent for
-    `idle_ns`. There are at most `max_streams` at once, else half-open ones go first, and then those that have
-    been silent longest. One that was never more than half open, without a byte, makes no stream.
+    `idle_ns` while packets of others came. One that ended by a RST and goes on with the next numbers later is
+    another stream. There are at most `max_streams` at once, else half-open ones go first, and then those that
+    have been silent longest. One that was never more than half open, without a byte, makes no stream.
     """
 
     def __init__(
@@ -78,21 +80,28 @@ class TcpConversations:
         self._acked: OrderedDict[Side, tuple[int, int]] = OrderedDict()
         self._ended: OrderedDict[Connection, int] = OrderedDict()
         self._waiting_bytes = 0
+        # All times here, but for those of items, are by this clock.
+        self._clock = PacketClock()
+        self._now_ns = 0
         self._next_check_ns = 0
         self._next_sweep_ns = 0
 
     def feed(self, segment: Segment, ts_ns: int, items: list[Item]) -> None:
         """Append what a segment brings to `items`, and what has become certain by the time it came."""
-        if ts_ns >= self._next_check_ns:
-            self.expire(ts_ns, items)
+        self._now_ns = now_ns = self._clock.read(ts_ns)
+        if now_ns >= self._next_check_ns:
+            self._expire(ts_ns, items)
         side = self._sides.get(segment.flow)
         if side is None or segment.flags & _CONTROL or not side.connection.flows:
             self._consider(side, segment, ts_ns, items)
             return
         connection = side.connection
         if connection.is_over:
+            if not self._goes_on(side, segment):
+                return
+            self._consider(self._resume(side, ts_ns, items), segment, ts_ns, items)
             return
-        side.last_ns = ts_ns
+        side.last_ns = now_ns
         side.window = segment.window
         unsettled = segment.flags & ACK and side.peer.assembly.acknowledge(segment.ack)
         payload = segment.payload
@@ -135,6 +144,19 @@ class TcpConversations:
             return peer.excused < 0
         return peer.begun and peer.lacks(segment.ack)
 
+    def is_news(self, segment: Segment) -> bool:
+        """Return True if a segment has bytes, or a FIN, behind all that its sender was seen to send."""
+        side = self._sides.get(segment.flow)
+        if side is None or side.connection.is_over or not side.assembly.begun:
+            return False
+        end = segment.seq + len(segment.payload) + segment.missing + bool(segment.flags & FIN)
+        return side.assembly.is_unseen(end)
+
+    def acknowledged(self, flow: bytes) -> int:
+        """Return the highest acknowledgment number that the sender of a flow has sent; 0 if it is unknown."""
+        side = self._sides.get(flow)
+        return 0 if side is None else (side.peer.assembly.acked or 0) % (1 << 32)
+
     def excuse(self, segment: Segment) -> None:
         """No other segment waits for what this one lacks: it has been waited for."""
         side = self._sides.get(segment.flow)
@@ -148,28 +170,33 @@ class TcpConversations:
 
         A live source calls this now and then.
         """
-        self._next_check_ns = ts_ns + _CHECK_NS
+        self._now_ns = self._clock.read(ts_ns)
+        self._expire(ts_ns, items)
+
+    def _expire(self, ts_ns: int, items: list[Item]) -> None:
+        now_ns = self._now_ns
+        self._next_check_ns = now_ns + _CHECK_NS
         while self._acked:
             side, (since_ns, acked) = next(iter(self._acked.items()))
-            if ts_ns - since_ns < ACKED_NS:
+            if now_ns - since_ns < ACKED_NS:
                 break
             del self._acked[side]
             self._give_up_acked(side, acked, ts_ns, items)
         while self._waiting:
             connection, since_ns = next(iter(self._waiting.items()))
-            if ts_ns - since_ns < SILENCE_NS:
+            if now_ns - since_ns < SILENCE_NS:
                 break
             del self._waiting[connection]
             self._stop_waiting(connection, since_ns, ts_ns, items)
         while self._ended:
             connection, since_ns = next(iter(self._ended.items()))
-            if ts_ns - since_ns < LINGER_NS:
+            if now_ns - since_ns < LINGER_NS:
                 break
             self._forget(connection)
-        if ts_ns >= self._next_sweep_ns:
-            self._next_sweep_ns = ts_ns + self._idle_ns // 64
+        if now_ns >= self._next_sweep_ns:
+            self._next_sweep_ns = now_ns + self._idle_ns // 64
             for connection in list(self._open):
-                if ts_ns - connection.last_ns > self._idle_ns:
+                if now_ns - connection.last_ns > self._idle_ns:
                     self._end(connection, ts_ns, "idle", items)
                     self._forget(connection)
 
@@ -189,8 +216,11 @@ class TcpConversations:
             side = self._synchronised(side, segment, ts_ns, items)
             # A SYN counts like a byte (RFC 9293, 3.4), before those it may carry.
             seq += 1
-        elif side is None and has_bytes and not flags & RST:
+        elif side is None and has_bytes:
             side = self._begin(segment.flow, ts_ns, items)
+            side.connection.is_heard = bool(flags & RST)
+        elif side is not None and side.connection.is_over and self._goes_on(side, segment):
+            side = self._resume(side, ts_ns, items)
         if side is None or side.connection.is_over:
             return
         connection = side.connection
@@ -203,7 +233,7 @@ class TcpConversations:
                 return
             connection.is_heard = True
             self._half_open.pop(connection, None)
-        side.last_ns = ts_ns
+        side.last_ns = self._now_ns
         side.window = segment.window
         if flags & ACK:
             side.peer.assembly.acknowledge(segment.ack)
@@ -264,6 +294,9 @@ class TcpConversations:
         connection = side.connection
         if connection.is_heard:
             if side.may_reset(segment.seq):
+                if segment.payload or segment.missing:
+                    # It may carry a text that explains it (RFC 9293, 3.5.3).
+                    side.assembly.add(segment.seq, segment.payload, segment.missing, ts_ns, connection.held)
                 self._end(connection, ts_ns, "reset", items)
         elif side.isn is not None:
             # Whoever has sent the SYN takes it back.
@@ -273,6 +306,31 @@ class TcpConversations:
             text = "the server refused the connection"
             connection.held.append(Fault(connection.stream, client.direction, ts_ns, 0, "refused", text))
             self._end(connection, ts_ns, "refused", items)
+        if connection.is_over:
+            connection.reset_by = side
+
+    def _goes_on(self, side: Side, segment: Segment) -> bool:
+        """Return True if a side sends its next bytes though a RST has ended its connection.
+
+        Bytes that were under way to the sender of the RST do not count.
+        """
+        connection = side.connection
+        if connection.reset_by is None or segment.flags & (SYN | RST) or not segment.payload:
+            return False
+        if connection.reset_by is not side and self._now_ns - self._ended[connection] < SILENCE_NS:
+            return False
+        return segment.seq == side.assembly.next % (1 << 32)
+
+    def _resume(self, side: Side, ts_ns: int, items: list[Item]) -> Side:
+        """Begin a connection that continues the one of `side`, which ended; return its side."""
+        over = side.connection
+        self._forget(over)
+        resumed = self._begin(side.flow, ts_ns, items)
+        for new, old in ((resumed, side), (resumed.peer, side.peer)):
+            new.sent_syn, new.answered_syn = old.sent_syn, old.answered_syn
+            if old.assembly.begun:
+                new.assembly.begin(old.assembly.next % (1 << 32))
+        return resumed
 
     def _settle(self, connection: Connection, ts_ns: int, items: list[Item]) -> None:
         """After anything unusual: give what can be given, and see to what has to wait."""
@@ -281,7 +339,7 @@ class TcpConversations:
             while assembly.is_overfull:
                 assembly.give_up(ts_ns, connection.held)
             if assembly.hole_is_acked and assembly.acked is not None:
-                self._acked.setdefault(side, (ts_ns, assembly.acked))
+                self._acked.setdefault(side, (self._now_ns, assembly.acked))
         if connection.held:
             connection.release(self._servers, self._stream_ids, items, force=False)
         if connection.is_closed:
@@ -291,7 +349,7 @@ class TcpConversations:
         if not connection.waits:
             self._waiting.pop(connection, None)
         else:
-            self._waiting.setdefault(connection, ts_ns)
+            self._waiting.setdefault(connection, self._now_ns)
             while self._waiting_bytes > MAX_WAITING_BYTES and self._waiting:
                 self._force(next(iter(self._waiting)), ts_ns, items)
 
@@ -359,7 +417,7 @@ class TcpConversations:
         for side in connection.sides:
             self._acked.pop(side, None)
         del self._open[connection]
-        self._ended[connection] = ts_ns
+        self._ended[connection] = self._now_ns
         if len(self._ended) > MAX_ENDED:
             self._forget(next(iter(self._ended)))
 

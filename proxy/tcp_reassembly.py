@@ -143,9 +143,16 @@ class Assembly:
 
         The direction must have begun.
         """
+        return unwrap(number, self.next) > max(self._seen_end, self.excused)
+
+    def is_unseen(self, number: int) -> bool:
+        """Return True if the bytes before this sequence number are not all seen; the direction has begun."""
+        return unwrap(number, self.next) > self._seen_end
+
+    @property
+    def _seen_end(self) -> int:
         # A FIN counts like a byte (RFC 9293, 3.4).
-        seen = self.sent_end + (self.fin is not None)
-        return unwrap(number, self.next) > max(seen, self.excused)
+        return self.sent_end + (self.fin is not None)
 
     def excuse(self, number: int) -> None:
         """Nobody waits any more for what is missing before this sequence number."""

@@ -557,15 +557,27 @@ def test_silence_ends_a_stream_and_what_follows_is_another() -> None:
         *handshake(),
         sent(0, "c", "A", b"a"),
         sent(2 * hour_ms, "s", "A", b"b", ack=1),
-        sent(4 * hour_ms + 1, "c", "A", b"c", at=1, ack=1),
     ]
-    assert told(items_of(segments)) == [
+    last_ms = 4 * hour_ms + 600_000
+    last = sent(last_ms, "c", "A", b"c", at=1, ack=1)
+    others = [
+        sent(2 * hour_ms + minutes * 60_000, "c", "S", client="10.0.0.2:40000")
+        for minutes in range(10, 121, 10)
+    ]
+    assert told(items_of([*segments, *others, last])) == [
         "1 c2s @0 a",
         "1 s2c @0 b",
-        f"1 idle {4 * hour_ms + 1}",
+        f"1 idle {last_ms}",
         "2 c2s @0 gap ?",
         "2 c2s @0 c",
         f"2 end {END_MS}",
+    ]
+    # Where no packet at all came meanwhile, the clock may have been set.
+    assert told(items_of([*segments, last])) == [
+        "1 c2s @0 a",
+        "1 s2c @0 b",
+        "1 c2s @1 c",
+        f"1 end {END_MS}",
     ]
 
 

@@ -20,11 +20,12 @@ from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.capture_files import CaptureError, open_capture
+from kiebitz.proxy.capture_order import CaptureOrder, Sent
 from kiebitz.proxy.conversations import UdpConversations
 from kiebitz.proxy.item_journal import ItemJournal
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.tcp_conversations import TcpConversations
-from kiebitz.proxy.tcp_order import TcpOrder
+from kiebitz.proxy.tcp_order import PATIENCE_NS, RESET_PATIENCE_NS, TcpOrder
 from kiebitz.storage.inspection import Inspect, InspectionHere
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.schema import MEMORY
@@ -42,9 +43,18 @@ WORTH_A_PROCESS = 2_000_000
 
 
 class PacketRecording:
-    """Records the game traffic of captured packets into one session, and writes its items into `tap`, too."""
+    """Records the game traffic of captured packets into one session, and writes its items into `tap`, too.
 
-    def __init__(self, recorder: Recorder, forced: DecodeAs, tap: ItemJournal | None = None) -> None:
+    Packets `from_file` are put in order first. `late` counts those for which that was impossible.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        forced: DecodeAs,
+        tap: ItemJournal | None = None,
+        from_file: bool = False,
+    ) -> None:
         self.recorder = recorder
         self._tap = tap
         self.packets = 0
@@ -53,30 +63,57 @@ class PacketRecording:
             recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
         )
         self._tcp = TcpOrder(
-            TcpConversations(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp"))
+            TcpConversations(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")),
+            RESET_PATIENCE_NS if from_file else PATIENCE_NS,
         )
+        self._order = CaptureOrder() if from_file else None
         self._items: list[Item] = []
         self._latest_ns = 0
 
     def take(self, packets: Iterable[RawPacket]) -> None:
         """Record packets (time in ns, link type, bytes, length on the wire)."""
         decode = self.decoder.decode
-        feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
-        items = self._items
+        order = self._order
+        all_sent: list[Sent] = []
+        size = 0
         ts_ns = self._latest_ns
         for ts_ns, linktype, data, wirelen in packets:
             self.packets += 1
             sent = decode(linktype, data, wirelen, ts_ns)
-            if sent is None:
-                continue
-            self._latest_ns = ts_ns
+            if sent is not None:
+                all_sent.append((ts_ns, sent))
+                size += len(data)
+        if order is None:
+            self._feed(all_sent)
+            # Whatever a packet carries, it tells the time.
+            self._tcp.expire(ts_ns, self._items)
+            self._record()
+        else:
+            self._take_in_order(order, order.add(all_sent, size))
+
+    def _take_in_order(self, order: CaptureOrder, ready: list[Sent]) -> None:
+        for skew_ns in order.skews_ns:
+            self._udp.expect_copies(skew_ns)
+        for begin in range(0, len(ready), _BATCH):
+            self._feed(ready[begin : begin + _BATCH])
+            self._tcp.expire(self._latest_ns, self._items)
+            self._record()
+
+    def _feed(self, all_sent: list[Sent]) -> None:
+        feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
+        items = self._items
+        for ts_ns, sent in all_sent:
             if isinstance(sent, Segment):
                 feed_tcp(sent, ts_ns, items)
             else:
                 feed_udp(sent, ts_ns, items)
-        # Whatever a packet carries, it tells the time.
-        self._tcp.expire(ts_ns, items)
-        self._record()
+        if all_sent:
+            self._latest_ns = all_sent[-1][0]
+
+    @property
+    def late(self) -> int:
+        """Number of packets that could not be put in order of time."""
+        return self._order.late if self._order is not None else 0
 
     def expire(self, now_ns: int) -> None:
         """Give up what has not come for long; for a live source, where nothing else tells the time."""
@@ -87,6 +124,8 @@ class PacketRecording:
     def close(self) -> Findings:
         """End all streams and the session. Raises StorageError."""
         self.decoder.close()
+        if self._order is not None:
+            self._take_in_order(self._order, self._order.close())
         self._udp.close(self._latest_ns, self._items)
         self._tcp.close(self._latest_ns, self._items)
         self._record()
@@ -139,7 +178,7 @@ def import_capture(
             inspect=inspect,
             anonymizer=anonymizer_if(stand_ins, forced),
         )
-        recording = PacketRecording(recorder, forced)
+        recording = PacketRecording(recorder, forced, from_file=True)
         packets = iter(capture)
         batch: list[RawPacket] = []
         try:
@@ -224,6 +263,11 @@ def tell_losses(name: str, recording: PacketRecording, truncated: str | None) ->
     """Say on stderr what of a capture could not be read: what is missing at its end, and odd packets."""
     if truncated is not None:
         warn(f"{name}: {truncated}; all before that was kept")
+    if recording.late:
+        warn(
+            f"{name}: the times of {recording.late} packets go back by over a second; unless the clock was "
+            "set during the capture, sort it and import the result: reordercap CAPTURE SORTED"
+        )
     for reason, number in recording.decoder.malformed.items():
         warn(f"{name}: {number} packets were not read: {reason}")
 
