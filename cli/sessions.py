@@ -15,6 +15,7 @@ from difflib import get_close_matches
 
 import click
 
+from kiebitz.cli.recording.unfinished import warn_if_unfinished
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.formats import format_of, tables_of
@@ -120,6 +121,7 @@ def _opened(path: str) -> sqlite3.Connection:
     if found is not None:
         connection.close()
         raise StorageError(f"{path}: this database is damaged: {found}")
+    warn_if_unfinished(path)
     return connection
 
 

@@ -106,7 +106,7 @@ START = "start.json"
 NEW_START = "start.new"
 """The same, until it is written to its end."""
 
-_FILE = re.compile(rf"\d{{8,}}\.journal|{re.escape(START)}|{re.escape(NEW_START)}", re.A)
+_SEGMENT = re.compile(r"\d{8,}\.journal", re.A)
 
 
 def segment_name(number: int) -> str:
@@ -114,9 +114,14 @@ def segment_name(number: int) -> str:
     return f"{number:08}.journal"
 
 
+def is_segment(name: str) -> bool:
+    """True if a file in a journal's folder is named like one of its segments."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
 def is_journal_file(name: str) -> bool:
-    """Whether a file in a journal's folder is the journal's."""
-    return _FILE.fullmatch(name) is not None
+    """True if a file in a journal's folder belongs to the journal."""
+    return is_segment(name) or name in (START, NEW_START)
 
 
 def _spooled_bytes(directory: Path) -> int:

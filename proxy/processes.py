@@ -133,3 +133,9 @@ def follow(reader: JournalReader) -> Iterator[list[Item]]:
             yield items
             # Asked before the next read: what was written before the parent's death is then read, too.
             gone = bool(wait([parent.sentinel], _POLL_SECONDS))
+
+
+def read_rest(reader: JournalReader) -> Iterator[list[Item]]:
+    """Yield the items of a journal that nobody writes any more. Raises JournalError."""
+    while items := reader.read():
+        yield items

@@ -190,7 +190,7 @@ def test_another_program_locks_the_database_for_a_while(tmp_path: Path) -> None:
                 echo.round_trip(b"%d" % number)
             echo.wait_for("another program is writing to it")
             other.rollback()
-        echo.wait_for("nothing is missing")
+        echo.wait_for("the database can be written again")
         assert echo.stop() == 0
     assert "Traceback" not in echo.said
     assert recorded(database)[2:] == [b"%d" % (number // 2) for number in range(100)]

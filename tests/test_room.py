@@ -254,7 +254,7 @@ def test_a_relay_waits_while_the_disk_is_low_and_goes_on(tmp_path: Path) -> None
             echo.wait_for("are left to others")
             assert len(recorded(database)) == 2
             ballast.unlink()
-            echo.wait_for("nothing is missing")
+            echo.wait_for("the database can be written again")
             assert echo.stop() == 0
         assert recorded(database) == [data for data in sent for _ in range(2)]
 

@@ -14,7 +14,7 @@ from kiebitz.cli.options.taps import PLACE, check_reachable, credentials_option
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
 from kiebitz.cli.recording.live import LiveView
-from kiebitz.cli.recording.spool import refuse_if_kept
+from kiebitz.cli.recording.unfinished import recover
 from kiebitz.cli.terminal.console import tell
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
@@ -55,7 +55,7 @@ def collect(
     tell_left_out()
     room = RecordingRoom(max_size)
     spare(database)
-    refuse_if_kept(database)
+    recover(database)
     # They take their time to load, which --help does without.
     from kiebitz.cli.collecting.collector import Collector
     from kiebitz.storage.collected import Collection
