@@ -70,6 +70,8 @@ class Stream(msgspec.Struct, frozen=True):
     close_reason: str | None
     messages: int
     bytes: int
+    missing: int
+    """Bytes that are known to be missing."""
 
 
 class Game(msgspec.Struct, frozen=True):
@@ -265,6 +267,7 @@ class Session:
                 row.close_reason,
                 row.messages,
                 row.bytes,
+                row.missing,
             )
             for row in stream_rows(self.timeline)
         ]

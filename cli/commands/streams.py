@@ -23,6 +23,7 @@ _COLUMNS = (
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
+    Column("missing", "missing", right=True),
     Column("id"),
 )
 
@@ -33,7 +34,8 @@ _COLUMNS = (
 def streams(sessions: tuple[str, ...], form: Form | None) -> None:
     """List the streams of sessions: TCP connections, and pairs of addresses that talk over UDP.
 
-    Times are seconds since the session began.
+    Times are seconds since the session began. What is missing are bytes that could not be recorded, or that a
+    capture lacks; kiebitz check says where.
 
     \b
     Example:
@@ -55,6 +57,7 @@ def _rows(session: Session) -> Iterator[Row]:
             stream.close_reason,
             stream.messages,
             stream.bytes,
+            stream.missing,
             stream.id,
         )
         for stream in session.streams()

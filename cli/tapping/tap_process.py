@@ -148,6 +148,8 @@ class TapProcess:
         )
 
     def _journal_trouble(self, _: str) -> None:
+        if self._is_full == self.journal.is_losing:
+            return
         self._is_full = not self._is_full
         if self._is_full:
             tell(
