@@ -296,7 +296,8 @@ def test_the_disk_is_full_while_relaying(tmp_path: Path, first: bytes, is_killed
         )
         assert f"{total:,} bytes missing ({ways})" in echo.said
         (stream,) = kiebitz("streams", str(database), "--json").json
-        assert stream["missing"] == total
+        assert {way: stream[f"missing_{way}"] for way in missing} == missing
+        assert "missing c2s" in kiebitz("streams", str(database)).out
         told = kiebitz("check", str(database), "--json", "-Y", 'diag.code == "gap"')
         # As of a game's stream: nobody has broken a rule.
         assert (told.status, {gap["severity"] for gap in told.json}) == (0, {"warning"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -23,7 +23,8 @@ _COLUMNS = (
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
-    Column("missing", "missing", right=True),
+    Column("missing_c2s", "missing c2s", right=True),
+    Column("missing_s2c", "missing s2c", right=True),
     Column("id"),
 )
 
@@ -41,7 +42,14 @@ def streams(sessions: tuple[str, ...], form: Form | None) -> None:
     Example:
       kiebitz streams game.db
     """
-    list_sessions(sessions, _COLUMNS, _rows, form, f"there are no streams in {these(sessions)}")
+    nothing = f"there are no streams in {these(sessions)}"
+    list_sessions(sessions, _COLUMNS, _rows, form, nothing, _hidden)
+
+
+def _hidden(session: Session) -> Sequence[str]:
+    """Return the columns that people need not see: hardly ever anything is missing."""
+    missing = [stream.missing_c2s + stream.missing_s2c for stream in session.streams()]
+    return () if any(missing) else ("missing_c2s", "missing_s2c")
 
 
 def _rows(session: Session) -> Iterator[Row]:
@@ -57,7 +65,8 @@ def _rows(session: Session) -> Iterator[Row]:
             stream.close_reason,
             stream.messages,
             stream.bytes,
-            stream.missing,
+            stream.missing_c2s,
+            stream.missing_s2c,
             stream.id,
         )
         for stream in session.streams()
