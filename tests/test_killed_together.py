@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -46,13 +47,15 @@ class Seen:
 class Load:
     """Clients who each send a numbered message when the echo of the last one has come, and an echo server."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, is_direct: bool = False, pause_s: float = 0.0) -> None:
         self.transport: Transport = transport
-        self.port = free_port(transport)
+        self._pause_s = pause_s
         kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
         self._server = socket.socket(socket.AF_INET, kind)
         self._server.bind(("127.0.0.1", 0))
-        self.mode = f"reverse:{transport}://127.0.0.1:{self._server.getsockname()[1]}@{self.port}"
+        server_port = self._server.getsockname()[1]
+        self.port = server_port if is_direct else free_port(transport)
+        self.mode = f"reverse:{transport}://127.0.0.1:{server_port}@{self.port}"
         self.seen: dict[int, Seen] = {}
         """By the client's port."""
         self.longest_stall_s = 0.0
@@ -65,6 +68,9 @@ class Load:
         else:
             self._server.listen(CLIENTS)
             self._start(self._serve_tcp)
+
+    def begin(self) -> None:
+        """Let the clients play, as soon as somebody listens."""
         for _ in range(CLIENTS):
             self._start(self._play)
 
@@ -131,6 +137,8 @@ class Load:
                     if answer != message:
                         break
                     times.append(time.monotonic())
+                    if self._pause_s:
+                        time.sleep(self._pause_s)
             # Nobody listens yet, or any more.
             time.sleep(0.01)
 
@@ -192,6 +200,7 @@ def kill_under_load(
     with ExitStack() as ending:
         load = Load(transport)
         ending.callback(load.close)
+        load.begin()
         relay = ending.enter_context(
             group("relay", "-m", load.mode, "-w", str(folder / "game.db"), "-q", *options)
         )
@@ -272,3 +281,36 @@ def test_a_kill_of_both_loses_what_was_not_flushed_at_most(
         f"{max(one.stall_s for one in costs) * 1000:.1f}",
     )
     Console(width=110).print(f"{transport}:", table)
+
+
+def has_begun(database: Path) -> bool:
+    """True if there is a session in the database, which is being made."""
+    with suppress(sqlite3.OperationalError):
+        return database.exists() and bool(rows(database, "SELECT id FROM sessions"))
+    return False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can capture")
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_a_killed_sniff_loses_what_it_had_not_committed_at_most(transport: Transport, tmp_path: Path) -> None:
+    """It has no journal: it reads what the kernel has captured, and commits it ten times a second.
+
+    What waits in the kernel is lost with it, so the load is one that it can follow.
+    """
+    database = tmp_path / "game.db"
+    with ExitStack() as ending:
+        load = Load(transport, is_direct=True, pause_s=0.005)
+        ending.callback(load.close)
+        port = f"{transport} port {load.port}"
+        sniff = ending.enter_context(group("sniff", "-i", "lo", "-f", port, "-w", str(database), "-q"))
+        until(lambda: has_begun(database), "it captures")
+        load.begin()
+        until(lambda: bool(rows(database, "SELECT id FROM chunks")), "something is recorded")
+        time.sleep(0.5)
+        killed_at = time.monotonic()
+        os.killpg(sniff.pid, signal.SIGKILL)
+        sniff.wait()
+    one = cost(load, killed_at, database)
+    assert one.forwarded > one.lost
+    print(f"sniff, {transport}: {one}")
+    assert rows(database, "SELECT ended_ns IS NULL FROM sessions") == [(1,)]
