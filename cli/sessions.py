@@ -15,7 +15,6 @@ from difflib import get_close_matches
 
 import click
 
-from kiebitz.cli.recording.unfinished import warn_if_unfinished
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.formats import format_of, tables_of
@@ -121,6 +120,9 @@ def _opened(path: str) -> sqlite3.Connection:
     if found is not None:
         connection.close()
         raise StorageError(f"{path}: this database is damaged: {found}")
+    # Not for --help.
+    from kiebitz.cli.recording.unfinished import warn_if_unfinished
+
     warn_if_unfinished(path)
     return connection
 

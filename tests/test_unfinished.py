@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from command import TINY, kiebitz
-from live import KIEBITZ, free_port, rows, running
+from live import KIEBITZ, free_port, rows, running, until
+from test_faults import recorded, relaying
 from test_killed_together import (
     Load,
     cost,
@@ -158,8 +159,11 @@ def test_database_and_folder_were_moved(left: Left, tmp_path: Path) -> None:
     moved.assert_recovered()
 
 
-def numbers_of(database: Path, transport: str = "udp") -> int:
-    return sum(map(len, recorded_numbers(database, "udp").values()))
+OF_RELAY = (
+    "SELECT s.client, c.direction, c.offset FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id"
+    " WHERE c.data IS NOT NULL AND s.session_id IN (SELECT id FROM sessions WHERE kind = 'relay')"
+)
+"""Where each recorded message is that was relayed."""
 
 
 def another_session(left: Left) -> str:
@@ -185,12 +189,8 @@ def test_a_session_that_cannot_be_resumed(spoil: Callable[[Left], str], left: Le
     assert done.returncode == 0, done.stderr
     assert why in done.stderr
     assert "becomes a session of its own" in done.stderr
-    count = "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id"
-    bytes_ = "SELECT s.client, c.direction, c.offset FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id"
-    bytes_ += " WHERE c.data IS NOT NULL AND s.session_id IN (SELECT id FROM sessions WHERE kind = 'relay')"
-    there = rows(left.database, bytes_)
+    there = rows(left.database, OF_RELAY)
     assert len(there) == len(set(there)) == left.recorded_by_now
-    assert count
     assert not list(left.folder.glob(".*-spool-*"))
 
 
@@ -208,8 +208,6 @@ def test_into_another_database(left: Left, tmp_path: Path) -> None:
 def test_a_recovery_that_is_killed_itself(is_resumed: bool, left: Left) -> None:
     if not is_resumed:
         another_session(left)
-    query = "SELECT s.client, c.direction, c.offset FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id"
-    query += " WHERE c.data IS NOT NULL AND s.session_id IN (SELECT id FROM sessions WHERE kind = 'relay')"
     for after_s in (0.6, 0.8, 1.0):
         with group("import", str(left.spool)):
             time.sleep(after_s)
@@ -218,7 +216,7 @@ def test_a_recovery_that_is_killed_itself(is_resumed: bool, left: Left) -> None:
         wait_until_all_are_gone(left.folder)
     else:
         assert kiebitz("import", str(left.spool)).status == 0
-    there = rows(left.database, query)
+    there = rows(left.database, OF_RELAY)
     assert len(there) == len(set(there)) == left.recorded_by_now
 
 
@@ -276,6 +274,22 @@ def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
         assert kiebitz("relay", "-m", mode, "-w", str(database), "-q").status == 1
         assert (spool / "journal" / "00000001.journal").exists()
     assert not spool.exists()
+
+
+def test_the_relay_alone_is_killed_and_nobody_hears_the_recorder(tmp_path: Path) -> None:
+    """It records the rest, and leaves nothing to be recovered."""
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        for _ in range(20):
+            echo.round_trip(b"REGISTER;alice")
+        assert echo.relay.stderr is not None
+        echo.relay.stderr.close()
+        # It is in the journal.
+        time.sleep(0.2)
+        echo.relay.kill()
+        until(lambda: not list(tmp_path.glob(".*-spool-*")), "the folder is gone")
+    assert len(recorded(database)) == 40
+    assert rows(database, "SELECT ended_ns IS NULL FROM sessions") == [(0,)]
 
 
 def to_another_user(spool: Path) -> None:

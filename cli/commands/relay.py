@@ -20,10 +20,10 @@ from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rule
 from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording.carrying_on import recover
 from kiebitz.cli.recording.notices import Notices
 from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
-from kiebitz.cli.recording.unfinished import recover
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.tapping.beside import tapped
 from kiebitz.cli.terminal.console import errors_are_seen, tell

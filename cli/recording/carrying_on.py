@@ -13,6 +13,7 @@ from kiebitz.cli.recording.note import Note, decode_note
 from kiebitz.cli.recording.recovery import recover_journal
 from kiebitz.cli.recording.spool import Spool
 from kiebitz.cli.recording.task import Left, Report, Task, sessions_of
+from kiebitz.cli.recording.unfinished import LOOK_S, recovering_command, unfinished
 from kiebitz.cli.terminal.console import errors_are_seen, tell
 from kiebitz.proxy.processes import start_child
 from kiebitz.storage.schema import StorageError
@@ -78,6 +79,17 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
     finally:
         spool.discard()
     return is_recorded
+
+
+def recover(database: str) -> None:
+    """Recover the unfinished recordings into `database`. Raises StorageError if one of them remains."""
+    for folder in list(unfinished(database, LOOK_S)):
+        tell(f"kiebitz: a recording into {database} was not finished; it is recovered first")
+        if not carry_on(folder):
+            raise StorageError(
+                f"{folder}: this recording into {database} could not be recovered; "
+                f"{recovering_command(folder)} tries again; or name another database"
+            )
 
 
 def _record(task: Task) -> bool:

@@ -53,7 +53,7 @@ def decode_note(text: bytes, folder: str | Path) -> Note:
     try:
         note = msgspec.json.decode(text, type=Note)
     except msgspec.DecodeError as error:
-        raise StorageError(f"{folder}: its note is damaged: {error}") from error
+        raise StorageError(f"{folder}: its note is damaged, or none of a recording: {error}") from error
     if any(not _is_file_name(name) for name in note.databases):
         raise StorageError(f"{folder}: its note is damaged: it names no database beside the folder")
     return note

@@ -110,7 +110,9 @@ def teller(relay: Connection | None) -> Callable[[str], None]:
 
     def tell(sentence: str) -> None:
         if relay is None:
-            console.tell(sentence)
+            # The recording does not end because its terminal is gone.
+            with suppress(OSError):
+                console.tell(sentence)
         else:
             report(relay, Said(sentence))
 

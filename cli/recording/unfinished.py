@@ -9,16 +9,16 @@ from contextlib import closing
 from pathlib import Path
 
 from kiebitz.cli.recording.spool import all_folders, is_held, read_note
-from kiebitz.cli.terminal.console import tell, warn
+from kiebitz.cli.terminal.console import warn
 from kiebitz.storage.schema import MEMORY, StorageError
 
-_LOOK_S = 0.05
+LOOK_S = 0.05
 """Longest time (seconds) for which another command that only looks holds a folder."""
 
 
 def warn_if_unfinished(database: str) -> None:
     """Print one sentence for each unfinished recording into `database`, with the command to recover it."""
-    for folder in _unfinished(database, 0.0):
+    for folder in unfinished(database, 0.0):
         warn(f"{database}: a recording into it was not finished; {recovering_command(folder)} recovers it")
 
 
@@ -27,28 +27,14 @@ def refuse_if_unfinished(database: str) -> None:
 
     Only the last session of a database can be resumed, so no other one may begin before.
     """
-    for folder in _unfinished(database, _LOOK_S):
+    for folder in unfinished(database, LOOK_S):
         raise StorageError(
             f"{database}: a recording into it was not finished; {recovering_command(folder)} recovers it; or "
             "name another database"
         )
 
 
-def recover(database: str) -> None:
-    """Recover the unfinished recordings into `database`. Raises StorageError if one of them remains."""
-    for folder in list(_unfinished(database, _LOOK_S)):
-        # Loaded only where it is needed.
-        from kiebitz.cli.recording.carrying_on import carry_on
-
-        tell(f"kiebitz: a recording into {database} was not finished; it is recovered first")
-        if not carry_on(folder):
-            raise StorageError(
-                f"{folder}: this recording into {database} could not be recovered; "
-                f"{recovering_command(folder)} tries again; or name another database"
-            )
-
-
-def _unfinished(database: str, patience_s: float) -> Iterator[str]:
+def unfinished(database: str, patience_s: float) -> Iterator[str]:
     """Yield the folders of unfinished recordings into `database`, as paths like its own."""
     if database == MEMORY:
         return
