@@ -320,6 +320,29 @@ def note_of_nonsense(spool: Path) -> None:
     (spool / "note.json").write_bytes(b"\xff" * 100)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("decode_as", ["udp.port==9,unheard-of"]),
+        ("decode_as", ["-"]),
+        ("started_ns", 1 << 80),
+        ("parts", [["game.db", -1]]),
+        ("parts", [["game.db", 1 << 70]]),
+        ("parts", []),
+        ("limits", {"duration_s": "x", "size": None}),
+    ],
+)
+def test_a_note_that_cannot_be_followed_is_reported(name: str, value: object, left: Left) -> None:
+    note = json.loads((left.spool / "note.json").read_text())
+    (left.spool / "note.json").write_text(json.dumps({**note, name: value}))
+    done = subprocess.run([*KIEBITZ, "import", str(left.spool)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert str(left.spool) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "fault of Kiebitz" not in done.stderr
+    assert left.spool.exists()
+
+
 PLANTED = [
     pytest.param(to_another_user, marks=AS_ROOT),
     open_to_others,

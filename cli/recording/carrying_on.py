@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import click
+
+from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.recording.note import Note, decode_note
 from kiebitz.cli.recording.recovery import recover_journal
 from kiebitz.cli.recording.spool import Spool
@@ -64,7 +68,7 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
     too, if it `is_anonymized` only from here on. Raises StorageError, and KeyboardInterrupt.
     """
     try:
-        spool, text = Spool.left(Path(folder).absolute())
+        spool, text = _left(Path(folder).absolute())
     except FileNotFoundError as error:
         raise StorageError(f"{folder}: this is a folder, and no recording was left in it") from error
     except BlockingIOError as error:
@@ -79,6 +83,15 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
     finally:
         spool.discard()
     return is_recorded
+
+
+def _left(folder: Path) -> tuple[Spool, bytes | None]:
+    """Hold a folder as `Spool.left` does, also if another command only looks at it right now."""
+    try:
+        return Spool.left(folder)
+    except BlockingIOError:
+        time.sleep(LOOK_S)
+        return Spool.left(folder)
 
 
 def recover(database: str) -> None:
@@ -120,6 +133,11 @@ def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, i
     if note is None:
         assert database is not None
         note = Note(os.path.basename(database), "", "recovered", None, (), None, (), False, is_rest=True)
+    try:
+        parse_decode_as(note.decode_as)
+    except click.UsageError as error:
+        # A plug-in may be gone.
+        raise StorageError(f"{folder}: it cannot be carried on: {error.message}") from error
     try:
         there = os.stat(spool.journal, follow_symlinks=False)
         identity = there.st_dev, there.st_ino

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -16,12 +17,15 @@ from kiebitz.cli.recording.rotation import Limits
 from kiebitz.cli.recording.spool import write_note
 from kiebitz.storage.schema import StorageError
 
+_Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+_Session = Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
+
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
     """A session of the recording: the file name of its database, and its number."""
 
     database: str
-    session: int
+    session: _Session
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -35,7 +39,7 @@ class Note(msgspec.Struct, frozen=True):
     database: str
     source: str
     name: str
-    started_ns: int | None
+    started_ns: _Nanoseconds | None
     parts: tuple[Part, ...]
     limits: Limits | None
     decode_as: tuple[str, ...]
@@ -54,7 +58,7 @@ def decode_note(text: bytes, folder: str | Path) -> Note:
         note = msgspec.json.decode(text, type=Note)
     except msgspec.DecodeError as error:
         raise StorageError(f"{folder}: its note is damaged, or none of a recording: {error}") from error
-    if any(not _is_file_name(name) for name in note.databases):
+    if not note.parts or any(not _is_file_name(name) for name in note.databases):
         raise StorageError(f"{folder}: its note is damaged: it names no database beside the folder")
     return note
 
