@@ -101,7 +101,8 @@ def recover(database: str) -> None:
         if not carry_on(folder):
             raise StorageError(
                 f"{folder}: this recording into {database} could not be recovered; "
-                f"{recovering_command(folder)} tries again; or name another database"
+                f"{recovering_command(folder)} tries again; remove the folder to give it up, or name another "
+                "database"
             )
 
 

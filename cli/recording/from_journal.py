@@ -138,12 +138,15 @@ def _begun_sessions(all_of_task: tuple[tuple[str, int], ...]) -> tuple[tuple[str
     return all_of_task
 
 
-def is_ended(database: str, number: int) -> bool | None:
-    """True if a session is over, False if not, None if the database has no such session."""
+def is_ended(database: str, number: int, started_ns: int | None = None) -> bool | None:
+    """True if a session is over, False if not, None if the database has no such session.
+
+    With `started_ns` it must have begun then.
+    """
     if not os.path.exists(database) or not os.path.getsize(database):
         return None
     with suppress(StorageError), closing(open_existing(database)) as connection:
         for session in sessions(connection):
-            if session.id == number:
+            if session.id == number and started_ns in (None, session.started_ns):
                 return session.ended_ns is not None
     return None

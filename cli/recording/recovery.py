@@ -61,7 +61,8 @@ def recover_journal(task: Task, parent: Connection) -> None:
                     recording, reader, tables = resumed
                     recording.run(read_rest(reader), tables)
                 return
-        if not (task.is_rest and task.sessions and is_ended(*task.sessions[-1])):
+        is_over = task.is_rest and task.sessions and is_ended(*task.sessions[-1], task.started_ns)
+        if not is_over:
             _record_rest(task, folder, parent, tell)
     except (StorageError, JournalError) as error:
         tell(f"kiebitz: {error}")
@@ -70,7 +71,7 @@ def recover_journal(task: Task, parent: Connection) -> None:
 
 def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[str], None]) -> None:
     """Record everything that the sessions of a task lack as a session of its own."""
-    lacking = _Lacking(task.sessions)
+    lacking = _Lacking(task.sessions, task.started_ns)
     forced = parse_decode_as(task.decode_as)
     recorder = RotatingRecorder(
         task.database,
@@ -96,10 +97,11 @@ def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[st
 class _Lacking:
     """Selects the items that `recorded` sessions lack.
 
-    Offsets decide: they are the same in an anonymized session. Raises StorageError.
+    Offsets decide: they are the same in an anonymized session. Those that did not begin at `started_ns` are
+    sessions of other recordings. Raises StorageError.
     """
 
-    def __init__(self, recorded: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
         self._ends: dict[Way, int] = {}
         """Number of bytes that are recorded of each direction."""
         self._over: dict[int, bool] = {}
@@ -111,7 +113,7 @@ class _Lacking:
             # One that cannot be read now may have it: then nothing is recorded.
             with closing(open_existing(database)) as connection:
                 for session in sessions(connection):
-                    if session.id == number:
+                    if session.id == number and (session.continues or session.started_ns == started_ns):
                         self._look(Timeline(connection, session))
 
     def _look(self, timeline: Timeline) -> None:
