@@ -98,8 +98,8 @@ READERS = ["sessions", "events", "messages", "check", "streams", "games", "stats
 
 
 def test_every_command_that_opens_the_database_reports_it(left: Left) -> None:
-    for command in READERS:
-        done = kiebitz(command, str(left.database))
+    for command, every in [*((command, "") for command in READERS), ("check", ":*")]:
+        done = kiebitz(command, f"{left.database}{every}")
         told = [line for line in done.err.splitlines() if "was not finished" in line]
         sentence = f"{left.database}: a recording into it was not finished; {left.command} recovers it"
         assert (command, told) == (command, [f"kiebitz: {sentence}"])
@@ -219,6 +219,34 @@ def test_into_another_database(left: Left, tmp_path: Path) -> None:
     got = len(rows(other, "SELECT id FROM chunks WHERE data IS NOT NULL"))
     assert had + got == left.recorded_by_now
     assert not list(left.folder.glob(".*-spool-*"))
+
+
+def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
+    (left.spool / "note.json").unlink()
+    assert "was not finished" not in kiebitz("sessions", str(left.database)).err
+    done = kiebitz("import", str(left.spool))
+    assert (done.status, "say with -w where" in done.err) == (1, True)
+    other = tmp_path / "other.db"
+    assert kiebitz("import", str(left.spool), "-w", str(other)).status == 0
+    assert sum(map(len, recorded_numbers(other, "udp").values())) == left.recorded_by_now
+    assert not list(left.folder.glob(".*-spool-*"))
+
+
+@pytest.mark.parametrize("is_anonymized", [False, True])
+@pytest.mark.full
+def test_nobody_is_named_where_that_is_wished(is_anonymized: bool, left: Left, tmp_path: Path) -> None:
+    listed = tmp_path / "listed"
+    done = kiebitz("import", str(left.spool), "--anonymize", "--replaced", str(listed))
+    assert (done.status, listed.exists()) == (2, False)
+    wish = ["--anonymize"] if is_anonymized else []
+    other = tmp_path / "other.db"
+    assert kiebitz("import", str(left.spool), *wish, "-w", str(other)).status == 0
+    names = rows(other, "SELECT name FROM sessions")
+    assert (names == [("anonymized 1",)]) == is_anonymized
+    digits = [
+        data for (data,) in rows(other, "SELECT data FROM chunks WHERE data IS NOT NULL") if b"0" in data
+    ]
+    assert bool(digits) != is_anonymized
 
 
 @pytest.mark.parametrize("is_resumed", [True, False])

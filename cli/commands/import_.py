@@ -65,6 +65,8 @@ def import_command(
       tcpdump -w - udp port 9000 | kiebitz import - -w game.db
     """
     check_replaced(is_anonymized, replaced)
+    if replaced is not None and any(map(os.path.isdir, files)):
+        raise click.UsageError("--replaced goes with captures and databases, not with a relay's folder")
     forced = parse_decode_as(decode_as)
     stand_ins = stand_ins_if(is_anonymized)
     with listing_replaced(replaced, stand_ins):

@@ -130,7 +130,10 @@ def _record(task: Task) -> bool:
 def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, is_anonymized: bool) -> Task:
     note = None if text is None else decode_note(text, folder)
     if note is None and database is None:
-        raise StorageError(f"{folder}: its note is gone: say with -w where the recording belongs")
+        raise StorageError(
+            f"{folder}: its note is gone: say with -w where the recording belongs, and with --anonymize if "
+            "it was to name nobody"
+        )
     if note is None:
         assert database is not None
         note = Note(os.path.basename(database), "", "recovered", None, (), None, (), False, is_rest=True)
