@@ -65,7 +65,7 @@ def test_what_is_left_is_anonymized_when_it_is_recovered(ending: str, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
     assert b"alice" not in database.read_bytes()
     assert [len(data) for data in recorded(database) if data] == [14, 14, 15, 15]
-    assert rows(database, "SELECT name, source FROM sessions") == [
-        ("anonymized 1", "anonymized"),
-        ("anonymized 2", "anonymized"),
+    assert rows(database, "SELECT name, source, ended_ns >= started_ns FROM sessions") == [
+        ("anonymized 1", "anonymized", 1),
+        ("anonymized 2", "anonymized", 1),
     ]

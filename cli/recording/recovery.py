@@ -26,10 +26,17 @@ from kiebitz.cli.recording.task import GAVE_UP, Task, note_of, teller
 from kiebitz.dissectors.records import Altered, Chunk, Direction, Gap, Item
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 from kiebitz.proxy.processes import give_way, read_rest
+from kiebitz.storage.changing import changing
 from kiebitz.storage.opening import open_existing, open_to_change
 from kiebitz.storage.rotation import RotatingRecorder
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline, sessions
+
+_END = (
+    "UPDATE sessions SET ended_ns = max(started_ns, coalesce((SELECT max(c.ts_ns) FROM chunks AS c"
+    " JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = sessions.id), 0)) WHERE id = ?"
+)
+"""Ends a session that nothing resumes any more: with the last of its bytes."""
 
 Way = tuple[int, Direction]
 """A direction of a stream, by the stream's number in the journal."""
@@ -60,9 +67,11 @@ def recover_journal(task: Task, parent: Connection) -> None:
                 if resumed is not None:
                     recording, reader, tables = resumed
                     recording.run(read_rest(reader), tables)
+                    # A recorder may have died between the beginning of one and the end of the other.
+                    _end(task.sessions[:-1], task.started_ns)
                 return
-        is_over = task.is_rest and task.sessions and is_ended(*task.sessions[-1], task.started_ns)
-        if not is_over:
+        # One that is over has all of it: its recorder was killed before it removed the journal.
+        if not (task.sessions and is_ended(*task.sessions[-1], task.started_ns)):
             _record_rest(task, folder, parent, tell)
     except (StorageError, JournalError) as error:
         tell(f"kiebitz: {error}")
@@ -89,9 +98,18 @@ def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[st
         note.add(recorder.path, recorder.session_id, is_rest=True)
     before = next(recorder.stream_ids) - 1
     reader = JournalReader(task.journal, base=before, skip=None, identity=task.identity)
-    task = msgspec.structs.replace(task, is_rest=True)
-    recording = Recording(task, folder, note, recorder, reader, parent, tell)
+    resting = msgspec.structs.replace(task, is_rest=True)
+    recording = Recording(resting, folder, note, recorder, reader, parent, tell)
     recording.run([*lacking.of(items, before)] for items in read_rest(reader))
+    _end(task.sessions, task.started_ns)
+
+
+def _end(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
+    """End those sessions that are open, the first of which began at `started_ns`."""
+    for place, (database, number) in enumerate(recorded):
+        if is_ended(database, number, None if place else started_ns) is False:
+            with suppress(StorageError), changing(database) as connection, connection:
+                connection.execute(_END, (number,))
 
 
 class _Lacking:
