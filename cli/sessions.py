@@ -113,6 +113,11 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
 
 
 def _opened(path: str) -> sqlite3.Connection:
+    # Not for --help.
+    from kiebitz.cli.recording.unfinished import warn_if_unfinished
+
+    # It may be why the database cannot be opened.
+    warn_if_unfinished(path)
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
     known = tables_of(format_of(connection))

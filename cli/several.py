@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
+
+import msgspec
 
 from kiebitz.cli.sessions import every_session, is_several, open_session
 from kiebitz.cli.terminal.output import Form, show
@@ -30,15 +32,19 @@ def list_sessions(
     rows: Callable[[Session], Iterable[Row]],
     form: Form | None,
     nothing: str,
+    hidden: Callable[[Session], Collection[str]] = lambda _: (),
 ) -> None:
     """Write the rows of all sessions that are meant; the sentence `nothing` if there are none.
 
-    Where several were asked for, a first column says which one a row is of. Raises StorageError and
+    Where several were asked for, a first column says which one a row is of. Of a single session, people do
+    not see the columns whose keys are `hidden`. Raises StorageError and
     CaptureError, and what `rows` raises.
     """
     if not is_several(given):
         session = Session(open_session(given[0]))
         has_tables = len(session.timeline.tables()) > 1
+        keys = hidden(session)
+        columns = [msgspec.structs.replace(one, title="") if one.key in keys else one for one in columns]
         show(of_several(columns, has_tables), batches(rows(session)), form, nothing)
         return
     named = (

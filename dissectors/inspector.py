@@ -160,6 +160,8 @@ class Inspector:
             self._dissect(conversation, item)
         elif not server.given_up:
             self._wait(server, item)
+        else:
+            self._unread(item)
         if isinstance(item, End):
             self._findings.streams.append(item.stream)
             del self._conversations[item.stream.id]
@@ -304,7 +306,8 @@ class Inspector:
                     self._decide(server, dissector, item.stream, is_likely=False)
                     return
         server.given_up = True
-        self._no_longer_wait(server)
+        for item in self._no_longer_wait(server):
+            self._unread(item)
 
     def _no_longer_wait(self, server: _Server) -> list[Item]:
         waiting, server.waiting = server.waiting, []
@@ -386,6 +389,7 @@ class Inspector:
     def _dissect(self, conversation: _Conversation, item: Item) -> None:
         if conversation.server.table is None:
             # It was just taken back.
+            self._unread(item)
             return
         if isinstance(item, Chunk):
             self._read(conversation, item)
@@ -428,6 +432,14 @@ class Inspector:
         framer = conversation.framers.get(direction) if conversation is not None else None
         return framer is not None and framer.is_unfinished
 
+    def _unread(self, item: Item) -> None:
+        """Report the bytes that are missing of a server whose protocol is unknown."""
+        if isinstance(item, Chunk) and item.missing:
+            self._cut_off(item)
+        elif isinstance(item, Gap) and (item.offset or item.length is not None):
+            # That a capture begins in the middle only matters to a game.
+            self._missing(item)
+
     def _cut_off(self, chunk: Chunk) -> None:
         """A datagram whose end is not in the capture cannot be read; nobody but the capture is to blame."""
         sent = len(chunk.data) + chunk.missing
@@ -443,11 +455,14 @@ class Inspector:
             text = "the beginning of this direction is not in the capture"
             self._network(gap, "note", MID_STREAM, text, 0)
         else:
-            count = "an unknown number of" if gap.length is None else f"{gap.length:,}"
-            text = f"{count} bytes are not in the capture"
-            self._network(gap, "warning", GAP, text, gap.length or 0)
+            self._missing(gap)
         if conversation.server.table is not None:
             conversation.server.table.missing(gap.stream, gap.direction)
+
+    def _missing(self, gap: Gap) -> None:
+        """Report bytes that are missing, for which only the network or the recording is to blame."""
+        count = "an unknown number of" if gap.length is None else f"{gap.length:,}"
+        self._network(gap, "warning", GAP, f"{count} bytes are not in the capture", gap.length or 0)
 
     def _altered(self, conversation: _Conversation, item: Altered) -> None:
         """Kiebitz has done something to a message: from here on, much is its own doing."""

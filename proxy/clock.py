@@ -11,9 +11,20 @@ import time
 
 # Where there is a clock that goes on while the machine sleeps, as the time of day does: Linux.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_ORIGIN_NS = time.time_ns() - time.clock_gettime_ns(_STEADY)
+_origin_ns = time.time_ns() - time.clock_gettime_ns(_STEADY)
 
 
 def now_ns() -> int:
-    """Nanoseconds since 1970 UTC."""
-    return _ORIGIN_NS + time.clock_gettime_ns(_STEADY)
+    """Return nanoseconds since 1970 UTC."""
+    return _origin_ns + time.clock_gettime_ns(_STEADY)
+
+
+def origin_ns() -> int:
+    """Return the time of day (ns since 1970 UTC) at which the steady clock began, by this process's clock."""
+    return _origin_ns
+
+
+def adopt(origin: int) -> None:
+    """Go by the clock of another process of this machine, however the time of day was set meanwhile."""
+    global _origin_ns
+    _origin_ns = origin

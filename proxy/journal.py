@@ -89,6 +89,24 @@ class _Loss(msgspec.Struct):
     holes: dict[int, tuple[int, int, int]] = msgspec.field(default_factory=dict)
     """Direction to time of the first loss in ns, offset and length in bytes."""
 
+    @property
+    def length(self) -> int:
+        """Number of bytes that are lost in both directions."""
+        return sum(length for _, _, length in self.holes.values())
+
+
+class _Forgotten(msgspec.Struct):
+    """Streams that began and ended while nothing could be written, and are not recorded at all."""
+
+    streams: int = 0
+    length: int = 0
+    """Number of bytes."""
+
+    def add(self, loss: _Loss) -> None:
+        """Count a stream that is forgotten."""
+        self.streams += 1
+        self.length += loss.length
+
 
 def _heads(data: bytes | bytearray) -> Iterator[_Head]:
     """Walk over whole records; only for what this process has written itself."""
@@ -106,7 +124,7 @@ START = "start.json"
 NEW_START = "start.new"
 """The same, until it is written to its end."""
 
-_FILE = re.compile(rf"\d{{8,}}\.journal|{re.escape(START)}|{re.escape(NEW_START)}", re.A)
+_SEGMENT = re.compile(r"\d{8,}\.journal", re.A)
 
 
 def segment_name(number: int) -> str:
@@ -114,9 +132,14 @@ def segment_name(number: int) -> str:
     return f"{number:08}.journal"
 
 
+def is_segment(name: str) -> bool:
+    """True if a file in a journal's folder is named like one of its segments."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
 def is_journal_file(name: str) -> bool:
-    """Whether a file in a journal's folder is the journal's."""
-    return _FILE.fullmatch(name) is not None
+    """True if a file in a journal's folder belongs to the journal."""
+    return is_segment(name) or name in (START, NEW_START)
 
 
 def _spooled_bytes(directory: Path) -> int:
@@ -168,6 +191,7 @@ class JournalWriter:
         self._buffer = bytearray()
         self._losing = False
         self._lost: dict[int, _Loss] = {}
+        self._forgotten = _Forgotten()
         self._abandoned = False
         self._streams = 0
         self._number = 0
@@ -184,6 +208,11 @@ class JournalWriter:
             raise PermissionError(errno.EPERM, "this folder is open to others", str(directory))
         self.identity = (there.st_dev, there.st_ino)
         self._next_segment()
+
+    @property
+    def is_losing(self) -> bool:
+        """True while records are dropped."""
+        return self._losing
 
     @property
     def streams(self) -> int:
@@ -266,6 +295,7 @@ class JournalWriter:
                 self._lose(data, 0)
                 return
             data = self._holes() + data
+            lost = self._lost_in_words()
             self._lost.clear()
         written = 0
         try:
@@ -282,7 +312,10 @@ class JournalWriter:
             self._size += written
             if self._losing:
                 self._losing = False
-                self._on_trouble("The journal can be written again: from here on, traffic is recorded.")
+                self._forgotten = _Forgotten()
+                self._on_trouble(
+                    f"The journal can be written again: traffic is recorded from here on; {lost} are missing."
+                )
 
     def abandon(self) -> None:
         """Write nothing from here on: there is nobody left to read it. What is on disk stays there."""
@@ -298,6 +331,11 @@ class JournalWriter:
         # There is always room for so little, and for saying what was lost.
         self._has_room = lambda: True
         self.flush()
+        if self._losing:
+            self._on_trouble(
+                f"The journal could not be written to its end: {self._lost_in_words()} are missing, and are "
+                "not recorded as missing."
+            )
         self._close_segment()
 
     def _put(self, kind: int, direction: int, number: int, ts_ns: int, offset: int, payload: bytes) -> None:
@@ -344,7 +382,7 @@ class JournalWriter:
             elif head.kind == END:
                 loss.ending = bytes(data[head.start : head.end])
                 if loss.opening is not None and len(self._lost) > _MAX_LOST_STREAMS:
-                    del self._lost[head.number]
+                    self._forgotten.add(self._lost.pop(head.number))
             else:
                 if head.kind == CHUNK:
                     length = head.end - head.body
@@ -358,6 +396,15 @@ class JournalWriter:
                     (length,) = LENGTH.unpack_from(data, head.body)
                 ts_ns, offset, before = loss.holes.get(head.direction, (head.ts_ns, head.offset, 0))
                 loss.holes[head.direction] = (ts_ns, offset, before + length)
+
+    def _lost_in_words(self) -> str:
+        """Return how many bytes of how many streams are lost."""
+        streams = len(self._lost) + self._forgotten.streams
+        total = sum(loss.length for loss in self._lost.values()) + self._forgotten.length
+        of_streams = f"{total:,} bytes of {streams:,} stream{'' if streams == 1 else 's'}"
+        if not self._forgotten.streams:
+            return of_streams
+        return f"{of_streams} ({self._forgotten.streams:,} of which are not recorded at all)"
 
     def _holes(self) -> bytearray:
         """The records that say what was lost, stream by stream."""

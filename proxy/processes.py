@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import ParamSpec
 
 from kiebitz.dissectors.records import Item
+from kiebitz.proxy import clock
 from kiebitz.proxy.aside import Aside
 from kiebitz.proxy.held_signals import ENDING, held_signals
 from kiebitz.proxy.journal_reader import JournalReader
@@ -37,10 +38,13 @@ P = ParamSpec("P")
 def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> SpawnProcess:
     """Run `target` in a fresh process; it and its arguments must be picklable.
 
-    The process's `sentinel` is readable when it has died, its `exitcode` says how. Keep the object as long as
-    this process runs: a recorder takes its loss for the forwarder's death. Raises OSError.
+    Its clock is this process's. The process's `sentinel` is readable when it has died, its `exitcode` says
+    how. Keep the object as long as this process runs: a recorder takes its loss for the forwarder's death.
+    Raises OSError.
     """
-    process = multiprocessing.get_context("spawn").Process(target=_run, args=(target, args, kwargs))
+    process = multiprocessing.get_context("spawn").Process(
+        target=_run, args=(clock.origin_ns(), target, args, kwargs)
+    )
     with held_signals(), safe_path():
         # Its own start, which is part of the first process.start(), unblocks the signals.
         resource_tracker.ensure_running()
@@ -58,7 +62,8 @@ def start_copy(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> 
     """
     if sys.platform != "linux" or threading.active_count() > 1:
         return start_child(target, *args, **kwargs)
-    process = multiprocessing.get_context("fork").Process(target=_run, args=(target, args, kwargs))
+    arguments = (clock.origin_ns(), target, args, kwargs)
+    process = multiprocessing.get_context("fork").Process(target=_run, args=arguments)
     with held_signals():
         process.start()
     return process
@@ -96,7 +101,11 @@ def safe_path() -> Iterator[None]:
             os.environ[_SAFE_PATH] = before
 
 
-def _run(target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+def _run(
+    origin_ns: int, target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    # Its times are compared with its parent's.
+    clock.adopt(origin_ns)
     # Ctrl-C and a service manager signal all processes. The parent then says what is to be done: a recorder,
     # say, must live on until it has read the journal's end.
     for number in ENDING:
@@ -133,3 +142,9 @@ def follow(reader: JournalReader) -> Iterator[list[Item]]:
             yield items
             # Asked before the next read: what was written before the parent's death is then read, too.
             gone = bool(wait([parent.sentinel], _POLL_SECONDS))
+
+
+def read_rest(reader: JournalReader) -> Iterator[list[Item]]:
+    """Yield the items of a journal that nobody writes any more. Raises JournalError."""
+    while items := reader.read():
+        yield items

@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.dissectors.records import Altered, Chunk, Findings, Gap, Ids, Item
+from kiebitz.dissectors.records import Altered, Chunk, Direction, Findings, Gap, Ids, Item
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.escaping import encodable
 from kiebitz.storage.formats import bring_up_to_date
@@ -144,6 +144,8 @@ class Recorder:
 
         Of the last also by severity: `error`, `warning` and `note`; and how often a message was altered.
         """
+        self.missing: Counter[tuple[int, Direction]] = Counter()
+        """Number of bytes that are known to be missing, by stream and direction."""
         self._before = before
         self._indexed = True
         self._pending = 0
@@ -325,6 +327,8 @@ class Recorder:
         self.connection.commit()
 
     def _gap(self, gap: Gap) -> None:
+        if gap.length:
+            self.missing[gap.stream.id, gap.direction] += gap.length
         self._chunk_id += 1
         self._rows["chunks"].append(
             (self._chunk_id, gap.stream.id, gap.direction, gap.ts_ns, gap.offset, gap.length, None)

@@ -103,6 +103,12 @@ class ResumedRecorder(RotatingRecorder):
                 ).fetchall()
             )
         )
+        for stream, direction, length in self.connection.execute(
+            "SELECT c.stream_id, c.direction, sum(c.length) FROM chunks AS c JOIN streams AS s"
+            " ON s.id = c.stream_id WHERE s.session_id = ? AND c.data IS NULL AND c.length > 0 GROUP BY 1, 2",
+            (self.session_id,),
+        ):
+            self.missing[stream, direction] = length
         for table in ("streams", "chunks", "games"):
             self._before[table] = last[table] - self.counts[table]
 

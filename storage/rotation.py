@@ -73,6 +73,7 @@ class RotatingRecorder(Recorder):
             self.counts[table] = carried
         for kind in ("alterations", "messages", "events", "diagnostics", "error", "warning", "note"):
             self.counts[kind] = 0
+        self.missing.clear()
         self._before["chunks"] = self._chunk_id
         self._close_file()
         self.path, self.connection, self._lock = path, new, held

@@ -70,6 +70,9 @@ class Stream(msgspec.Struct, frozen=True):
     close_reason: str | None
     messages: int
     bytes: int
+    missing_c2s: int
+    missing_s2c: int
+    """Bytes of this direction that are known to be missing."""
 
 
 class Game(msgspec.Struct, frozen=True):
@@ -265,6 +268,8 @@ class Session:
                 row.close_reason,
                 row.messages,
                 row.bytes,
+                row.missing_c2s,
+                row.missing_s2c,
             )
             for row in stream_rows(self.timeline)
         ]

@@ -36,7 +36,7 @@ def groups_seen(player: str | None) -> tuple[Group, ...]:
 
 
 class StreamRow(msgspec.Struct, frozen=True):
-    """A stream, with how many messages and bytes it carried."""
+    """A stream, with the number of its messages, its bytes, and the bytes that are known to be missing."""
 
     id: int
     protocol: str | None
@@ -48,6 +48,8 @@ class StreamRow(msgspec.Struct, frozen=True):
     close_reason: str | None
     messages: int
     bytes: int
+    missing_c2s: int
+    missing_s2c: int
 
 
 class StreamOnList(msgspec.Struct, frozen=True):
@@ -115,12 +117,19 @@ class FlawOfMessage(msgspec.Struct, frozen=True):
     text: str
 
 
+_MISSING = (
+    "(SELECT coalesce(sum(length), 0) FROM chunks WHERE stream_id = s.id AND data IS NULL"
+    " AND direction = '{}')"
+)
+
+
 def streams(timeline: Timeline) -> list[StreamRow]:
     """The session's streams, oldest first."""
     rows = timeline.connection.execute(
         "SELECT s.id, s.protocol, s.transport, s.client, s.server, s.opened_ns, s.closed_ns, s.close_reason,"
         " coalesce(told.messages, 0),"
-        " (SELECT coalesce(sum(length), 0) FROM chunks WHERE stream_id = s.id AND data IS NOT NULL)"
+        " (SELECT coalesce(sum(length), 0) FROM chunks WHERE stream_id = s.id AND data IS NOT NULL),"
+        f" {_MISSING.format('c2s')}, {_MISSING.format('s2c')}"
         " FROM streams AS s LEFT JOIN"
         " (SELECT stream_id, count(*) AS messages FROM messages GROUP BY stream_id) AS told"
         " ON told.stream_id = s.id WHERE s.session_id = ? ORDER BY s.id",

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from live import PATIENCE_S, rows
+from command import kiebitz
+from live import PATIENCE_S, rows, until
 from test_faults import recorded, relaying
+from test_killed_together import wait_until_all_are_gone
 
 
 def test_what_is_passed_on_stays_and_what_is_recorded_names_nobody(tmp_path: Path) -> None:
@@ -31,26 +33,39 @@ def test_what_is_passed_on_stays_and_what_is_recorded_names_nobody(tmp_path: Pat
     assert rows(database, "SELECT name, source FROM sessions") == [("anonymized 1", "anonymized")]
 
 
-@pytest.mark.parametrize("ending", ["killed", "ended at once"])
-def test_another_recorder_does_not_carry_on(ending: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["recorder killed", "both killed", "ended at once"])
+def test_what_is_left_is_anonymized_when_it_is_recovered(ending: str, tmp_path: Path) -> None:
+    """In a session of its own: which pseudonym stands for whom has died with the recorder."""
     database = tmp_path / "game.db"
     with relaying(database, {}, "--anonymize") as echo:
         echo.round_trip(b"REGISTER;alice")
-        while not recorded(database):
-            time.sleep(0.02)
-        if ending == "killed":
+        until(lambda: len(recorded(database)) == 2, "it is recorded")
+        os.kill(echo.recorder(), signal.SIGSTOP)
+        echo.round_trip(b"REGISTER;alice2")
+        # It is in the journal.
+        time.sleep(0.2)
+        if ending == "recorder killed":
             os.kill(echo.recorder(), signal.SIGKILL)
             echo.wait_for("nothing more is recorded")
             # It goes on.
             echo.round_trip(b"REGISTER;bob")
-            echo.stop()
+            assert echo.stop() == 1
+        elif ending == "both killed":
+            os.killpg(echo.relay.pid, signal.SIGKILL)
         else:
-            os.kill(echo.recorder(), signal.SIGSTOP)
             echo.relay.send_signal(signal.SIGINT)
             time.sleep(1.5)
             echo.relay.send_signal(signal.SIGINT)
-            echo.wait_for("lost, as it was to be anonymized")
+            echo.wait_for("is kept, names and all, as it was sent, in")
             echo.relay.wait(PATIENCE_S)
-    for path in tmp_path.iterdir():
-        assert path.is_file()
-        assert b"alice" not in path.read_bytes()
+    wait_until_all_are_gone(tmp_path)
+    (folder,) = tmp_path.glob(".*-spool-*")
+    assert f"kiebitz import {folder}" in kiebitz("sessions", str(database)).err
+    assert kiebitz("import", str(folder)).status == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
+    assert b"alice" not in database.read_bytes()
+    assert [len(data) for data in recorded(database) if data] == [14, 14, 15, 15]
+    assert rows(database, "SELECT name, source, ended_ns >= started_ns FROM sessions") == [
+        ("anonymized 1", "anonymized", 1),
+        ("anonymized 2", "anonymized", 1),
+    ]

@@ -84,6 +84,8 @@ def test_streams_and_games(database: str) -> None:
         "close_reason": "end",
         "messages": 17,
         "bytes": streams[0]["bytes"],
+        "missing_c2s": 0,
+        "missing_s2c": 0,
     }
     games = kiebitz("games", f"{database}:1")
     assert re.search(r"round 1 .* losers alice; reason ANNOUNCED_LOSING_DICE\n", games.out)

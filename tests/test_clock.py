@@ -6,7 +6,12 @@ import os
 import signal
 import struct
 import sys
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +20,14 @@ from command import TINY, kiebitz
 from live import free_port, rows, running
 from maexchen_live import Player, Server, play
 from mitmproxy_live import assert_recorded
+from strength import a_few
+from test_faults import recorded, relaying
 from test_relay_udp import eventually
+from test_restart import round_trips
 
 from kiebitz.proxy.capture_files import open_capture
+from kiebitz.proxy.clock import adopt, now_ns, origin_ns
+from kiebitz.proxy.processes import start_child, start_copy
 
 HOUR_NS = 3600 * 10**9
 
@@ -65,6 +75,67 @@ def test_while_a_game_is_relayed(tmp_path: Path) -> None:
     assert rows(database, "SELECT count(*) FROM games WHERE result IS NOT NULL") == [(4,)]
     assert rows(database, "SELECT * FROM diagnostics WHERE severity != 'note'") == []
     assert rows(database, "SELECT closed_ns > opened_ns FROM streams") == [(1,)] * 3
+
+
+def report_time(to: Connection) -> None:
+    to.send(now_ns())
+
+
+@pytest.mark.parametrize("start", [start_child, start_copy])
+def test_a_child_goes_by_its_parents_clock(start: Callable[..., BaseProcess]) -> None:
+    """The time of day was set between the two starts."""
+    before = origin_ns()
+    adopt(before - 10 * 365 * 24 * HOUR_NS)
+    try:
+        ours, theirs = Pipe()
+        child = start(report_time, theirs)
+        assert abs(ours.recv() - now_ns()) < HOUR_NS
+        child.join()
+    finally:
+        adopt(before)
+
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+JUMPS = ["+1h", "+10y", "-1h", "-10y"]
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
+@pytest.mark.parametrize("jump", a_few(JUMPS, ["+10y", "-1h"]))
+def test_the_clock_jumps_and_a_second_recorder_begins_behind_it(tmp_path: Path, jump: str) -> None:
+    """Relay and recorders go by one clock: times are in order, and no recorder claims to be late."""
+    offset = tmp_path / "offset"
+
+    def set_clock(by: str) -> None:
+        (tmp_path / "new").write_text(by)
+        (tmp_path / "new").replace(offset)
+
+    set_clock("+0")
+    faked = {
+        "LD_PRELOAD": str(FAKETIME),
+        "FAKETIME_TIMESTAMP_FILE": str(offset),
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_NO_CACHE": "1",
+    }
+    database = tmp_path / "game.db"
+    with relaying(database, faked) as echo:
+        begun_ns = time.time_ns()
+        said = round_trips(echo, 0, 10)
+        set_clock(jump)
+        said += round_trips(echo, 10, 10)
+        echo.kill_recorder()
+        said += round_trips(echo, 20, 200)
+        echo.wait_for("the recorder has caught up")
+        set_clock("+0")
+        said += round_trips(echo, 220, 10)
+        assert echo.stop() == 0
+    assert " s behind" not in echo.said
+    assert recorded(database) == said
+    times = [time for (time,) in rows(database, "SELECT ts_ns FROM chunks ORDER BY id")]
+    assert times == sorted(times)
+    assert begun_ns - HOUR_NS / 2 < times[0] <= times[-1] < time.time_ns() + HOUR_NS / 2
+    ((started, ended),) = rows(database, "SELECT started_ns, ended_ns FROM sessions")
+    assert started <= times[0] <= times[-1] <= ended
 
 
 @pytest.fixture(scope="module")

@@ -461,7 +461,18 @@ def test_a_full_disk_costs_records_but_no_order(tmp_path: Path) -> None:
     assert reader.stopped
     assert len(said) == 2
     assert said[0].startswith("The journal cannot be written: ")
-    assert "again" in said[1]
+    assert said[1].endswith("; 15 bytes of 3 streams are missing.")
+
+
+def test_what_cannot_be_written_to_the_end_is_reported(tmp_path: Path) -> None:
+    said: list[str] = []
+    writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=0.0)
+    number = writer.open("udp", "a:1", "b:2", 1)
+    writer.flush()
+    with largest_file(0):
+        writer.chunk(number, "s2c", 2, 0, b"lost")
+        writer.close()
+    assert "4 bytes of 1 stream are missing, and are not recorded as missing" in said[-1]
 
 
 @settings(max_examples=times(60), deadline=None)
@@ -542,16 +553,19 @@ def test_a_disk_that_stays_full_is_asked_now_and_then(tmp_path: Path) -> None:
 
 
 def test_many_streams_that_came_and_went_unseen_are_not_remembered_forever(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path, on_trouble=lambda _: None, retry_seconds=3600.0)
+    said: list[str] = []
+    writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=3600.0)
     with largest_file(0):
         for i in range(20_000):
             number = writer.open("udp", f"a:{i}", "b:2", 1)
+            writer.chunk(number, "c2s", 1, 0, b"lost")
             writer.end(number, 2, "idle")
         writer.flush()
     writer.close()
     ends = read_all(JournalReader(tmp_path))
-    assert len(ends) == 16_384
-    assert all(isinstance(item, End) for item in ends)
+    assert len([item for item in ends if isinstance(item, End)]) == 16_384
+    assert sum(item.length or 0 for item in ends if isinstance(item, Gap)) == 4 * 16_384
+    assert "80,000 bytes of 20,000 streams (3,616 of which are not recorded at all) are missing" in said[-1]
 
 
 def test_an_abandoned_journal_grows_no_more(tmp_path: Path) -> None:

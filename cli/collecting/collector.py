@@ -131,7 +131,7 @@ class Collector:
                 await asyncio.sleep(_RETRY_S)
             else:
                 if failed:
-                    tell("kiebitz: the database can be written again; nothing is missing")
+                    tell("kiebitz: the database can be written again; what waited is recorded now")
                 return
 
     def _note(self) -> None:

@@ -14,7 +14,6 @@ from kiebitz.cli.options.taps import PLACE, check_reachable, credentials_option
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
 from kiebitz.cli.recording.live import LiveView
-from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.terminal.console import tell
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.conditions import compile_wanted
@@ -55,8 +54,10 @@ def collect(
     tell_left_out()
     room = RecordingRoom(max_size)
     spare(database)
-    refuse_if_kept(database)
     # They take their time to load, which --help does without.
+    from kiebitz.cli.recording.carrying_on import recover
+
+    recover(database)
     from kiebitz.cli.collecting.collector import Collector
     from kiebitz.storage.collected import Collection
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.importing.packets import import_capture, tell_losses
@@ -20,7 +21,7 @@ from kiebitz.cli.options.anonymizing import (
 )
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
-from kiebitz.cli.recording.spool import refuse_if_kept
+from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.cli.sessions import is_database
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import tell, warn
@@ -53,7 +54,8 @@ def import_command(
     """Read capture files into a database, each as a session of its own.
 
     pcap and pcapng are read, also in .gz and .zst; - is standard input. Of another database only the bytes
-    are read that it has recorded. A folder that an ended relay has left is recorded where it was to be.
+    are read that it has recorded. A folder that a killed relay has left is recorded where it was to be, or
+    into another database if there is -w.
 
     With --anonymize nothing gets into the database that names anybody.
 
@@ -63,6 +65,8 @@ def import_command(
       tcpdump -w - udp port 9000 | kiebitz import - -w game.db
     """
     check_replaced(is_anonymized, replaced)
+    if replaced is not None and any(map(os.path.isdir, files)):
+        raise click.UsageError("--replaced goes with captures and databases, not with a relay's folder")
     forced = parse_decode_as(decode_as)
     stand_ins = stand_ins_if(is_anonymized)
     with listing_replaced(replaced, stand_ins):
@@ -81,17 +85,16 @@ def _import(
     """Record each file, naming nobody if there are stand-ins; whether one of them could not be read."""
     failed = False
     for file in files:
-        spare(database)
         try:
             if os.path.isdir(file):
-                if stand_ins is not None:
-                    raise StorageError(f"{file}: what a relay has left cannot be anonymized; import it first")
                 # Loaded only where it is needed.
                 from kiebitz.cli.recording.carrying_on import carry_on
 
-                failed |= not carry_on(file)
+                given = click.get_current_context().get_parameter_source("database")
+                elsewhere = database if given is ParameterSource.COMMANDLINE else None
+                failed |= not carry_on(file, elsewhere, is_anonymized=stand_ins is not None)
                 continue
-            refuse_if_kept(database)
+            spare(database)
             if os.path.isfile(file) and is_database(file):
                 _import_database(file, database, forced, room, stand_ins)
                 continue
@@ -121,6 +124,7 @@ def _import_database(
 
     if os.path.exists(database) and os.path.samefile(source, database):
         raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")
+    refuse_if_unfinished(database)
     with closing(open_existing(source)) as connection:
         for session in sessions(connection):
             name = f"{source}:{session.id}"

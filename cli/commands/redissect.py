@@ -6,6 +6,7 @@ import click
 
 from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.cli.sessions import is_database, open_session, split_number
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.terminal.screen import progress_bar
@@ -36,6 +37,8 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     if number is not None:
         # Says which sessions there are if there is no such one.
         open_session(database).connection.close()
+    # What a recovery resumes would not be what the recorder has left.
+    refuse_if_unfinished(path)
     with collecting_seldom(), progress_bar(database) as on_progress:
         lost = redissect_database(path, number, forced, on_progress)
     for transport, server, protocol in lost:

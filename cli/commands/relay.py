@@ -20,6 +20,7 @@ from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rule
 from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.recording.carrying_on import recover
 from kiebitz.cli.recording.notices import Notices
 from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
@@ -214,6 +215,7 @@ def relay(
     published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
     # The recorder's process tells nothing of it.
     tell_left_out()
+    recover(database)
     notices = Notices()
     get_ready()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.

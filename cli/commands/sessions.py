@@ -159,12 +159,12 @@ def _keep_in_order(
 ) -> None:
     """Rename, annotate and delete, but nothing unless all of it can be done. Raises StorageError."""
     # They take their time to load, and a listing does without.
-    from kiebitz.cli.recording.spool import refuse_if_kept
+    from kiebitz.cli.recording.unfinished import refuse_if_unfinished
     from kiebitz.storage import housekeeping
 
     if not os.path.exists(database) or not is_database(database):
         raise StorageError(f"{database}: only a database has sessions to keep in order")
-    refuse_if_kept(database)
+    refuse_if_unfinished(database)
     recover(database)
     given = [*(one[0] for one in (renamed, noted) if one is not None), *deleted]
     with closing(open_database(database)) as connection:

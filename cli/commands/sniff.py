@@ -22,7 +22,6 @@ from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
 from kiebitz.cli.recording.live import LiveView
-from kiebitz.cli.recording.spool import refuse_if_kept
 from kiebitz.cli.tapping.beside import tapped
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.proxy.sniff import Sniffer
@@ -111,7 +110,10 @@ def sniff(
     tell_left_out()
     room = RecordingRoom(max_size)
     spare(database)
-    refuse_if_kept(database)
+    # It takes its time to load, which --help does without.
+    from kiebitz.cli.recording.carrying_on import recover
+
+    recover(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
     with companions(is_watched, place) as beside, tapped(published, database) as tap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -23,6 +23,8 @@ _COLUMNS = (
     Column("close_reason", "why"),
     Column("messages", "messages", right=True),
     Column("bytes", "bytes", right=True),
+    Column("missing_c2s", "missing c2s", right=True),
+    Column("missing_s2c", "missing s2c", right=True),
     Column("id"),
 )
 
@@ -33,13 +35,21 @@ _COLUMNS = (
 def streams(sessions: tuple[str, ...], form: Form | None) -> None:
     """List the streams of sessions: TCP connections, and pairs of addresses that talk over UDP.
 
-    Times are seconds since the session began.
+    Times are seconds since the session began. What is missing are bytes that could not be recorded, or that a
+    capture lacks; kiebitz check says where.
 
     \b
     Example:
       kiebitz streams game.db
     """
-    list_sessions(sessions, _COLUMNS, _rows, form, f"there are no streams in {these(sessions)}")
+    nothing = f"there are no streams in {these(sessions)}"
+    list_sessions(sessions, _COLUMNS, _rows, form, nothing, _hidden)
+
+
+def _hidden(session: Session) -> Sequence[str]:
+    """Return the columns that people need not see: hardly ever anything is missing."""
+    missing = [stream.missing_c2s + stream.missing_s2c for stream in session.streams()]
+    return () if any(missing) else ("missing_c2s", "missing_s2c")
 
 
 def _rows(session: Session) -> Iterator[Row]:
@@ -55,6 +65,8 @@ def _rows(session: Session) -> Iterator[Row]:
             stream.close_reason,
             stream.messages,
             stream.bytes,
+            stream.missing_c2s,
+            stream.missing_s2c,
             stream.id,
         )
         for stream in session.streams()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.options.anonymizing import anonymizer_if
 from kiebitz.cli.options.decode_as import server_ports
+from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspector import DecodeAs
@@ -165,6 +166,7 @@ def import_capture(
     read as a whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session
     names nobody. Raises CaptureError and StorageError.
     """
+    refuse_if_unfinished(database)
     with ExitStack() as stack:
         capture = stack.enter_context(open_capture(source))
         interrupts = stack.enter_context(_Interrupts())

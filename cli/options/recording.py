@@ -32,6 +32,9 @@ _UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kmgt]b)", re.I | re.A)
 _LEAST = 10 * 10**6
 
+_MOST_WAYS = 4
+"""Directions of streams of which a summary says how many bytes are missing."""
+
 
 class SizeType(click.ParamType[int]):
     """Reads a size with its unit, of 1,000, as in 500MB or 2GB; gives bytes."""
@@ -86,4 +89,21 @@ def summary(recorder: Recorder) -> str:
         for kind in ("streams", "messages", "games", "alterations")
         if recorder.counts[kind] or kind != "alterations"
     )
-    return f"{counts}, {in_words(recorder.counts)} -> {recorder.path}:{recorder.session_id}"
+    found = f"{counts}, {in_words(recorder.counts)}{_missing(recorder)}"
+    return f"{found} -> {recorder.path}:{recorder.session_id}"
+
+
+def _missing(recorder: Recorder) -> str:
+    """Return how many bytes are missing, of which streams and directions; nothing if none are."""
+    total = recorder.missing.total()
+    if not total:
+        return ""
+    number = recorder.numbers.number
+    ways = sorted(recorder.missing.items())
+    parts = [
+        f"{length:,} of stream {number('streams', stream)} {direction}"
+        for (stream, direction), length in ways[:_MOST_WAYS]
+    ]
+    if len(ways) > _MOST_WAYS:
+        parts.append("and others: kiebitz streams lists them")
+    return f", {total:,} bytes missing ({', '.join(parts)})"

@@ -14,6 +14,7 @@ from kiebitz.cli.options.players import no_such_player
 from kiebitz.cli.options.recording import summary
 from kiebitz.cli.playing.acting import Actor
 from kiebitz.cli.recording.live import LiveView
+from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.dissectors.dissector import Dissector
@@ -72,6 +73,7 @@ class LiveReplay:
         self._divergences: list[Divergence] = []
         started_ns = now_ns()
         name = f"replay of {source}"
+        refuse_if_unfinished(database or MEMORY)
         self._recorder = Recorder(
             database or MEMORY,
             "replay",

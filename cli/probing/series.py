@@ -19,6 +19,7 @@ from kiebitz.cli.probing.program import Program
 from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, result_of, untried
 from kiebitz.cli.probing.stage import Conditions
 from kiebitz.cli.probing.trying import Attempt, Trial
+from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.cli.terminal.console import counted
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.probing.case import Case
@@ -226,6 +227,7 @@ class Series:
     @contextmanager
     def _session(self, name: str, source: str) -> Iterator[Recorder]:
         """A session of its own for what is done."""
+        refuse_if_unfinished(self._database or MEMORY)
         recorder = Recorder(
             self._database or MEMORY,
             "replay",

@@ -1,58 +1,29 @@
-"""A recording that was ended before all in its journal was recorded, and carried on later.
-
-Beside the journal it is noted what was to be done with it: so much of its recorder's task as still matters.
-"""
+"""A recording whose processes ended before all of its journal was recorded, and that is finished later."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import msgspec
+import click
 
-from kiebitz.cli.recording.from_journal import Left, Report, Task, record_journal
-from kiebitz.cli.recording.rotation import Limits
+from kiebitz.cli.options.decode_as import parse_decode_as
+from kiebitz.cli.recording.note import Note, decode_note
+from kiebitz.cli.recording.recovery import recover_journal
 from kiebitz.cli.recording.spool import Spool
+from kiebitz.cli.recording.task import Left, Report, Task, sessions_of
+from kiebitz.cli.recording.unfinished import LOOK_S, recovering_command, unfinished
 from kiebitz.cli.terminal.console import errors_are_seen, tell
 from kiebitz.proxy.processes import start_child
 from kiebitz.storage.schema import StorageError
 
 if TYPE_CHECKING:
     from kiebitz.cli.terminal.screen import OnProgress
-
-
-class _Note(msgspec.Struct):
-    """A task without what belongs to the processes that are gone."""
-
-    session: int
-    database: str
-    databases: tuple[str, ...]
-    source: str
-    name: str
-    limits: Limits | None
-    decode_as: tuple[str, ...]
-    max_size: int | None
-
-
-def noted(task: Task) -> bytes:
-    """A task whose session has begun, to be carried on from whatever folder."""
-    assert task.session is not None
-    return msgspec.json.encode(
-        _Note(
-            task.session,
-            os.path.abspath(task.database),
-            tuple(map(os.path.abspath, task.databases)),
-            task.source,
-            task.name,
-            task.limits,
-            task.decode_as,
-            task.max_size,
-        )
-    )
 
 
 _FEW = 1000
@@ -90,62 +61,110 @@ class Remaining:
         self._on_progress(self._most - messages, self._most)
 
 
-def carry_on(folder: str) -> bool:
-    """Record what is in a journal that was kept in `folder`; whether all of it is recorded.
+def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = False) -> bool:
+    """Record what is left in a folder; return True if all of it is recorded. Otherwise it stays there.
 
-    What is not stays there. Raises StorageError, and KeyboardInterrupt.
+    With a `database` that the recording does not have, what its sessions lack is recorded there; so it is,
+    too, if it `is_anonymized` only from here on. Raises StorageError, and KeyboardInterrupt.
     """
     try:
-        spool, text = Spool.kept(Path(folder).absolute())
+        spool, text = _left(Path(folder).absolute())
     except FileNotFoundError as error:
         raise StorageError(f"{folder}: this is a folder, and no recording was left in it") from error
+    except BlockingIOError as error:
+        raise StorageError(f"{folder}: this recording is going on") from error
     except OSError as error:
         raise StorageError(f"{folder}: it cannot be carried on: {error.strerror}") from error
-    is_recorded = False
+    spool.keep()
     try:
-        task = _task(spool, text, folder)
-        connection, theirs = multiprocessing.Pipe()
-        process = start_child(record_journal, task, theirs, False)
-        theirs.close()
-        try:
-            connection.send(None)
-            with Remaining() as remaining, suppress(EOFError, OSError):
-                while True:
-                    report: Report = connection.recv()
-                    if isinstance(report, Left):
-                        remaining.show(report.messages)
-            process.join()
-        except KeyboardInterrupt:
-            process.kill()
-            process.join()
-            raise
-        finally:
-            connection.close()
-        is_recorded = process.exitcode == 0
+        task = _task(spool, text, folder, database, is_anonymized)
+        if is_recorded := _record(task):
+            spool.discard_recorded()
     finally:
-        if not is_recorded:
-            spool.keep(text)
         spool.discard()
     return is_recorded
 
 
-def _task(spool: Spool, text: bytes, folder: str) -> Task:
+def _left(folder: Path) -> tuple[Spool, bytes | None]:
+    """Hold a folder as `Spool.left` does, also if another command only looks at it right now."""
     try:
-        note = msgspec.json.decode(text, type=_Note)
+        return Spool.left(folder)
+    except BlockingIOError:
+        time.sleep(LOOK_S)
+        return Spool.left(folder)
+
+
+def recover(database: str) -> None:
+    """Recover the unfinished recordings into `database`. Raises StorageError if one of them remains."""
+    for folder in list(unfinished(database, LOOK_S)):
+        tell(f"kiebitz: a recording into {database} was not finished; it is recovered first")
+        if not carry_on(folder):
+            raise StorageError(
+                f"{folder}: this recording into {database} could not be recovered; "
+                f"{recovering_command(folder)} tries again; remove the folder to give it up, or name another "
+                "database"
+            )
+
+
+def _record(task: Task) -> bool:
+    connection, theirs = multiprocessing.Pipe()
+    process = start_child(recover_journal, task, theirs)
+    theirs.close()
+    try:
+        connection.send(None)
+        with Remaining() as remaining, suppress(EOFError, OSError):
+            while True:
+                report: Report = connection.recv()
+                if isinstance(report, Left):
+                    remaining.show(report.messages)
+        process.join()
+    except KeyboardInterrupt:
+        process.kill()
+        process.join()
+        raise
+    finally:
+        connection.close()
+    return process.exitcode == 0
+
+
+def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, is_anonymized: bool) -> Task:
+    note = None if text is None else decode_note(text, folder)
+    if note is None and database is None:
+        raise StorageError(
+            f"{folder}: its note is gone: say with -w where the recording belongs, and with --anonymize if "
+            "it was to name nobody"
+        )
+    if note is None:
+        assert database is not None
+        note = Note(os.path.basename(database), "", "recovered", None, (), None, (), False, is_rest=True)
+    try:
+        parse_decode_as(note.decode_as)
+    except click.UsageError as error:
+        # A plug-in may be gone.
+        raise StorageError(f"{folder}: it cannot be carried on: {error.message}") from error
+    try:
         there = os.stat(spool.journal, follow_symlinks=False)
-    except (msgspec.DecodeError, OSError) as error:
-        raise StorageError(f"{folder}: what was left in it is damaged: {error}") from error
+        identity = there.st_dev, there.st_ino
+    except OSError:
+        # Its reader will say so, if it matters.
+        identity = 0, 0
+    beside = os.path.dirname(os.path.normpath(folder))
+    is_elsewhere = database is not None and not any(
+        os.path.abspath(database) == os.path.abspath(os.path.join(beside, name)) for name in note.databases
+    )
     return Task(
         spool.journal,
-        (there.st_dev, there.st_ino),
-        note.database,
+        identity,
+        database if database is not None and is_elsewhere else os.path.join(beside, note.database),
         note.source,
         note.name,
-        note.limits,
+        None if is_elsewhere else note.limits,
         note.decode_as,
         None,
         True,
-        note.databases,
-        note.session,
-        note.max_size,
+        sessions_of(note, beside),
+        started_ns=note.started_ns,
+        is_anonymized=note.is_anonymized or is_anonymized,
+        is_left=True,
+        is_rest=note.is_rest or is_elsewhere,
     )

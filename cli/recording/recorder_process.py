@@ -20,8 +20,12 @@ from types import TracebackType
 
 import msgspec
 
-from kiebitz.cli.recording.carrying_on import Remaining, noted
-from kiebitz.cli.recording.from_journal import (
+from kiebitz.cli.recording.carrying_on import Remaining
+from kiebitz.cli.recording.from_journal import record_journal
+from kiebitz.cli.recording.note import decode_note
+from kiebitz.cli.recording.rotation import Limits
+from kiebitz.cli.recording.spool import Spool, tidy
+from kiebitz.cli.recording.task import (
     FULL,
     GAVE_UP,
     Begun,
@@ -31,10 +35,9 @@ from kiebitz.cli.recording.from_journal import (
     Report,
     Said,
     Task,
-    record_journal,
+    sessions_of,
 )
-from kiebitz.cli.recording.rotation import Limits
-from kiebitz.cli.recording.spool import Spool, refuse_if_kept, tidy
+from kiebitz.cli.recording.unfinished import recovering_command, refuse_if_unfinished
 from kiebitz.cli.terminal.console import tell
 from kiebitz.proxy.held_signals import LOOK_EVERY_S, Interrupted, look
 from kiebitz.proxy.journal import JournalWriter
@@ -55,7 +58,8 @@ class RecorderProcess:
 
     When the process dies, another one carries on its session, and what is forwarded meanwhile waits in the
     journal. One that dies before it has committed anything would meet the same end again and again: then the
-    journal is abandoned, and nothing more is recorded.
+    journal is abandoned, and nothing more is recorded. A journal that is not recorded whole stays on disk,
+    and another command recovers it.
 
     `on_trouble` is told in a sentence when the journal cannot be written, and when it can again. With `tell`
     whatever else there is to say goes there; without, to stderr. `forwarder` is what goes on whatever
@@ -79,10 +83,12 @@ class RecorderProcess:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._may_start_again = True
         self._has_given_up = False
+        self._is_over = False
+        """True once the journal is of no more use."""
         self.streams_before = 0
         """From `start` on, how many streams the database had before this session's."""
         self._remaining = Remaining()
-        refuse_if_kept(database)
+        refuse_if_unfinished(database)
         try:
             self._file = Path(database).absolute()
             self._spool = Spool(self._file)
@@ -96,7 +102,7 @@ class RecorderProcess:
                 has_room=lambda: may_wait_beside(database),
             )
         except BaseException:
-            self.discard()
+            self._spool.discard()
             raise
 
     def __enter__(self) -> RecorderProcess:
@@ -106,11 +112,13 @@ class RecorderProcess:
         self.discard()
 
     def discard(self) -> None:
-        """Leave nothing behind: kill the process if it was not finished, and remove the journal."""
+        """Kill the process if it was not finished, and remove the journal if all of it is recorded."""
         if self._process is not None and self._process.exitcode is None:
             # Else it would wait for the end of this process, and this process for its.
             self._process.kill()
             self._process.join()
+        if not self._is_over and self.journal.streams:
+            self._spool.keep()
         self._spool.discard()
 
     def start(
@@ -171,7 +179,8 @@ class RecorderProcess:
     @property
     def session(self) -> str:
         """The session that is recorded, as commands take it: `DB:N`."""
-        return f"{self._task.databases[-1]}:{self._task.session}"
+        database, number = self._task.sessions[-1]
+        return f"{database}:{number}"
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         """From here on, hear the process on this loop, and start another one if it dies."""
@@ -198,6 +207,7 @@ class RecorderProcess:
                         # From here on the process gives up what it cannot write.
                         self._connection.send(None)
                     if self._exit_status() == 0:
+                        self._is_over = True
                         return True
                     self._start_again()
         except KeyboardInterrupt:
@@ -221,24 +231,17 @@ class RecorderProcess:
             signal.signal(signal.SIGINT, before)
 
     def _keep(self) -> None:
-        """Leave what is in the journal for later."""
+        """End the process at once, and say where the journal is."""
         assert self._process is not None
         self._process.kill()
         self._process.join()
-        if self._has_given_up or self._task.session is None:
-            return
-        if self._task.is_anonymized:
-            self._tell("kiebitz: ended at once: what is not recorded yet is lost, as it was to be anonymized")
-            return
-        try:
-            folder = self._spool.keep(noted(self._task))
-        except OSError as error:
-            self._tell(f"kiebitz: what was not recorded yet is lost: {error.strerror}")
-            return
-        self._tell(
-            f"kiebitz: ended at once: what was passed on and is not recorded yet is kept in {folder}; "
-            f"kiebitz import {folder} records it"
-        )
+        if not self._has_given_up:
+            self._tell(f"kiebitz: ended at once: {self._kept()}")
+
+    def _kept(self) -> str:
+        folder = str(Path(self._database).parent / self._spool.folder.name)
+        names = ", names and all, as it was sent," if self._task.is_anonymized else ""
+        return f"what is not recorded yet is kept{names} in {folder}; {recovering_command(folder)} records it"
 
     def _call_off(self) -> None:
         """Let the process end that is about to open a session, or has just done so and will close it."""
@@ -286,8 +289,8 @@ class RecorderProcess:
 
     def _goes_on_in(self, report: Begun | GoesOn) -> None:
         """Another process would have to carry on from here."""
-        databases = (*self._task.databases, report.database)
-        self._task = msgspec.structs.replace(self._task, databases=databases, session=report.session)
+        sessions = (*self._task.sessions, (report.database, report.session))
+        self._task = msgspec.structs.replace(self._task, sessions=sessions)
 
     def _exit_status(self) -> int | None:
         """Hear the process to its end, and wait for that."""
@@ -310,7 +313,7 @@ class RecorderProcess:
         assert self._process is not None
         if self._process.exitcode == FULL:
             # It has said so itself, and what is in the journal would not fit in either.
-            self._has_given_up = True
+            self._has_given_up = self._is_over = True
             self.journal.abandon()
             self._spool.discard_journal()
             return
@@ -320,7 +323,8 @@ class RecorderProcess:
                 "kiebitz: the recorder has died and is started again; "
                 f"{self._forwarder} goes on, and what it passes on waits to be recorded"
             )
-            with suppress(OSError):
+            with suppress(OSError, StorageError):
+                self._read_note()
                 self._spawn(self._task)
                 return
         self._has_given_up = True
@@ -328,11 +332,24 @@ class RecorderProcess:
         if self._loop is not None:
             self._tell(
                 f"kiebitz: the recorder has died; {self._forwarder} goes on, but nothing more is recorded. "
-                "What was recorded until then is kept. Stop it and start again to record."
+                "Stop it and start again to record."
             )
-        elif self._process.exitcode != GAVE_UP:
+        if self._process.exitcode != GAVE_UP:
             # Else it has said itself what is not recorded.
-            self._tell("kiebitz: the recorder has died; the end of this session is not recorded")
+            self._tell(f"kiebitz: the recorder has died; {self._kept()}")
+
+    def _read_note(self) -> None:
+        """Read which sessions there are: a report of the last one may be lost.
+
+        Raises OSError, StorageError.
+        """
+        text = self._spool.read_note()
+        if text is not None:
+            note = decode_note(text, self._spool.folder)
+            folder = os.path.dirname(self._database)
+            self._task = msgspec.structs.replace(
+                self._task, sessions=sessions_of(note, folder), started_ns=note.started_ns
+            )
 
     def _tell(self, sentence: str) -> None:
         if self._own_tell is not None:

@@ -23,7 +23,7 @@ from kiebitz.cli.terminal.console import tell
 from kiebitz.dissectors.records import Item
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
-from kiebitz.proxy.processes import follow, give_way
+from kiebitz.proxy.processes import follow, give_way, read_rest
 from kiebitz.proxy.taps.publishing import Batches, GivenUp, Publisher
 
 LAST_S = 5.0
@@ -99,7 +99,7 @@ async def _publish(task: Task, recording: Connection) -> None:
             reader = JournalReader(spool.journal, skip=None)
             try:
                 await _all(
-                    publisher, reader, _read(reader), Batches(tapping.name, note.run, reader.items_before)
+                    publisher, reader, read_rest(reader), Batches(tapping.name, note.run, reader.items_before)
                 )
             except JournalError as error:
                 tell(f"kiebitz: {error}; what is before that is published")
@@ -140,12 +140,6 @@ async def _all(
         await publisher.publish([batches.over(now_ns() if latest_ns is None else latest_ns)])
 
 
-def _read(reader: JournalReader) -> Iterator[list[Item]]:
-    """What a journal holds that nobody writes any more."""
-    while items := reader.read():
-        yield items
-
-
 def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
     """Pass on what is read, and tell when the first of it was published."""
     has_told = False
@@ -162,12 +156,12 @@ def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[Spool, Note]]:
     """What taps of this name have not published to this place, each held by this process."""
     for folder, _ in folders(beside):
         try:
-            spool, text = Spool.kept(folder)
+            spool, text = Spool.left(folder)
         except OSError:
             # Another one has it, or it is none.
             continue
         try:
-            note = msgspec.json.decode(text, type=Note)
+            note = msgspec.json.decode(text or b"", type=Note)
         except msgspec.DecodeError:
             note = None
         if note is not None and (note.place, note.name) == (str(tapping.place), tapping.name):

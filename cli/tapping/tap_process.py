@@ -43,13 +43,13 @@ class TapProcess:
         self._run = secrets.token_hex(8)
         # Not named after the database: the next one in this folder publishes what is left, whatever its is.
         self._beside = Path(database).absolute().parent / f"tap-{tapping.name}"
-        self._note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
+        note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
         try:
             self._spool = Spool(self._beside)
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
-            self._spool.note(self._note)
+            self._spool.note(note)
             self.journal = JournalWriter(
                 self._spool.journal,
                 on_trouble=self._journal_trouble,
@@ -141,17 +141,15 @@ class TapProcess:
         """Leave what is not published for the next tap of this name, if there is anything."""
         if not self.journal.streams:
             return
-        try:
-            folder = self._spool.keep(self._note)
-        except OSError as error:
-            tell(f"kiebitz: what was not published yet is lost: {error.strerror}")
-            return
+        folder = self._spool.keep()
         tell(
             f"kiebitz: what is not published yet is kept in {folder}; the next recording in that folder with "
             f"--publish {self._tapping.place} --tap {self._tapping.name} publishes it first"
         )
 
     def _journal_trouble(self, _: str) -> None:
+        if self._is_full == self.journal.is_losing:
+            return
         self._is_full = not self._is_full
         if self._is_full:
             tell(
