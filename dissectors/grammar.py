@@ -207,7 +207,7 @@ class EventKind(msgspec.Struct, frozen=True):
     does. One that `restores` shows that the server took the client for an earlier player of that name. Who
     sees an event was told the top-level parts of the state in `tells` whole.
 
-    Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows it, too.
+    Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows it.
     A `spoken` one may have been said to one client alone; `to` in its data names it, if it is known.
     """
 

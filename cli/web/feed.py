@@ -28,7 +28,7 @@ from kiebitz.cli.watch.watched import Watched
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.desk import Desk
-from kiebitz.cli.web.failing import judged
+from kiebitz.cli.web.failing import UNREADABLE, judged
 from kiebitz.cli.web.lists import event_records
 from kiebitz.cli.web.pictures import drawn_at
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
@@ -137,7 +137,8 @@ class Feed:
                 changed = self._changed
                 if status is not self.status:
                     status = self.status
-                    yield _frame(status, "status")
+                    is_player = isinstance(told[0], Reach)
+                    yield _frame(_without_path(status) if is_player else status, "status")
                 if told[0] is None and changes != self.hands.changes:
                     changes = self.hands.changes
                     held = self.hands.held
@@ -340,6 +341,11 @@ def _picture(
     new = shown.fragments(shown.names - drawn.get(table_id, set()))
     drawn[table_id] = shown.names
     return msgspec.structs.replace(shown.picture, fragments=new)
+
+
+def _without_path(status: records.Status) -> records.Status:
+    """The status as a player is told it: what is wrong with a file names the file."""
+    return status if status.trouble is None else msgspec.structs.replace(status, trouble=UNREADABLE)
 
 
 def _frame(said: records.Answer, kind: str | None = None) -> bytes:

@@ -36,7 +36,7 @@ from kiebitz.cli.web.asked import (
 )
 from kiebitz.cli.web.by_hand import HandsRefusalError, TooMuchError, act, deed_of, held_record, refuse
 from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
-from kiebitz.cli.web.failing import judged
+from kiebitz.cli.web.failing import UNREADABLE, judged
 from kiebitz.cli.web.feed import Feed
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
@@ -286,11 +286,19 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, FilterError):
         return JsonAnswer(records.Refusal(str(error), error.position, error.length), status)
     slips = error.slips if isinstance(error, HandsRefusalError) else None
-    return JsonAnswer(records.Refusal(str(error), slips=slips or None), status)
+    is_failure = status == _STATUS[KiebitzError] and not isinstance(error, TookTooLongError)
+    sentence = _for(request, str(error)) if is_failure else str(error)
+    return JsonAnswer(records.Refusal(sentence, slips=slips or None), status)
 
 
 async def _fail(request: Request, raised: Exception) -> Response:
     """The answer to what nothing has foreseen."""
     sentence = fault(raised)
     warn(sentence)
-    return JsonAnswer(records.Refusal(sentence), 500)
+    return JsonAnswer(records.Refusal(_for(request, sentence)), 500)
+
+
+def _for(request: Request, sentence: str) -> str:
+    """A failure's sentence as the reader may see it."""
+    reach = request.scope.get("reach")
+    return sentence if reach is None or reach.player is None else UNREADABLE
