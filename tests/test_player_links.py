@@ -79,6 +79,8 @@ class Catan(CatanServer):
             (2, ((-1, 0), (-1, 1), (-2, 1)), ((-1, 0), (-1, 1))),
             (3, ((0, -1), (1, -1), (1, -2)), ((0, -1), (1, -1))),
         )
+        self.roll(1, (6, 2))
+        self.end_turn(1)
         self.gain(2, {"Erz": 3}, shown_to=[2])
         self.gain(1, {"Holz": 1}, shown_to=[1])
         self.update()
