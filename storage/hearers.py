@@ -70,11 +70,11 @@ class Hearers:
 
     def players(self) -> list[Player]:
         """The players with a connection, in the order in which they were first named."""
-        return self._known().players()
+        return [*self._known().players().values()]
 
     def labels(self) -> list[str]:
         """Their labels, sorted."""
-        return sorted(player.label for player in self.players())
+        return sorted(self._known().players())
 
     def label_on(self, stream: int, label: str) -> str | None:
         """The label today of the player on a stream that has or had this one."""

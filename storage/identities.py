@@ -79,7 +79,7 @@ class Identities:
         self._inherited = [Claim(claim.stream, claim.table, [(0, claim.name)]) for claim in inherited]
         self._evidence: list[_Evidence] = []
         self._last_message = self._last_event = 0
-        self._players: list[Player] | None = None
+        self._players: dict[str, Player] | None = None
         self.version = 0
         """It grows with each change of the players."""
         self._start()
@@ -104,21 +104,20 @@ class Identities:
                 self._players = None
                 self.version += 1
 
-    def players(self) -> list[Player]:
-        """All players, in the order in which they were first named."""
+    def players(self) -> dict[str, Player]:
+        """All players by label, in the order in which they were first named."""
         if self._players is None:
-            self._players = self._grouped()
+            self._players = {player.label: player for player in self._grouped()}
         return self._players
 
     def find(self, label: str) -> Player | None:
         """The player of this label; else the last one that ever bore this name."""
-        players = self.players()
-        found = next((player for player in players if player.label == label), None)
+        found = self.players().get(label)
         if found is not None:
             return found
         former = [
             (first, player)
-            for player in players
+            for player in self.players().values()
             for claim in player.claims
             for first, name in claim.names
             if name == label
@@ -127,7 +126,11 @@ class Identities:
 
     def on_stream(self, stream: int, label: str) -> Player | None:
         """The player on a stream. Of several that share it, the one that has or had this name."""
-        here = [player for player in self.players() if stream in player.streams]
+        here = [
+            player
+            for player in self.players().values()
+            if any(claim.stream == stream for claim in player.claims)
+        ]
         if len(here) < 2:
             return here[0] if here else None
         return next((player for player in here if player.label == label or _bore(player, label)), None)
