@@ -45,8 +45,8 @@ from kiebitz.storage.timeline import Timeline
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
-MOST_PLAYERS = times(12, 4)
-MOST_MOMENTS = times(20, 4)
+MOST_PLAYERS = times(6, 3)
+MOST_MOMENTS = times(8, 3)
 LEAST_SECRET = 3
 """Shorter texts stand in sentences by chance."""
 
