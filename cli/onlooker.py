@@ -59,6 +59,10 @@ class Onlooker:
         assert self._player is not None
         return self._hearers.streams_of(self._player)
 
+    def players(self) -> list[str]:
+        """The players with a connection, by name."""
+        return self._hearers.labels()
+
     def tables(self) -> set[int]:
         """The tables that are shown."""
         if self._player is None:

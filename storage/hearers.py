@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, said_to
-from kiebitz.dissectors.grammar import Follows
+from kiebitz.dissectors.grammar import Follows, Handle, KeysOf
 from kiebitz.dissectors.records import Change, Event
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.dissectors.state import State, apply, seen_by, seen_change
@@ -31,6 +31,9 @@ _SIDES: tuple[Follows, ...] = ("before", "after")
 
 _COPY_NS = 3_000_000_000
 """Age (ns) from which no message is expected any more that tells a player of an event."""
+
+_ADDRESS = Handle("address")
+"""What protocols call an address of a client in their states."""
 
 _CHECKPOINT_EVENTS = 200
 """Events between two stored states of a player's view."""
@@ -181,7 +184,10 @@ class Hearers:
         if not first or not any(claim.table == table_id and not claim.names[0][0] for claim in player.claims):
             return {}, first
         names = {claim.names[0][1] for claim in player.claims if claim.table == table_id}
-        return seen_by(self.timeline.state_at(table_id, first), *names), first
+        dissector = dissector_of(self.timeline.table(table_id).protocol)
+        handles = dissector.grammar.state_handles if dissector is not None else {}
+        addresses = {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
+        return _without(seen_by(self.timeline.state_at(table_id, first), *names), addresses), first
 
     def _dissector(self, event: Event, player: str) -> Dissector:
         protocol = self.timeline.table(event.table_id).protocol
@@ -245,6 +251,15 @@ class Hearers:
         if several is None:
             return None
         return self._known().name_of(stream) or f"stream {stream}"
+
+
+def _without(state: State, keys: Set[str]) -> State:
+    """A state without what stands under these keys, at whatever depth."""
+    return {
+        key: _without(part, keys) if isinstance(part, dict) else part
+        for key, part in state.items()
+        if key not in keys
+    }
 
 
 class _View:

@@ -76,7 +76,12 @@ class Identities:
 
     def __init__(self, timeline: Timeline, inherited: Iterable[Claim] = ()) -> None:
         self.timeline = timeline
-        self._inherited = [Claim(claim.stream, claim.table, [(0, claim.name)]) for claim in inherited]
+        going_on = {stream for (stream,) in timeline.connection.execute("SELECT id FROM streams")}
+        self._inherited = [
+            Claim(claim.stream, claim.table, [(0, claim.name)])
+            for claim in inherited
+            if claim.stream in going_on
+        ]
         self._evidence: list[_Evidence] = []
         self._last_message = self._last_event = 0
         self._players: dict[str, Player] | None = None

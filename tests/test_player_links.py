@@ -48,7 +48,7 @@ GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = times(6, 3)
 MOST_MOMENTS = times(8, 3)
 LEAST_SECRET = 3
-"""Shorter texts stand in sentences by chance."""
+"""Shorter texts stand in sentences by chance, as do numbers."""
 
 
 # Made sessions: names that change, are reused, stolen and come again.
@@ -241,7 +241,7 @@ class Truth:
                     self.names[stream].update(str(value) for handle, value in named if handle.of_player)
                     found = [str(value) for handle, value in named if not handle.of_player]
                     found += texts([value for key, value in fields.items() if key in free])
-                    self.secrets[stream].update(text for text in found if not text.isdecimal())
+                    self.secrets[stream].update(found)
             for (data,) in timeline.connection.execute(
                 "SELECT data FROM chunks WHERE stream_id = ? AND data IS NOT NULL", (stream,)
             ):
@@ -261,7 +261,11 @@ class Truth:
         others -= {
             name for stream, server in self.servers.items() if server in here for name in self.names[stream]
         }
-        return sorted(secret for secret in others if len(secret) >= LEAST_SECRET and secret not in own)
+        return sorted(
+            secret
+            for secret in others
+            if len(secret) >= LEAST_SECRET and not secret.isdecimal() and secret not in own
+        )
 
 
 def leaked(answer: str, secrets: list[str]) -> str | None:
