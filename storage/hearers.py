@@ -273,23 +273,26 @@ class _View:
         self._checkpoints = [(seq, msgspec.json.encode(state))]
 
     def at(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
-        """The state after event `seq`; events younger than `final_ns` may yet be told, and are not kept."""
+        """The state after event `seq`; an event younger than `final_ns` that is not seen may yet be told."""
         if seq >= self._seq:
             return self._go_on(hearers, player, table_id, seq, final_ns)
         place = max(index for index, (first, _) in enumerate(self._checkpoints) if first <= seq or not index)
         first, stored = self._checkpoints[place]
         state: State = msgspec.json.decode(stored)
         for event in hearers.timeline.events_between(table_id, first, seq):
-            _take(hearers, player, event, state)
+            if hearers.seen(event, player) is not None:
+                _take(hearers, player, event, state)
         return state
 
     def _go_on(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
         state, is_kept = self._state, True
         for event in hearers.timeline.events_between(table_id, self._seq, seq):
-            is_kept = is_kept and (final_ns is None or event.ts_ns < final_ns)
+            is_seen = hearers.seen(event, player) is not None
+            is_kept = is_kept and (is_seen or final_ns is None or event.ts_ns < final_ns)
             if not is_kept and state is self._state:
                 state = msgspec.json.decode(msgspec.json.encode(state))
-            _take(hearers, player, event, state)
+            if is_seen:
+                _take(hearers, player, event, state)
             if is_kept:
                 self._seq = event.seq
                 if event.seq >= self._checkpoints[-1][0] + self._every:
@@ -304,12 +307,10 @@ class _View:
 
 
 def _take(hearers: Hearers, player: str, event: Event, state: State) -> None:
-    """Apply the changes of an event to a player's state, if the player sees it."""
+    """Apply the changes of an event that a player sees to the player's state."""
     dissector = dissector_of(hearers.timeline.table(event.table_id).protocol)
     assert dissector is not None
     tells = dissector.grammar.events[event.kind].tells if event.kind in dissector.grammar.events else ()
-    if not (event.changes or tells) or hearers.seen(event, player) is None:
-        return
     apply(state, hearers.changes(event, player))
     if tells:
         whole = hearers.timeline.state_at(event.table_id, event.seq)
