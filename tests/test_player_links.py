@@ -41,6 +41,7 @@ from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.records import Chunk, End, Item
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.rotation import RotatingRecorder
 from kiebitz.storage.timeline import Timeline
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
@@ -467,6 +468,30 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
     keys = Keys()
     assert keys.reach(keys.player(old)) == old
     assert keys.player(old) != keys.player(links["alice"])
+
+
+def test_a_link_goes_on_in_the_next_database(tmp_path: Path) -> None:
+    """The names of players are in the database before; a new one has their streams."""
+    found = squatted()
+    recorder = RotatingRecorder(str(tmp_path / "one.db"), "relay", "made up", started_ns=START_NS)
+    half = len(found) - 8
+    recorder.record(found[:half])
+    recorder.commit()
+    served = Served(1, str(tmp_path / "one.db"), 1, "game.db")
+    reader = Reader(served)
+    links = {reach.player: reach for reach in reader.seats()}
+    board = reader.hearers.state("alice", 1, reader.timeline.last_seq(1))
+    rest = recorder.record_until_settled(found[half:])
+    recorder.go_on_in(str(tmp_path / "two.db"))
+    recorder.record(rest)
+    recorder.close()
+    served.path, served.session_id = recorder.path, recorder.session_id
+    reader.look()
+    assert {reach.player: reach for reach in reader.seats()} == links
+    first = reader.timeline.first_seq(1)
+    (game,) = reader.hearers.state("alice", 1, first)["games"].values()
+    assert game["private"].keys() <= {"alice"}
+    assert game["board"] == next(iter(board["games"].values()))["board"]
 
 
 def test_a_link_of_another_session_opens_nothing(made: Callable[[str], str]) -> None:
