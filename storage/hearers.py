@@ -9,6 +9,7 @@ anyone: there only what is secret by its kind is hidden.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Set
 from itertools import islice, takewhile
 
@@ -271,17 +272,22 @@ class _View:
         self._state = state
         self._every = _CHECKPOINT_EVENTS
         self._checkpoints = [(seq, msgspec.json.encode(state))]
+        self._back: tuple[int, State] = (-1, {})
+        """The state that was asked for last of those before, as its successors are asked for next."""
 
     def at(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
         """The state after event `seq`; an event younger than `final_ns` that is not seen may yet be told."""
         if seq >= self._seq:
             return self._go_on(hearers, player, table_id, seq, final_ns)
-        place = max(index for index, (first, _) in enumerate(self._checkpoints) if first <= seq or not index)
-        first, stored = self._checkpoints[place]
-        state: State = msgspec.json.decode(stored)
-        for event in hearers.timeline.events_between(table_id, first, seq):
+        at, state = self._back
+        place = bisect_right(self._checkpoints, seq, key=lambda checkpoint: checkpoint[0]) - 1
+        first, stored = self._checkpoints[max(place, 0)]
+        if not first <= at <= seq:
+            at, state = first, msgspec.json.decode(stored)
+        for event in hearers.timeline.events_between(table_id, at, seq):
             if hearers.seen(event, player) is not None:
                 _take(hearers, player, event, state)
+        self._back = seq, state
         return state
 
     def _go_on(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
