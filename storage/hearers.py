@@ -164,7 +164,12 @@ class Hearers:
     # States.
 
     def state(self, player: str, table_id: int, seq: int) -> State:
-        """A table's state after its event `seq` as the player sees it; it is good until the next question."""
+        """Return a table's state after its event `seq` as the player sees it."""
+        state: State = msgspec.json.decode(msgspec.json.encode(self.passing_state(player, table_id, seq)))
+        return state
+
+    def passing_state(self, player: str, table_id: int, seq: int) -> State:
+        """Return the same, good until the next question: to go through a table."""
         found = self.player(player)
         if found is None:
             state: State = seen_by(self.timeline.state_at(table_id, seq), player)

@@ -134,7 +134,7 @@ def _states(
         return
     if player is not None:
         for seq in range(first + 1, last + 1):
-            yield seq, reader.hearers.state(player, table.id, seq)
+            yield seq, reader.hearers.passing_state(player, table.id, seq)
         return
     state = timeline.state_at(table.id, first)
     for event in timeline.events_between(table.id, first, last):

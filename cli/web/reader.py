@@ -168,7 +168,7 @@ class Reader:
         return self._names
 
     def state(self, table_id: int, seq: int, player: str | None) -> State:
-        """A table's state after its event `seq`, as far as a player sees it; good until the next question."""
+        """A table's state after its event `seq`, as far as a player sees it."""
         if player is None:
             return self.timeline.state_at(table_id, seq)
         return self.hearers.state(player, table_id, seq)
